@@ -1,0 +1,1 @@
+"""One folder per port, one file per way of filling it."""

@@ -1,0 +1,132 @@
+"""Merchants' accounts, their keys, shops and settings (SPEC "Shop", "Authentication")."""
+
+import re
+import unicodedata
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from .errors import Refusal
+from .money import Rub
+
+
+class Mode(StrEnum):
+    """The two worlds of an account. Objects of one are invisible in the other (SPEC "What the service does", 3)."""
+
+    LIVE = "live"
+    TEST = "test"
+
+
+KEY_PREFIXES = {Mode.LIVE: "svc_live_", Mode.TEST: "svc_test_"}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator sets per account. Names are those of `cambist account set`."""
+
+    webhook_url: str | None = None
+    acceptance: bool = True
+    """Off: `422 PAYMENT_UNAVAILABLE` for new payments."""
+    auto_return: bool = True
+    """Whether the payer window returns the payer by itself, where a payment does not say."""
+    return_url: str | None = None
+    ttl_minutes_max: int = 60
+    amount_rub_max: Rub = Rub(1_000_000_00)
+    """The largest one-off payment outside a terminal."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A merchant. Webhook secrets are sealed; `previous_secret` still signs beside the new one until its end."""
+
+    id: str
+    name: str
+    default_shop_id: str
+    created_at: datetime
+    settings: Settings = Settings()
+    webhook_secret: bytes | None = None
+    previous_secret: bytes | None = None
+    previous_secret_until: datetime | None = None
+    version: int = 0
+
+    @property
+    def receives(self) -> bool:
+        """Both webhook address and secret are set; until then events wait (SPEC "Events", 2)."""
+        return self.settings.webhook_url is not None and self.webhook_secret is not None
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key pair. `id` is the public key itself; of the secret only a keyed digest is kept."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    secret_digest: bytes
+    created_at: datetime
+    ends_at: datetime | None = None
+    """Revoked from then on; None while it is the pair in force."""
+    version: int = 0
+
+
+class Shop(msgspec.Struct, frozen=True, kw_only=True):
+    """A direction of acceptance inside an account."""
+
+    id: str
+    account_id: str
+    name: str
+    name_folded: str
+    """`fold_name(name)`: names are unique in the account ignoring case."""
+    created_at: datetime
+    enabled: bool = True
+    markup: str | None = None
+    """A decimal fraction (`0.03`), as text so that no digit is lost; None: `422 SHOP_MARKUP_NOT_SET`."""
+    return_url: str | None = None
+    version: int = 0
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks: an authenticated key."""
+
+    account: Account
+    mode: Mode
+    key_id: str
+
+    @property
+    def account_id(self) -> str:
+        return self.account.id
+
+    @property
+    def sandbox(self) -> bool:
+        return self.mode is Mode.TEST
+
+
+DEFAULT_SHOP_NAME = "Default"
+DEFAULT_MARKUP = "0.03"
+
+
+def shop_name(text: str) -> str:
+    """A shop's name as it is kept: trimmed, 1 to 120 characters, no control characters.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    name = text.strip()
+    if not 1 <= len(name) <= 120:
+        raise Refusal("VALIDATION_ERROR", "A shop name has 1 to 120 characters")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
+        raise Refusal("VALIDATION_ERROR", "A shop name has no control characters")
+    return name
+
+
+def fold_name(name: str) -> str:
+    """The form in which two shop names are compared."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+_MARKUP = re.compile(r"0(?:\.[0-9]{1,6})?\Z")
+
+
+def shop_markup(text: str) -> str:
+    """A markup as it is kept: a fraction from 0 to below 1 with up to 6 decimals. Raises: Refusal VALIDATION_ERROR."""
+    if not _MARKUP.match(text) or Decimal(text) >= 1:
+        raise Refusal("VALIDATION_ERROR", "A markup is a fraction from 0 to below 1, such as 0.03")
+    return text

@@ -1,0 +1,105 @@
+"""The one catalogue of refusals: each code with its HTTP status and what a merchant's program should do about it.
+
+The error table in the docs is made from it, and a test holds SPEC.md's table against it.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Retry(StrEnum):
+    """What to do with the same request after this answer."""
+
+    NEVER = "never"
+    """The request itself is wrong: change it. The Idempotency-Key is not locked unless the entry says so."""
+    SAME_KEY = "same_key"
+    """Send the same request again, with the same Idempotency-Key, after a while."""
+    NEW_KEY = "new_key"
+    """The key keeps this answer: try again with a new one."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One code. `status` is its usual status, `variants` further ones that SPEC.md gives the same code."""
+
+    code: str
+    status: int
+    meaning: str
+    retry: Retry = Retry.NEVER
+    variants: tuple[int, ...] = ()
+
+
+_ENTRIES = (
+    Entry("VALIDATION_ERROR", 400, "The body, a header or a query value is not of the documented shape; with 422: "
+          "the shape is right and a value breaks its rule", variants=(422,)),
+    Entry("MISSING_IDEMPOTENCY_KEY", 400, "A creating request needs the header Idempotency-Key"),
+    Entry("INVALID_AMOUNT", 400, "The amount is zero, below zero, or above the largest allowed"),
+    Entry("AMOUNT_BELOW_MINIMUM", 400, "A one-off payment is at least 30 RUB"),
+    Entry("SHOP_NOT_FOUND", 400, "The account has no shop of this id"),
+    Entry("METHOD_SELECTION_DISABLED", 400, "Choosing a terminal is off for the account", variants=(403,)),
+    Entry("PAYMENT_ROUTE_UNAVAILABLE", 400, "No working route for this payment; with 503: the check failed for now",
+          variants=(503,)),
+    Entry("Unauthorized", 401, "The key pair is not valid"),
+    Entry("SHOP_DISABLED", 403, "The shop takes no new payments"),
+    Entry("NOT_FOUND", 404, "Unknown path, or a feature that is not on for the account"),
+    Entry("PAYMENT_NOT_FOUND", 404, "No payment of this id in this account and mode"),
+    Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
+    Entry("IDEMPOTENCY_KEY_REUSED", 409, "The key already belongs to a resource of another kind"),
+    Entry("INVALID_STATUS", 409, "The payment is not in a status that allows this"),
+    Entry("WITHDRAWAL_DISCONTINUED", 410, "Payouts are automatic; there are no manual withdrawals"),
+    Entry("PAYLOAD_TOO_LARGE", 413, "The body is over 100 KB"),
+    Entry("SHOP_MARKUP_NOT_SET", 422, "The shop has no markup yet"),
+    Entry("PAYMENT_UNAVAILABLE", 422, "Acceptance is off for the account"),
+    Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),
+    Entry("INTERNAL_ERROR", 500, "Our fault; quote the request id", Retry.SAME_KEY),
+    Entry("PROVIDER_ERROR", 502, "The provider gave no definite answer; the key keeps this answer", Retry.NEW_KEY),
+    Entry("PROVIDER_UNAVAILABLE", 503, "A provider or a part of the service is away for the moment", Retry.SAME_KEY),
+)
+
+CATALOGUE: Mapping[str, Entry] = {entry.code: entry for entry in _ENTRIES}
+
+
+class FieldFault(msgspec.Struct, frozen=True):
+    """One element of `error.details` of a shape error: where, and what is wrong there."""
+
+    path: str
+    message: str
+
+
+class Refusal(Exception):
+    """A documented no. The frontends turn it into their envelope; nothing else does.
+
+    `details` goes out as it is; `status` only where the code has several (422 VALIDATION_ERROR).
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int | None = None,
+        details: Mapping[str, Any] | Sequence[FieldFault] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        entry = CATALOGUE[code]
+        if status is not None and status != entry.status and status not in entry.variants:
+            raise ValueError(f"{code} has no variant {status}")
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = status or entry.status
+        self.details = details
+        self.retry_after = retry_after
+        """Seconds, for the header Retry-After; None: no header."""
+
+
+def shape_error(path: str, message: str) -> Refusal:
+    """`400 VALIDATION_ERROR` for one field."""
+    return Refusal("VALIDATION_ERROR", f"{path}: {message}", details=[FieldFault(path, message)])
+
+
+def value_error(path: str, message: str) -> Refusal:
+    """`422 VALIDATION_ERROR`: the shape is right, the value breaks its rule. Does not lock the key."""
+    return Refusal("VALIDATION_ERROR", f"{path}: {message}", status=422, details=[FieldFault(path, message)])

@@ -1,0 +1,72 @@
+"""Money as whole numbers of its smallest part. Decimal only at the border, float never (SPEC "Conventions")."""
+
+import re
+from typing import Self
+
+import msgspec
+
+# ASCII digits only and `\Z`, because `$` lets a closing newline through and `\d` lets Arabic digits through.
+_RUB = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,2})?\Z")
+_USDT = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,8})?\Z")
+
+
+def _parse(text: str, pattern: re.Pattern[str], decimals: int) -> int:
+    if not pattern.match(text):
+        raise ValueError(f"must be a decimal string with up to {decimals} decimals")
+    whole, _, part = text.partition(".")
+    units = int(whole.lstrip("-") + part.ljust(decimals, "0"))
+    return -units if text.startswith("-") else units
+
+
+def _print(units: int, decimals: int) -> str:
+    digits = str(abs(units)).rjust(decimals + 1, "0")
+    return f"{'-' if units < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
+
+
+class Rub(msgspec.Struct, frozen=True, order=True):
+    """Roubles, counted in kopecks. It mixes with no other currency: `Rub + Usdt` is a TypeError."""
+
+    kopecks: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a wire amount. Raises ValueError for anything but up to 10 digits and up to 2 decimals; a
+        well-formed negative is read, so that the caller can tell it from a malformed one (DECISIONS 1)."""
+        return cls(_parse(text, _RUB, 2))
+
+    def __str__(self) -> str:
+        return _print(self.kopecks, 2)
+
+    def __add__(self, other: "Rub") -> "Rub":
+        if type(other) is not Rub:
+            return NotImplemented
+        return Rub(self.kopecks + other.kopecks)
+
+    def __sub__(self, other: "Rub") -> "Rub":
+        if type(other) is not Rub:
+            return NotImplemented
+        return Rub(self.kopecks - other.kopecks)
+
+
+class Usdt(msgspec.Struct, frozen=True, order=True):
+    """USDT, counted in units of 0.00000001."""
+
+    units: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a wire amount of up to 8 decimals. Raises ValueError for anything else."""
+        return cls(_parse(text, _USDT, 8))
+
+    def __str__(self) -> str:
+        return _print(self.units, 8)
+
+    def __add__(self, other: "Usdt") -> "Usdt":
+        if type(other) is not Usdt:
+            return NotImplemented
+        return Usdt(self.units + other.units)
+
+    def __sub__(self, other: "Usdt") -> "Usdt":
+        if type(other) is not Usdt:
+            return NotImplemented
+        return Usdt(self.units - other.units)

@@ -1,0 +1,141 @@
+"""Payments: the record, its states, and the order in which a new one is refused (SPEC "Payment")."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from .accounts import Mode
+from .machine import Move, Moves
+from .money import Rub, Usdt
+
+
+class PaymentStatus(StrEnum):
+    """SPEC "Payment statuses"."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    PAID = "paid"
+    SETTLED = "settled"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    AMOUNT_MISMATCH = "amount_mismatch"
+    REFUNDED = "refunded"
+
+
+class FailureReason(StrEnum):
+    """Why a payment failed (SPEC "Payment")."""
+
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    DECLINED_BY_BANK = "declined_by_bank"
+    MANDATE_REVOKED = "mandate_revoked"
+    CANCELLED_BY_CUSTOMER = "cancelled_by_customer"
+    CANCELLED_BY_BANK = "cancelled_by_bank"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+
+
+class Opening(StrEnum):
+    """How far the bank's side of a new payment got."""
+
+    ASKING = "asking"
+    """Written, the bank not yet heard. A crash leaves it here; the watch asks the bank by our id."""
+    OPEN = "open"
+    """The bank has it."""
+    UNKNOWN = "unknown"
+    """The bank gave no definite answer. The key keeps 502 for ever; the watch finds out what became of it."""
+
+
+_S = PaymentStatus
+
+PAYMENT_MOVES: Moves[PaymentStatus] = Moves(
+    (
+        Move(_S.PENDING, _S.PROCESSING, "the bank started on it"),
+        Move(_S.PENDING, _S.PAID, "the payer paid"),
+        Move(_S.PENDING, _S.AMOUNT_MISMATCH, "another amount came"),
+        Move(_S.PENDING, _S.FAILED, "the bank refused"),
+        Move(_S.PENDING, _S.CANCELLED, "cancelled at the bank"),
+        Move(_S.PENDING, _S.EXPIRED, "nobody paid in time"),
+        Move(_S.PROCESSING, _S.PAID, "the payer paid"),
+        Move(_S.PROCESSING, _S.AMOUNT_MISMATCH, "another amount came"),
+        Move(_S.PROCESSING, _S.FAILED, "the bank refused"),
+        Move(_S.PROCESSING, _S.CANCELLED, "cancelled at the bank"),
+        Move(_S.PROCESSING, _S.EXPIRED, "nobody paid in time"),
+        Move(_S.EXPIRED, _S.PAID, "late payment"),
+        Move(_S.EXPIRED, _S.AMOUNT_MISMATCH, "late payment of another amount"),
+        Move(_S.AMOUNT_MISMATCH, _S.PAID, "the operator accepts what came"),
+        Move(_S.AMOUNT_MISMATCH, _S.FAILED, "the operator sends it back"),
+        Move(_S.PAID, _S.SETTLED, "daily settlement"),
+        Move(_S.PAID, _S.REFUNDED, "refunded in full"),
+        Move(_S.SETTLED, _S.REFUNDED, "refunded in full"),
+        Move(_S.REFUNDED, _S.PAID, "refund reversed before settlement"),
+        Move(_S.REFUNDED, _S.SETTLED, "refund reversed after settlement"),
+    )
+)
+"""SPEC "Payment statuses" and DECISIONS 2. Every move sends one `payment.status_changed`."""
+
+LIFETIME = timedelta(minutes=15)
+LATE_WINDOW = timedelta(hours=6)
+"""From creation; later money moves nothing and goes to suspense."""
+MINIMUM = Rub(30_00)
+
+
+class Payment(msgspec.Struct, frozen=True, kw_only=True):
+    """One payment. What merchants see of it is made by the frontends and by events.py; the rest stays inside."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    shop_id: str
+    status: PaymentStatus
+    amount: Rub
+    payment_method: str
+    created_at: datetime
+    expires_at: datetime
+    actual_amount: Rub | None = None
+    amount_usdt: Usdt | None = None
+    external_id: str | None = None
+    description: str | None = None
+    method_id: str | None = None
+    metadata: dict[str, Any] | None = None
+    auto_return: bool = True
+    failure_reason: FailureReason | None = None
+    refund_pending: bool = False
+    paid_at: datetime | None = None
+    settled_at: datetime | None = None
+    closed_at: datetime | None = None
+    """When it last came to rest (paid, settled, failed, cancelled): the payer window's minute runs from it."""
+    private: bytes | None = None
+    """Sealed: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
+    payer_name: bytes | None = None
+    """Sealed: as the bank reported it with the money."""
+    opening: Opening = Opening.ASKING
+    bank: str | None = None
+    """The name of the bank whose route it took."""
+    bank_reference: str | None = None
+    qr_payload: str | None = None
+    bank_link: str | None = None
+    transfer_id: str | None = None
+    """The bank's id of the transfer that moved it; any further one is suspense."""
+    sequence: int = 0
+    """Rises by one with every move; the webhook header X-Webhook-Sequence."""
+    version: int = 0
+
+
+class Suspense(msgspec.Struct, frozen=True, kw_only=True):
+    """Money that came and may move nothing: it waits for an operator, and is neither lost nor silently kept.
+
+    `id` carries the bank's transfer id, so that the same money is booked once however often the bank tells.
+    """
+
+    id: str
+    account_id: str
+    mode: Mode
+    payment_id: str
+    amount: Rub
+    reason: str
+    received_at: datetime
+    resolved_at: datetime | None = None
+    version: int = 0

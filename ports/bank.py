@@ -1,0 +1,150 @@
+"""The bank or payment system, in its own words: an operation, an amount in kopecks, an outcome.
+
+Every writing call carries an operation id chosen and stored by the caller before the call. A repeat with the same id
+is the same operation. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigured, NotSupported (ports/faults.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from .faults import NotConfigured
+
+
+class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What an adapter can do; the core asks instead of assuming."""
+
+    own_lifetime: bool = False
+    """The provider lets us choose when an invoice ends; else `expires_at` of a payment does not follow the wish."""
+    direct_link: bool = True
+    """The provider's own link may be handed out without our window."""
+    simulated: bool = False
+    """No real money: the adapter is also a BankSimulator."""
+
+
+class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask for money by QR. `operation` is the caller's row id; `expires_at` is a wish (see `own_lifetime`)."""
+
+    operation: str
+    amount_kopecks: int
+    purpose: str
+    expires_at: datetime
+
+
+class Invoice(msgspec.Struct, frozen=True, kw_only=True):
+    """An invoice at the bank. `reference` is the bank's id of it; `payload` is what the QR says."""
+
+    reference: str
+    payload: str
+    link: str
+    check_after: float | None = None
+    """Seconds after which asking for the state is worthwhile, for providers that send no notice."""
+
+
+class InvoiceStatus(StrEnum):
+    """How the bank sees an invoice."""
+
+    OPEN = "open"
+    PROCESSING = "processing"
+    PAID = "paid"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Transfer(msgspec.Struct, frozen=True, kw_only=True):
+    """Money that came in. One invoice may see several: a payer can scan a QR twice."""
+
+    id: str
+    amount_kopecks: int
+    at: datetime
+    payer_name: str | None = None
+
+
+class InvoiceState(msgspec.Struct, frozen=True, kw_only=True):
+    """All the bank knows of an invoice. `failure` is a failure reason as SPEC.md lists them, with FAILED."""
+
+    reference: str
+    status: InvoiceStatus
+    transfers: tuple[Transfer, ...] = ()
+    failure: str | None = None
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """The bank says that something happened to an invoice. A hint: the core asks for the state itself."""
+
+    operation: str
+
+
+class Bank(Protocol):
+    """A provider that takes RUB from payers."""
+
+    @property
+    def name(self) -> str:
+        """Stored with every payment that goes this way; stable for ever."""
+        ...
+
+    @property
+    def capabilities(self) -> BankCapabilities: ...
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        """Open an invoice. Idempotent by `request.operation`."""
+        ...
+
+    async def find_invoice(self, operation: str) -> Invoice | None:
+        """The invoice that this operation id made, or None when the bank never saw the operation. A read."""
+        ...
+
+    async def invoice_state(self, reference: str) -> InvoiceState:
+        """Where the invoice stands now. A read."""
+        ...
+
+
+class Pretence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a simulated payer or bank shall do to an invoice."""
+
+    status: InvoiceStatus
+    amount_kopecks: int | None = None
+    """With PAID: what comes in; None: what was asked."""
+    failure: str | None = None
+    payer_name: str | None = None
+    silent: bool = False
+    """The bank sends no notice: the service must find out by itself."""
+    doubled: bool = False
+    """The bank sends its notice twice."""
+    again: bool = False
+    """With PAID: a further transfer for an invoice that was paid already (else a repeat changes nothing)."""
+
+
+@runtime_checkable
+class BankSimulator(Bank, Protocol):
+    """A bank without money that can be told what to do."""
+
+    async def pretend(self, operation: str, pretence: Pretence) -> Sequence[Notice]:
+        """Make it so, and return the notices that a real bank would now send.
+
+        Raises: Refused when there is no such invoice.
+        """
+        ...
+
+
+class BankRoutes(msgspec.Struct, frozen=True, kw_only=True):
+    """The banks at hand, and in which order a mode tries them."""
+
+    banks: Mapping[str, Bank]
+    order: Mapping[str, tuple[str, ...]]
+    """By mode (`live`, `test`): names in `banks`, the first tried first."""
+
+    def named(self, name: str) -> Bank:
+        """The bank that a stored payment went to. Raises NotConfigured when it is no longer wired."""
+        try:
+            return self.banks[name]
+        except KeyError:
+            raise NotConfigured(f"no bank named {name} is wired") from None
+
+    def of_mode(self, mode: str) -> tuple[Bank, ...]:
+        """The banks of a mode, the first tried first."""
+        return tuple(self.banks[name] for name in self.order.get(mode, ()))

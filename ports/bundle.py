@@ -1,0 +1,33 @@
+"""All ports in one frozen record: the first argument of every use case."""
+
+import msgspec
+
+from .bank import BankRoutes
+from .clock import Clock, Ids
+from .meter import Meter
+from .notifier import Notifier
+from .queue import Queue
+from .storage import Storage
+from .vault import Vault
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the house is reached from outside; no slash at the end."""
+
+    base_url: str
+    pay_url: str
+    app_url: str
+
+
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
+    """What the core speaks to. Only the composition root fills it."""
+
+    storage: Storage
+    clock: Clock
+    ids: Ids
+    banks: BankRoutes
+    notifier: Notifier
+    meter: Meter
+    queue: Queue
+    vault: Vault
+    places: Places

@@ -1,0 +1,49 @@
+"""What can go wrong beyond a port, in the few words that the core decides by.
+
+An operation at a provider has three ends: done, refused for certain, unknown. The faults keep them apart, because
+only the middle one may be tried again elsewhere (notes on outcomes: ARCHITECTURE.md, "Three ends").
+"""
+
+
+class Fault(Exception):
+    """A port could not do what it was asked. The message is for operators, never for merchants."""
+
+
+class Refused(Fault):
+    """A definite no: nothing happened, no money moved. `reason` is a word of the port's own vocabulary."""
+
+    def __init__(self, message: str, *, reason: str = "unknown") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class OutcomeUnknown(Fault):
+    """It may have happened. Only the same operation id may be repeated, or asked for; never another route."""
+
+
+class Unavailable(Fault):
+    """It was certainly not executed: no connection, a limit, a failed read. `retry_after` in seconds, when known."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotConfigured(Fault):
+    """The adapter has no credentials or the feature is off at the provider."""
+
+
+class NotSupported(Fault):
+    """The adapter cannot do this at all."""
+
+
+class Stale(Fault):
+    """A record changed since it was read; the use case reads again and decides again."""
+
+
+class Conflict(Fault):
+    """A unique rule would be broken. `rule` names it as the storage's catalogue does."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(f"unique rule {rule} would be broken")
+        self.rule = rule

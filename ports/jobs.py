@@ -1,0 +1,23 @@
+"""Durable work: the record of a job. Lives in the storage, written in the unit that causes the work."""
+
+from datetime import datetime
+
+import msgspec
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Work to be done at `due`. At least once: a worker that dies lets the lease end, and another takes the job.
+
+    The id is chosen by whoever writes the job (`watch:pay_…`), so that the same work is never queued twice and the
+    use case that makes it needless can find it. Done work is removed in the unit that holds its effect.
+    """
+
+    id: str
+    kind: str
+    argument: str
+    due: datetime
+    created_at: datetime
+    leased_until: datetime | None = None
+    attempts: int = 0
+    """How many times a worker has claimed it."""
+    version: int = 0

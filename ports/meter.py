@@ -1,0 +1,28 @@
+"""The meter counts requests in fixed windows, for rate limits."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Gauge(msgspec.Struct, frozen=True):
+    """One counter: its name, and the count above which it is over."""
+
+    key: str
+    limit: int
+
+
+class Meter(Protocol):
+    """Counters that all processes of the service share (or that one process keeps)."""
+
+    async def count(self, window: int, gauges: Sequence[Gauge]) -> Sequence[int]:
+        """Add one to each gauge in turn, stopping after the first that is then over its limit.
+
+        `window` is the number of the present window (Unix seconds divided by its length): counters of another window
+        start at zero. Returns the counts reached, as many as gauges were counted. Never raises: a meter that loses
+        its server falls back to counting by itself.
+        """
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,47 @@
+"""The notifier posts letters to merchants' receivers and reports what became of each."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """One POST. `open_network` lets it go to plain http and to loopback addresses: test mode only."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    open_network: bool = False
+
+
+class Answer(StrEnum):
+    """How an attempt ended."""
+
+    RESPONDED = "responded"
+    """The receiver sent a status; whether it is good is the core's to judge."""
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    TLS = "tls"
+    BLOCKED = "blocked"
+    """Not sent: the address is one that we never post to."""
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a letter. `status` only with RESPONDED; `note` is a short cause for operators."""
+
+    answer: Answer
+    status: int | None = None
+    note: str = ""
+    took_ms: int = 0
+
+
+class Notifier(Protocol):
+    """Posts letters. No redirect is followed, the whole exchange takes at most 10 seconds."""
+
+    async def post(self, letter: Letter) -> Receipt:
+        """Send it once. Never raises for what the receiver or the network does: that is the receipt."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,18 @@
+"""The queue carries only the hint that a job is due; the truth is the jobs table. A lost or doubled hint is harmless."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .jobs import Job
+
+
+class Queue(Protocol):
+    """Wakes workers. Never part of a request's success: a queue that is away costs a second of delay, no work."""
+
+    async def kick(self, jobs: Sequence[Job]) -> None:
+        """Tell workers that `jobs` were written or moved. Never raises."""
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Return at the next kick, or after `seconds`, whichever comes first."""
+        ...

@@ -1,0 +1,165 @@
+"""Storage: shelves of records, read at once and written in one step.
+
+A unit is optimistic. It reads committed records, keeps its writes, and applies them at `commit()` all together, each
+guarded by the version it was read at and by the unique rules. So no transaction and no lock is held across an await,
+and a crash has only two outcomes. The use case that loses (Stale, Conflict) reads again and decides again.
+
+A record is any frozen msgspec struct with `id: str` and `version: int` that the storage's catalogue declares.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from .jobs import Job
+
+
+class Record(Protocol):
+    """What a shelf asks of a record: an id, and the version it was read at (0 for a new one)."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+
+
+R = TypeVar("R", bound=Record)
+"""The record of a shelf; `Unit[Payment]` gives a `Shelf[Payment]`."""
+
+
+class AtMost(msgspec.Struct, frozen=True):
+    """Criterion: the field is not null and <= value."""
+
+    value: Any
+
+
+class AtLeast(msgspec.Struct, frozen=True):
+    """Criterion: the field is not null and >= value."""
+
+    value: Any
+
+
+class Below(msgspec.Struct, frozen=True):
+    """Criterion: the field is not null and < value."""
+
+    value: Any
+
+
+class OneOf(msgspec.Struct, frozen=True):
+    """Criterion: the field equals one of the values."""
+
+    values: tuple[Any, ...]
+
+
+class Between(msgspec.Struct, frozen=True):
+    """Criterion: low <= field < high; either end may be open (None)."""
+
+    low: Any = None
+    high: Any = None
+
+
+class Shelf(Protocol[R]):
+    """All records of one kind. Criteria are `field=value` (None matches null) or one of the criterion structs.
+
+    Reads do not see the unit's own unwritten changes.
+    """
+
+    async def get(self, record_id: str, /) -> R | None:
+        """The record, or None."""
+        ...
+
+    async def find(self, *, order: str = "id", limit: int = 1000, **criteria: Any) -> list[R]:
+        """At most `limit` records that meet all criteria, by field `order` (`-field` for descending, ties by id)."""
+        ...
+
+    async def page(self, number: int, size: int, *, order: str = "-id", **criteria: Any) -> list[R]:
+        """Page `number` (from 1) of `size` records; empty past the end."""
+        ...
+
+    async def total(self, **criteria: Any) -> int:
+        """How many records meet all criteria."""
+        ...
+
+    def add(self, record: R, /) -> R:
+        """Write a new record. Commit raises Conflict when its id or another unique rule is taken."""
+        ...
+
+    def save(self, record: R, /) -> R:
+        """Write a changed record, and return it as it will stand (version + 1).
+
+        Commit raises Stale when the stored version is not the one that `record` carries.
+        """
+        ...
+
+    def remove(self, record: R, /) -> None:
+        """Take a record away. Commit raises Stale when it changed or is gone."""
+        ...
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        """Add `by` to an integer field, without reading and without touching the version: sums that every request
+        moves commute, and so never go stale. Commit raises Stale when there is no such record."""
+        ...
+
+
+class Unit(Protocol):
+    """One piece of work: reads now, writes at commit. Leaving the block without `commit()` writes nothing."""
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
+
+    async def commit(self) -> None:
+        """Apply all writes, in the order they were made, or none.
+
+        When it returns, they are on disk. Jobs that were added or saved are kicked afterwards. A unit commits once.
+
+        Raises: Stale, Conflict; Unavailable when the storage did not answer (the outcome may then be unknown: read).
+        """
+        ...
+
+
+class Snapshot(Protocol):
+    """Reads of several statements that must agree with one another. Its shelves refuse writes."""
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
+
+
+class Storage(Protocol):
+    """Where everything durable lives."""
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        """A new unit of work."""
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """All reads inside see the storage as it was at the first of them."""
+        ...
+
+    async def claim(self, limit: int, lease: float) -> list[Job]:
+        """Take at most `limit` due jobs for `lease` seconds, oldest due first; atomic for many workers.
+
+        Due means `due <= now()` and no living lease, judged by the storage's clock. A claimed job is returned as it
+        now stands: attempts and version one higher, `leased_until` set.
+        """
+        ...
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest job that is not under a living lease is or was due; None when there is none."""
+        ...
+
+    async def now(self) -> datetime:
+        """The storage's clock, by which leases and due times are judged."""
+        ...
+
+    def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
+        """All records that meet the criteria, in id order, in batches, in flat memory. Not one consistent view."""
+        ...
+
+    async def check(self) -> None:
+        """Prove that the storage reads and writes (for health). Raises Unavailable with the cause."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is being written and let go of every connection."""
+        ...
