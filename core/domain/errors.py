@@ -32,15 +32,24 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 _ENTRIES = (
-    Entry("VALIDATION_ERROR", 400, "The body, a header or a query value is not of the documented shape; with 422: "
-          "the shape is right and a value breaks its rule", variants=(422,)),
+    Entry(
+        "VALIDATION_ERROR",
+        400,
+        "The body, a header or a query value is not of the documented shape; with 422: "
+        "the shape is right and a value breaks its rule",
+        variants=(422,),
+    ),
     Entry("MISSING_IDEMPOTENCY_KEY", 400, "A creating request needs the header Idempotency-Key"),
     Entry("INVALID_AMOUNT", 400, "The amount is zero, below zero, or above the largest allowed"),
     Entry("AMOUNT_BELOW_MINIMUM", 400, "A one-off payment is at least 30 RUB"),
     Entry("SHOP_NOT_FOUND", 400, "The account has no shop of this id"),
     Entry("METHOD_SELECTION_DISABLED", 400, "Choosing a terminal is off for the account", variants=(403,)),
-    Entry("PAYMENT_ROUTE_UNAVAILABLE", 400, "No working route for this payment; with 503: the check failed for now",
-          variants=(503,)),
+    Entry(
+        "PAYMENT_ROUTE_UNAVAILABLE",
+        400,
+        "No working route for this payment; with 503: the check failed for now",
+        variants=(503,),
+    ),
     Entry("Unauthorized", 401, "The key pair is not valid"),
     Entry("SHOP_DISABLED", 403, "The shop takes no new payments"),
     Entry("NOT_FOUND", 404, "Unknown path, or a feature that is not on for the account"),
