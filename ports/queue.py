@@ -1,4 +1,4 @@
-"""The queue carries only the hint that a job is due; the truth is the jobs table. A lost or doubled hint is harmless."""
+"""The queue carries only the hint that a job is due; the truth is the jobs table. Losing or doubling it is harmless."""
 
 from collections.abc import Sequence
 from typing import Protocol

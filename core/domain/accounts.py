@@ -104,22 +104,35 @@ DEFAULT_SHOP_NAME = "Default"
 DEFAULT_MARKUP = "0.03"
 
 
+def _name(text: str, whose: str) -> str:
+    name = text.strip()
+    if not 1 <= len(name) <= 120:
+        raise Refusal("VALIDATION_ERROR", f"{whose} name has 1 to 120 characters")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
+        raise Refusal("VALIDATION_ERROR", f"{whose} name has no control characters")
+    return name
+
+
+def account_name(text: str) -> str:
+    """An account's name as it is kept: the rule of shop names, except that two accounts may share one.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    return _name(text, "An account")
+
+
 def shop_name(text: str) -> str:
     """A shop's name as it is kept: trimmed, 1 to 120 characters, no control characters.
 
     Raises: Refusal VALIDATION_ERROR.
     """
-    name = text.strip()
-    if not 1 <= len(name) <= 120:
-        raise Refusal("VALIDATION_ERROR", "A shop name has 1 to 120 characters")
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
-        raise Refusal("VALIDATION_ERROR", "A shop name has no control characters")
-    return name
+    return _name(text, "A shop")
 
 
 def fold_name(name: str) -> str:
-    """The form in which two shop names are compared."""
-    return unicodedata.normalize("NFKC", name).casefold()
+    """The form in which two shop names are compared. Normalised again at the end, because folding takes composed
+    letters apart (`ΐ`) and leaves those that came apart (`Ϊ́`) so."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 _MARKUP = re.compile(r"0(?:\.[0-9]{1,6})?\Z")

@@ -3,6 +3,7 @@
 import re
 from uuid import UUID
 
+ACCOUNT = "acc_"
 PAYMENT = "pay_"
 EVENT = "evt_"
 
@@ -22,3 +23,8 @@ def canonical_uuid(text: str) -> str | None:
 def prefixed(prefix: str, uuid: UUID) -> str:
     """`pay_` and a UUID: an object's public id."""
     return f"{prefix}{uuid}"
+
+
+def is_prefixed(prefix: str, text: str) -> bool:
+    """Whether `text` could be an id of this prefix at all; what could not be is never looked up."""
+    return text.startswith(prefix) and _UUID.match(text, len(prefix)) is not None

@@ -111,6 +111,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """Sealed: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
     payer_name: bytes | None = None
     """Sealed: as the bank reported it with the money."""
+    key_id: str | None = None
+    """The record of the Idempotency-Key that made it; taken back with it when every bank refused."""
     opening: Opening = Opening.ASKING
     bank: str | None = None
     """The name of the bank whose route it took."""
@@ -122,6 +124,15 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int = 0
     """Rises by one with every move; the webhook header X-Webhook-Sequence."""
     version: int = 0
+
+
+def shows_payer_name(payment: Payment) -> bool:
+    """The payer's name appears with status `paid` or later (SPEC "Payment"), and only where the bank gave one."""
+    return payment.payer_name is not None and payment.status in (
+        PaymentStatus.PAID,
+        PaymentStatus.SETTLED,
+        PaymentStatus.REFUNDED,
+    )
 
 
 class Suspense(msgspec.Struct, frozen=True, kw_only=True):

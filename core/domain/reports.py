@@ -1,0 +1,118 @@
+"""What the bank reports about a payment, and what follows from it: decided purely, so that every case is one row of
+a test (DECISIONS 2)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from .machine import IllegalMove
+from .money import Rub
+from .payments import LATE_WINDOW, PAYMENT_MOVES, FailureReason, Payment, PaymentStatus
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """Money that reached the bank for this payment. `id` is the bank's."""
+
+    id: str
+    amount: Rub
+    at: datetime
+    payer_name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Arrival(id={self.id!r}, amount={self.amount})"
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The bank's view. `status` is the payment status it speaks for; PENDING says nothing new."""
+
+    status: PaymentStatus
+    arrivals: tuple[Arrival, ...] = ()
+    failure: FailureReason | None = None
+
+
+class Stray(msgspec.Struct, frozen=True):
+    """Money that may move nothing, and why."""
+
+    arrival: Arrival
+    reason: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do: where the payment moves (None: it stays), with which money, and what goes to suspense."""
+
+    status: PaymentStatus | None = None
+    arrival: Arrival | None = None
+    failure: FailureReason | None = None
+    strays: tuple[Stray, ...] = ()
+
+
+_WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+
+
+def decide(payment: Payment, report: Report, now: datetime) -> Decision:
+    """What follows from a report that may come late, twice, out of order, or after we asked ourselves.
+
+    The first money that came decides; any other is stray, for ever identified by the bank's transfer id.
+    """
+    arrivals = sorted(report.arrivals, key=lambda arrival: (arrival.at, arrival.id))
+    if payment.transfer_id is not None:
+        return Decision(strays=_strays(arrivals, payment.transfer_id, "second_transfer"))
+    if arrivals:
+        first, rest = arrivals[0], arrivals[1:]
+        barrier = _barrier(payment, first)
+        if barrier is not None:
+            return Decision(strays=_strays(arrivals, None, barrier))
+        status = PaymentStatus.PAID if first.amount == payment.amount else PaymentStatus.AMOUNT_MISMATCH
+        return Decision(status=status, arrival=first, strays=_strays(rest, None, "second_transfer"))
+    return _without_money(payment, report, now)
+
+
+def _strays(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tuple[Stray, ...]:
+    return tuple(Stray(arrival, reason) for arrival in arrivals if arrival.id != known)
+
+
+def _barrier(payment: Payment, arrival: Arrival) -> str | None:
+    """Why this money may not move the payment; None when it may."""
+    if payment.status in _WAITING or payment.status is PaymentStatus.EXPIRED:
+        return None if arrival.at <= payment.created_at + LATE_WINDOW else "too_late"
+    return f"after_{payment.status.value}"
+
+
+def _without_money(payment: Payment, report: Report, now: datetime) -> Decision:
+    wanted = report.status
+    if wanted is PaymentStatus.PAID:
+        # The bank says paid and cannot say how much: the amount could not be confirmed.
+        wanted = PaymentStatus.AMOUNT_MISMATCH
+    if wanted is payment.status or not PAYMENT_MOVES.allows(payment.status, wanted):
+        wanted = PaymentStatus.PENDING
+    if wanted is PaymentStatus.FAILED:
+        return Decision(status=wanted, failure=report.failure or FailureReason.UNKNOWN)
+    if wanted in (PaymentStatus.PENDING, PaymentStatus.PROCESSING):
+        if payment.status in _WAITING and now >= payment.expires_at:
+            return Decision(status=PaymentStatus.EXPIRED)
+        return Decision(status=wanted if wanted is PaymentStatus.PROCESSING else None)
+    if wanted is PaymentStatus.AMOUNT_MISMATCH and payment.status is PaymentStatus.EXPIRED:
+        return Decision(status=wanted if now <= payment.created_at + LATE_WINDOW else None)
+    return Decision(status=wanted)
+
+
+def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: bytes | None) -> Payment:
+    """The payment after the decision's move. Raises: IllegalMove, also for a decision to stay."""
+    if decision.status is None:
+        raise IllegalMove(f"{payment.status} was to stay")
+    status = PAYMENT_MOVES.move(payment.status, decision.status)
+    changes: dict[str, object] = {"status": status, "sequence": payment.sequence + 1}
+    if decision.arrival is not None:
+        changes |= {
+            "actual_amount": decision.arrival.amount,
+            "transfer_id": decision.arrival.id,
+            "payer_name": sealed_name,
+        }
+        if status is PaymentStatus.PAID:
+            changes["paid_at"] = min(decision.arrival.at, now)
+    if decision.failure is not None:
+        changes["failure_reason"] = decision.failure
+    if status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.FAILED, PaymentStatus.CANCELLED):
+        changes["closed_at"] = now
+    return msgspec.structs.replace(payment, **changes)

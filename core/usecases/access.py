@@ -1,0 +1,43 @@
+"""Who asks: a key pair becomes a Caller, or one refusal for every cause (SPEC "Authentication", 1 and 2)."""
+
+import hmac
+
+from ...ports.bundle import Ports
+from ..domain.accounts import KEY_PREFIXES, Account, ApiKey, Caller
+from ..domain.errors import Refusal
+
+_LONGEST_KEY = 128
+_NO_DIGEST = bytes(32)
+"""What the digest of an unknown key's secret is compared with, so that unknown and wrong take the same time."""
+
+
+def _may_be_a_key(text: str) -> bool:
+    # The storage never sees what cannot be a key: no NUL, no lone surrogate, nothing of another length class.
+    return (
+        text.startswith(tuple(KEY_PREFIXES.values()))
+        and len(text) <= _LONGEST_KEY
+        and text.isascii()
+        and text.isprintable()
+    )
+
+
+async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
+    """The caller that holds this pair.
+
+    Raises: Refusal Unauthorized, with one message, when the key has neither prefix, is unknown or has ended, or the
+    secret is wrong.
+    """
+    # A header may carry any byte. Text that no issued secret holds becomes the empty one, which no digest matches.
+    given = ports.vault.fingerprint(api_secret if api_secret.isascii() else "")
+    key: ApiKey | None = None
+    account: Account | None = None
+    if _may_be_a_key(api_key):
+        async with ports.storage.unit() as unit:
+            key = await unit[ApiKey].get(api_key)
+            if key is not None:
+                account = await unit[Account].get(key.account_id)
+    matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
+    now = ports.clock.now()
+    if not matches or key is None or account is None or (key.ends_at is not None and key.ends_at <= now):
+        raise Refusal("Unauthorized", "The API key or secret is not valid")
+    return Caller(account=account, mode=key.mode, key_id=key.id)

@@ -1,0 +1,75 @@
+"""Idempotency, in one place that every creating command passes (SPEC "Authentication", 5; DECISIONS 1)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Conflict
+from ..domain.accounts import Caller
+from ..domain.errors import Refusal
+from ..domain.idempotency import IdempotencyKey, key_id
+from ..domain.ids import canonical_uuid
+
+T = TypeVar("T")
+
+_KEY_TAKEN = "idempotency_keys_id"
+_TRIES = 20
+
+
+class Made(msgspec.Struct, Generic[T], frozen=True):
+    """A resource and whether this call made it (201) or an earlier one did (200)."""
+
+    resource: T
+    replayed: bool
+
+
+def read_key(header: str | None) -> str:
+    """The canonical key. Raises: Refusal MISSING_IDEMPOTENCY_KEY, VALIDATION_ERROR."""
+    if not header:
+        raise Refusal("MISSING_IDEMPOTENCY_KEY", "The header Idempotency-Key is required")
+    key = canonical_uuid(header)
+    if key is None:
+        raise Refusal("VALIDATION_ERROR", "Idempotency-Key must be a valid UUID")
+    return key
+
+
+async def once(
+    ports: Ports,
+    caller: Caller,
+    header: str | None,
+    kind: str,
+    *,
+    make: Callable[[Callable[[str], IdempotencyKey]], Awaitable[T]],
+    recall: Callable[[str], Awaitable[T | None]],
+) -> Made[T]:
+    """Make the resource of this key, or recall the one it made, however many ask at once.
+
+    `make(lock)` must add `lock(resource_id)` in the unit that adds the resource; it reads and checks the body, which
+    a repeat never does. `recall(resource_id)` gives the resource in its present state, waiting for its maker where
+    that is still at work; None when the maker was refused and took the key back. A Refusal from either goes out as
+    it is: what was not written does not lock the key.
+    """
+    record_id = key_id(caller.account_id, caller.mode, read_key(header))
+    now = ports.clock.now()
+
+    def lock(resource_id: str) -> IdempotencyKey:
+        return IdempotencyKey(id=record_id, kind=kind, resource_id=resource_id, created_at=now)
+
+    for _ in range(_TRIES):
+        async with ports.storage.unit() as unit:
+            known = await unit[IdempotencyKey].get(record_id)
+        if known is not None:
+            if known.kind != kind:
+                raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to a resource of another kind")
+            resource = await recall(known.resource_id)
+            if resource is None:
+                continue
+            return Made(resource, replayed=True)
+        try:
+            return Made(await make(lock), replayed=False)
+        except Conflict as conflict:
+            if conflict.rule != _KEY_TAKEN:
+                raise
+    raise Refusal("PROVIDER_UNAVAILABLE", "Other requests with this key keep failing; try again", retry_after=30)

@@ -1,0 +1,62 @@
+"""Which use case does which durable job, and what happens to a job that fails."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Conflict, Stale
+from ...ports.jobs import Job
+from .deliveries import deliver
+from .outbox import DELIVER, RELEASE, release_held
+from .payment_opening import WATCH
+from .payment_progress import watch
+
+Handler = Callable[[Ports, Job], Awaitable[None]]
+
+HANDLERS: Mapping[str, Handler] = {WATCH: watch, DELIVER: deliver, RELEASE: release_held}
+
+LEASE = 60.0
+"""Seconds a claimed job is left to its worker; far above what any handler takes."""
+
+_BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
+
+log = logging.getLogger("cambist.jobs")
+
+
+async def run(ports: Ports, job: Job) -> None:
+    """Do a claimed job. A fault is logged and the job comes back after a pause: no job is ever lost by failing."""
+    try:
+        await HANDLERS[job.kind](ports, job)
+    except (Stale, Conflict):
+        # The lease ended and another worker took it, or the object moved: whoever was first has done the work, and
+        # where nobody has, the lease brings the job back.
+        log.info("job %s was overtaken", job.id)
+    except Exception:
+        log.exception("job %s failed", job.id)
+        await _put_back(ports, job)
+
+
+async def _put_back(ports: Ports, job: Job) -> None:
+    due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
+    try:
+        async with ports.storage.unit() as unit:
+            unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None))
+            await unit.commit()
+    except Exception:
+        log.exception("job %s could not be put back; its lease will bring it", job.id)
+
+
+async def run_due(ports: Ports, *, limit: int = 100) -> int:
+    """Do every job that is due now, one after the other, also those that arise on the way. Returns how many.
+
+    For embedding and tests: a service with workers has frontends/worker instead.
+    """
+    done = 0
+    while claimed := await ports.storage.claim(limit, LEASE):
+        for job in claimed:
+            await run(ports, job)
+        done += len(claimed)
+    return done

@@ -1,0 +1,123 @@
+"""Announcing lives here and nowhere else: an event is written in the unit that makes it true (SPEC "Events")."""
+
+from datetime import timedelta
+
+import msgspec
+from msgspec import UNSET
+
+from ...ports.bundle import Ports
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain import ids
+from ..domain.accounts import Account, Mode, Shop
+from ..domain.days import iso
+from ..domain.events import Delivery, DeliveryStatus, Event, EventType, PaymentPayload
+from ..domain.payments import Payment, PaymentStatus, shows_payer_name
+from .seals import open_payer_name
+from .units import retrying
+
+DELIVER = "webhook.deliver"
+RELEASE = "webhook.release"
+
+_RELEASE_BATCH = 500
+# A unit that read the account just before its address was set may still commit a held event a moment later, so the
+# release looks again after these pauses.
+_RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
+
+
+async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous: PaymentStatus) -> None:
+    """Write `payment.status_changed` for a move that the same unit saves. `payment` is as it will stand."""
+    shop = await unit[Shop].get(payment.shop_id)
+    payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
+    payload = PaymentPayload(
+        payment_id=payment.id,
+        external_id=payment.external_id,
+        status=payment.status,
+        previous_status=previous,
+        amount_rub=str(payment.amount),
+        actual_amount_rub=None if payment.actual_amount is None else str(payment.actual_amount),
+        amount_usdt=None if payment.amount_usdt is None else str(payment.amount_usdt),
+        payment_method=payment.payment_method,
+        refund_pending=payment.refund_pending,
+        timestamp=iso(ports.clock.now()),
+        metadata=payment.metadata,
+        payer_name=UNSET if payer_name is None else payer_name,
+        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason.value,
+        sandbox=True if payment.mode is Mode.TEST else UNSET,
+        shop_id=payment.shop_id,
+        shop_name=None if shop is None else shop.name,
+    )
+    await _announce(
+        ports,
+        unit,
+        Event(
+            id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+            account_id=payment.account_id,
+            mode=payment.mode,
+            type=EventType.PAYMENT_STATUS_CHANGED,
+            object_id=payment.id,
+            sequence=payment.sequence,
+            body=msgspec.json.encode(payload),
+            created_at=ports.clock.now(),
+        ),
+    )
+
+
+async def _announce(ports: Ports, unit: Unit, event: Event) -> None:
+    account = await unit[Account].get(event.account_id)
+    receives = account is not None and account.receives
+    unit[Event].add(event)
+    unit[Delivery].add(
+        Delivery(
+            id=event.id,
+            account_id=event.account_id,
+            mode=event.mode,
+            status=DeliveryStatus.PENDING if receives else DeliveryStatus.HELD,
+            created_at=event.created_at,
+        )
+    )
+    if receives:
+        unit[Job].add(_delivery_job(ports, event.id))
+
+
+def _delivery_job(ports: Ports, delivery_id: str) -> Job:
+    now = ports.clock.now()
+    return Job(id=f"{DELIVER}:{delivery_id}", kind=DELIVER, argument=delivery_id, due=now, created_at=now)
+
+
+async def release(ports: Ports, unit: Unit, account_id: str) -> None:
+    """Have the account's held events sent, once address and secret are both set; to be called in that unit."""
+    now = ports.clock.now()
+    job = Job(id=f"{RELEASE}:{account_id}", kind=RELEASE, argument=account_id, due=now, created_at=now)
+    waiting = await unit[Job].get(job.id)
+    if waiting is None:
+        unit[Job].add(job)
+    else:
+        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))
+
+
+async def release_held(ports: Ports, job: Job) -> None:
+    """The job behind `release`: a batch at a time, so that a year of held events does not make one huge unit."""
+
+    async def one_batch(unit: Unit) -> int:
+        account = await unit[Account].get(job.argument)
+        if account is None or not account.receives:
+            return 0
+        held = await unit[Delivery].find(
+            account_id=account.id, status=DeliveryStatus.HELD, order="id", limit=_RELEASE_BATCH
+        )
+        for delivery in held:
+            unit[Delivery].save(msgspec.structs.replace(delivery, status=DeliveryStatus.PENDING))
+            unit[Job].add(_delivery_job(ports, delivery.id))
+        return len(held)
+
+    while await retrying(ports.storage, one_batch) == _RELEASE_BATCH:
+        pass
+    async with ports.storage.unit() as unit:
+        passed = job.attempts - 1
+        if passed < len(_RELEASE_PAUSES):
+            due = ports.clock.now() + _RELEASE_PAUSES[passed]
+            unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None))
+        else:
+            unit[Job].remove(job)
+        await unit.commit()

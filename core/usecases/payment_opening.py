@@ -1,0 +1,183 @@
+"""The bank's side of a new payment: from the written row to an invoice at a bank, or to a definite no.
+
+The row is committed before the bank is called, with the payment's id as the operation id. So whatever happens in
+between, the watch (payment_progress.py) can ask the bank by that id and finish or undo what was begun.
+"""
+
+from datetime import timedelta
+
+import msgspec
+
+from ...ports.bank import Bank, Invoice, InvoiceRequest
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain.errors import Refusal
+from ..domain.idempotency import IdempotencyKey
+from ..domain.payments import Opening, Payment
+from .units import retrying
+
+WATCH = "payment.watch"
+FIRST_LOOK = timedelta(seconds=10)
+"""When a creation that did not finish is taken up by the watch."""
+
+_ROUTE_RETRY_AFTER = 30
+
+
+def watch_id(payment_id: str) -> str:
+    """The one job that follows a payment through its life."""
+    return f"{WATCH}:{payment_id}"
+
+
+def first_watch(payment: Payment) -> Job:
+    """The watch of a payment that is being created."""
+    return Job(
+        id=watch_id(payment.id),
+        kind=WATCH,
+        argument=payment.id,
+        due=payment.created_at + FIRST_LOOK,
+        created_at=payment.created_at,
+    )
+
+
+async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
+    """Try the mode's banks in order, from the payment's own on. Returns the payment as it then stands.
+
+    A refused or absent bank leads to the next; an unknown outcome never does, or the payer could pay twice.
+    Raises: Refusal PROVIDER_ERROR (outcome unknown; the key keeps it), PAYMENT_ROUTE_UNAVAILABLE (400: every route
+    refused for certain; 503: one was away), both with the payment and its key taken back.
+    """
+    away = False
+    routes = ports.banks.of_mode(payment.mode)
+    names = [bank.name for bank in routes]
+    for bank in routes[names.index(payment.bank) if payment.bank in names else 0 :]:
+        if bank.name != payment.bank:
+            payment = await _take_route(ports, payment, bank)
+        try:
+            invoice = await bank.create_invoice(
+                InvoiceRequest(
+                    operation=payment.id,
+                    amount_kopecks=payment.amount.kopecks,
+                    purpose=payment.description or f"Payment {payment.id}",
+                    expires_at=payment.expires_at,
+                )
+            )
+        except OutcomeUnknown:
+            return await _outcome_unknown(ports, payment)
+        except Unavailable:
+            away = True
+        except (Refused, NotConfigured, NotSupported):
+            pass
+        else:
+            return await take_invoice(ports, payment, invoice)
+    await take_back(ports, payment)
+    if away:
+        raise Refusal(
+            "PAYMENT_ROUTE_UNAVAILABLE",
+            "No route could be reached; try again with the same Idempotency-Key",
+            status=503,
+            retry_after=_ROUTE_RETRY_AFTER,
+        )
+    raise Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
+
+
+async def _take_route(ports: Ports, payment: Payment, bank: Bank) -> Payment:
+    """Write down which bank is asked next, before it is asked."""
+
+    async def work(unit: Unit) -> Payment:
+        present = await unit[Payment].get(payment.id) or payment
+        return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name))
+
+    return await retrying(ports.storage, work)
+
+
+async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
+    """Keep the bank's references, and set the watch for the deadline (or sooner, where the bank sends no notice).
+
+    Tried first without reading, on the versions at hand: in the usual case nobody else knows the payment yet.
+    """
+    look_at = payment.expires_at
+    if invoice.check_after is not None:
+        look_at = min(look_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
+    async with ports.storage.unit() as unit:
+        opened = unit[Payment].save(_with_invoice(payment, invoice))
+        unit[Job].save(msgspec.structs.replace(first_watch(payment), due=look_at))
+        try:
+            await unit.commit()
+        except Stale:
+            pass
+        else:
+            return opened
+
+    async def work(unit: Unit) -> Payment:
+        present = await unit[Payment].get(payment.id) or payment
+        if present.bank_reference is not None:
+            return present
+        job = await unit[Job].get(watch_id(payment.id))
+        if job is not None and job.leased_until is None:
+            unit[Job].save(msgspec.structs.replace(job, due=look_at))
+        return unit[Payment].save(_with_invoice(present, invoice))
+
+    return await retrying(ports.storage, work)
+
+
+def _with_invoice(payment: Payment, invoice: Invoice) -> Payment:
+    """An opening that the merchant was told is unknown stays so: its key keeps the 502."""
+    return msgspec.structs.replace(
+        payment,
+        opening=Opening.OPEN if payment.opening is Opening.ASKING else payment.opening,
+        bank_reference=invoice.reference,
+        qr_payload=invoice.payload,
+        bank_link=invoice.link,
+    )
+
+
+async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
+    async def work(unit: Unit) -> Payment:
+        present = await unit[Payment].get(payment.id) or payment
+        if present.opening is Opening.ASKING:
+            return unit[Payment].save(msgspec.structs.replace(present, opening=Opening.UNKNOWN))
+        return present
+
+    present = await retrying(ports.storage, work)
+    if present.opening is Opening.OPEN:
+        # The bank's notice was quicker than its answer.
+        return present
+    raise outcome_unknown()
+
+
+def outcome_unknown() -> Refusal:
+    """The answer that such a key keeps (SPEC "Authentication", 5)."""
+    return Refusal(
+        "PROVIDER_ERROR", "The payment's creation ended without a definite result; use a new Idempotency-Key"
+    )
+
+
+async def take_back(ports: Ports, payment: Payment) -> None:
+    """Nothing exists at any bank: remove the payment, its watch and its key, so that the key is free again."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Payment].get(payment.id)
+        if present is None or present.bank_reference is not None:
+            return
+        unit[Payment].remove(present)
+        job = await unit[Job].get(watch_id(payment.id))
+        if job is not None:
+            unit[Job].remove(job)
+        key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
+        if key is not None and key.resource_id == payment.id:
+            unit[IdempotencyKey].remove(key)
+
+    await retrying(ports.storage, work)
+
+
+async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
+    """Take over the invoice that our operation id made; None when the bank never saw it.
+
+    Raises: Unavailable, NotConfigured.
+    """
+    if payment.bank is None:
+        return None
+    invoice = await ports.banks.named(payment.bank).find_invoice(payment.id)
+    return None if invoice is None else await take_invoice(ports, payment, invoice)

@@ -1,0 +1,204 @@
+"""How a payment lives on after its creation: the bank's notices, the clock, and what is asked when neither speaks."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ...ports.bank import InvoiceState, InvoiceStatus, Notice
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain.errors import Refusal
+from ..domain.money import Rub
+from ..domain.payments import LATE_WINDOW, FailureReason, Opening, Payment, PaymentStatus, Suspense
+from ..domain.reports import Arrival, Decision, Report, decide, moved
+from .outbox import announce_payment
+from .payment_opening import find_at_bank, open_at_bank, take_back
+from .seals import payer_name_place
+from .units import retrying
+
+_S = PaymentStatus
+
+_REPORTED: dict[InvoiceStatus, PaymentStatus] = {
+    InvoiceStatus.OPEN: _S.PENDING,
+    InvoiceStatus.PROCESSING: _S.PROCESSING,
+    InvoiceStatus.PAID: _S.PAID,
+    InvoiceStatus.FAILED: _S.FAILED,
+    InvoiceStatus.CANCELLED: _S.CANCELLED,
+    InvoiceStatus.EXPIRED: _S.EXPIRED,
+}
+
+UNKNOWN_LADDER = (
+    timedelta(seconds=10),
+    timedelta(seconds=30),
+    timedelta(minutes=2),
+    timedelta(minutes=10),
+    timedelta(hours=1),
+    timedelta(hours=6),
+)
+"""When an unknown outcome is asked for again (DECISIONS 2); after the last it is the operator's."""
+
+LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
+"""After creation: when an expired payment is looked at once more, for a late payment whose notice was lost."""
+
+_BANK_AWAY = timedelta(seconds=30)
+_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason: it says nothing about the payment."""
+
+
+def _report(state: InvoiceState) -> Report:
+    try:
+        failure = FailureReason(state.failure) if state.failure is not None else None
+    except ValueError:
+        failure = FailureReason.UNKNOWN
+    return Report(
+        status=_REPORTED[state.status],
+        failure=failure,
+        arrivals=tuple(
+            Arrival(
+                id=transfer.id,
+                amount=Rub(transfer.amount_kopecks),
+                at=transfer.at,
+                payer_name=transfer.payer_name,
+            )
+            for transfer in state.transfers
+        ),
+    )
+
+
+async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None:
+    """Let a report take effect: move, event and suspense in one unit. None when there is no such payment."""
+
+    async def work(unit: Unit) -> Payment | None:
+        payment = await unit[Payment].get(payment_id)
+        if payment is None:
+            return None
+        decision = decide(payment, report, ports.clock.now())
+        for stray in decision.strays:
+            await _suspend(unit, payment, stray.arrival, stray.reason)
+        if decision.status is None:
+            return payment
+        return await _move(ports, unit, payment, decision)
+
+    return await retrying(ports.storage, work)
+
+
+async def _move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
+    name = decision.arrival.payer_name if decision.arrival is not None else None
+    sealed = None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
+    after = moved(payment, decision, ports.clock.now(), sealed_name=sealed)
+    unit[Payment].save(after)
+    await announce_payment(ports, unit, after, payment.status)
+    return msgspec.structs.replace(after, version=after.version + 1)
+
+
+async def _suspend(unit: Unit, payment: Payment, arrival: Arrival, reason: str) -> None:
+    suspense_id = f"sus_{payment.bank}:{arrival.id}"
+    if await unit[Suspense].get(suspense_id) is None:
+        unit[Suspense].add(
+            Suspense(
+                id=suspense_id,
+                account_id=payment.account_id,
+                mode=payment.mode,
+                payment_id=payment.id,
+                amount=arrival.amount,
+                reason=reason,
+                received_at=arrival.at,
+            )
+        )
+
+
+async def look(ports: Ports, payment: Payment) -> Payment:
+    """Ask the bank how the invoice stands, and let the answer take effect. Raises: what the bank port raises."""
+    if payment.bank is None or payment.bank_reference is None:
+        return payment
+    state = await ports.banks.named(payment.bank).invoice_state(payment.bank_reference)
+    return await apply(ports, payment.id, _report(state)) or payment
+
+
+async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
+    """The bank says that something happened. Only a hint: what counts is what the bank answers when asked."""
+    async with ports.storage.unit() as unit:
+        payment = await unit[Payment].get(notice.operation)
+    if payment is None:
+        return None
+    if payment.bank_reference is None:
+        payment = await find_at_bank(ports, payment) or payment
+    return await look(ports, payment)
+
+
+async def watch(ports: Ports, job: Job) -> None:
+    """The job that follows a payment: recovers its creation, expires it, and looks for late money."""
+    async with ports.storage.unit() as unit:
+        payment = await unit[Payment].get(job.argument)
+    if payment is not None and payment.bank_reference is None:
+        payment = await _recover(ports, job, payment)
+    if payment is not None and payment.bank_reference is not None:
+        payment = await _look_or_expire(ports, payment)
+    await _reschedule(ports, job, payment)
+
+
+async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:
+    try:
+        return await look(ports, payment)
+    except _NO_ANSWER:
+        # A bank that is away keeps no payment pending past its deadline: `expired` allows a late success.
+        return await _expire_if_due(ports, payment)
+
+
+async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
+    return await apply(ports, payment.id, Report(status=_S.PENDING)) or payment
+
+
+async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
+    """Finish a creation that a crash or an unknown outcome left open; None when it was undone."""
+    try:
+        found = await find_at_bank(ports, payment)
+    except _NO_ANSWER:
+        return await _expire_if_due(ports, payment) if payment.opening is Opening.UNKNOWN else payment
+    if found is not None:
+        return found
+    if payment.opening is Opening.UNKNOWN:
+        if job.attempts < 2:
+            # The request may still be on its way: the bank must say twice that it never saw the operation.
+            return payment
+        return await apply(ports, payment.id, Report(status=_S.FAILED, failure=FailureReason.UNKNOWN))
+    if ports.clock.now() >= payment.expires_at:
+        # Nobody was answered, and no bank knows of it.
+        await take_back(ports, payment)
+        return None
+    try:
+        # Nobody was answered yet, and one operation id is one operation however often it is sent.
+        return await open_at_bank(ports, payment)
+    except Refusal:
+        async with ports.storage.unit() as unit:
+            return await unit[Payment].get(payment.id)
+
+
+async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
+    due = None if payment is None else next_look(payment, job.attempts, ports.clock.now())
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None:
+            return
+        if due is None:
+            unit[Job].remove(present)
+        else:
+            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+
+    await retrying(ports.storage, work)
+
+
+def next_look(payment: Payment, looks: int, now: datetime) -> datetime | None:
+    """When the bank is asked about this payment again by ourselves; None: only its notices count from now on."""
+    if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
+        if payment.opening is Opening.UNKNOWN and looks > len(UNKNOWN_LADDER):
+            return None
+        return now + UNKNOWN_LADDER[min(looks, len(UNKNOWN_LADDER)) - 1]
+    if payment.status in (_S.PENDING, _S.PROCESSING):
+        return max(payment.expires_at, now + _BANK_AWAY)
+    if payment.status is _S.EXPIRED:
+        return next((at for pause in LATE_LOOKS if (at := payment.created_at + pause) > now), None)
+    return None

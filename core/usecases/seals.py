@@ -1,0 +1,29 @@
+"""What is sealed and where: each place is bound into the sealed value, so that a value moved elsewhere fails."""
+
+from ...ports.vault import Vault
+from ..domain.accounts import Account
+from ..domain.payments import Payment
+
+
+def webhook_secret_place(account_id: str) -> str:
+    return f"accounts.webhook_secret:{account_id}"
+
+
+def payer_name_place(payment_id: str) -> str:
+    return f"payments.payer_name:{payment_id}"
+
+
+def private_place(payment_id: str) -> str:
+    return f"payments.private:{payment_id}"
+
+
+def open_payer_name(vault: Vault, payment: Payment) -> str | None:
+    """The payer's name as the bank reported it. Raises: VaultError."""
+    if payment.payer_name is None:
+        return None
+    return vault.unseal(payment.payer_name, payer_name_place(payment.id)).decode()
+
+
+def open_webhook_secret(vault: Vault, account: Account, sealed: bytes) -> str:
+    """A signing secret of the account, the present or the previous one. Raises: VaultError."""
+    return vault.unseal(sealed, webhook_secret_place(account.id)).decode()

@@ -1,0 +1,114 @@
+"""The composition root: the one place that chooses adapters and wires them. Tests build their houses here too."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from ..adapters.bank.script import Script
+from ..adapters.bank.simulator import SimulatedBank
+from ..adapters.clock import SystemClock, SystemIds
+from ..adapters.meter.memory import MemoryMeter
+from ..adapters.notifier.http import HttpNotifier
+from ..adapters.queue.memory import MemoryQueue
+from ..adapters.storage.memory import MemoryStorage
+from ..adapters.vault.sealed import SealedVault, load_or_create
+from ..core.domain.accounts import Mode
+from ..ports.bank import BankRoutes
+from ..ports.bundle import Places, Ports
+from ..ports.clock import Clock, Ids
+from ..ports.jobs import Job
+from ..ports.notifier import Notifier
+from ..ports.storage import Storage
+from ..ports.vault import Vault
+from .settings import Settings
+
+
+_SIMULATED_LINKS = "https://qr.nspk.example"
+"""Reserved for examples, so that a simulated QR never leads to a real one."""
+
+Kick = Callable[[Sequence[Job]], Awaitable[None]]
+
+
+class House(msgspec.Struct, frozen=True, kw_only=True):
+    """An open house: its settings and its ports."""
+
+    settings: Settings
+    ports: Ports
+
+
+@asynccontextmanager
+async def open_house(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    notifier: Notifier | None = None,
+    script: Script | None = None,
+) -> AsyncIterator[House]:
+    """Open everything that `settings` ask for, and close it at the end.
+
+    What is given goes in place of the usual adapter (and stays the giver's to close): a virtual clock, ids from a
+    seed, a bank that follows a `script`.
+    Raises: Unavailable when the database cannot be opened or its schema is not at head.
+    """
+    ticking = clock or SystemClock()
+    chance = ids or SystemIds()
+    queue = MemoryQueue(ticking)
+
+    async def kick(jobs: Sequence[Job]) -> None:
+        await queue.kick(jobs)
+
+    kept = await _open_storage(settings, clock, kick)
+    posting = notifier or HttpNotifier(ticking)
+    meter = MemoryMeter()
+    places = Places(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
+    banks = {
+        f"simulator-{mode}": SimulatedBank(
+            f"simulator-{mode}", kept, ticking, chance, link_base=_SIMULATED_LINKS, script=script
+        )
+        for mode in Mode
+    }
+    ports = Ports(
+        storage=kept,
+        clock=ticking,
+        ids=chance,
+        banks=BankRoutes(banks=banks, order={mode.value: (f"simulator-{mode}",) for mode in Mode}),
+        notifier=posting,
+        meter=meter,
+        queue=queue,
+        vault=_vault(settings),
+        places=places,
+    )
+    try:
+        yield House(settings=settings, ports=ports)
+    finally:
+        if notifier is None:
+            await posting.close()
+        await meter.close()
+        await kept.close()
+
+
+async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> Storage:
+    """The storage that the settings name. SQL adapters are imported only where one is asked for."""
+    url = settings.storage_url
+    if url == "memory://":
+        return MemoryStorage(clock or SystemClock(), kick)
+    if url.startswith("sqlite:///"):
+        from ..adapters.storage.sqlite import SqliteStorage
+
+        return await SqliteStorage.open(Path(url.removeprefix("sqlite:///")), clock or SystemClock(), kick)
+    from ..adapters.storage.postgres import PostgresStorage
+
+    return await PostgresStorage.open(url, clock, kick)
+
+
+def _vault(settings: Settings) -> Vault:
+    if settings.vault is not None:
+        return SealedVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)
+    if settings.storage_url == "memory://":
+        chance = SystemIds()
+        return SealedVault({1: bytes.fromhex(chance.secret(32))}, 1, bytes.fromhex(chance.secret(32)))
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return load_or_create(settings.data_dir / "vault.key")

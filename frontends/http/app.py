@@ -1,0 +1,33 @@
+"""The HTTP application: the routers behind the edge."""
+
+from collections.abc import Sequence
+
+from litestar import Litestar, Router
+from litestar.types import ASGIApp
+
+from ...core.domain.quota import API, Network
+from ...ports.bundle import Ports
+from .access import authorized
+from .edge import Edge
+from .errors import HANDLERS
+from .health import health_handlers
+from .money import money_router
+from .payments import payments_router
+from .sandbox import sandbox_router
+
+
+def create_app(ports: Ports, *, trusted_proxies: Sequence[Network] = ()) -> ASGIApp:
+    """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's."""
+    api = Router(
+        API,
+        route_handlers=[payments_router(ports), sandbox_router(ports), money_router()],
+        guards=[authorized(ports)],
+    )
+    app = Litestar(
+        route_handlers=[api, *health_handlers(ports)],
+        exception_handlers=dict(HANDLERS),
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=None,
+    )
+    return Edge(app, ports, trusted_proxies)

@@ -1,0 +1,151 @@
+"""The outermost layer: what every request meets before routing, and every answer after it (DECISIONS 1.1-1.3).
+
+It wraps the framework from outside, because the framework's own middleware never runs for an unknown path or a wrong
+method, and reads the body after the guards.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+
+from litestar.types import ASGIApp, HTTPRequestEvent, Message, Receive, Scope, Send
+
+from ...core.domain.errors import Refusal
+from ...core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
+from ...core.usecases.admission import admit
+from ...ports.bundle import Ports
+from .errors import envelope, internal_error
+from .logs import request_context
+
+BODY_LIMIT = 102_400
+
+log = logging.getLogger("cambist.http")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
+_LENGTH = re.compile(rb"[0-9]{1,18}\Z")
+
+
+class TooLarge(Exception):
+    """The body is over the limit."""
+
+
+class Edge:
+    """Normalise the path, name the request, count it, bound its body; put headers on whatever is answered."""
+
+    def __init__(self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network]) -> None:
+        self._app = app
+        self._ports = ports
+        self._trusted = trusted_proxies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = normalise_path(scope["path"])
+        if path != scope["path"]:
+            scope["path"] = path
+            scope["raw_path"] = path.encode("utf-8", "surrogatepass")
+        known = _headers(scope)
+        request_id = self._request_id(known.get(b"x-request-id"))
+        extra: list[Header] = [(b"x-request-id", request_id.encode())]
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message.get("headers", ()), *extra]
+            await send(message)
+
+        with request_context(request_id):
+            verdict = await self._count(scope, path, known)
+            if verdict is not None:
+                extra += headers(verdict)
+                if verdict.over:
+                    await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
+                    return
+            try:
+                receive = await _bounded(known, receive)
+            except TooLarge:
+                await _refuse(send_with_headers, Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))
+                return
+            try:
+                await self._app(scope, receive, send_with_headers)
+            except Exception:
+                log.exception("an error came through the application")
+                if started:
+                    raise
+                await _refuse(send_with_headers, internal_error())
+
+    async def _count(self, scope: Scope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
+        relative = api_path(path)
+        if relative is None:
+            return None
+        client = scope.get("client")
+        forwarded = known.get(b"x-forwarded-for")
+        address = client_ip(
+            client[0] if client else None, None if forwarded is None else forwarded.decode("latin-1"), self._trusted
+        )
+        key = known.get(b"x-api-key")
+        return await admit(
+            self._ports, str(scope["method"]), relative, address, None if key is None else key.decode("latin-1")
+        )
+
+    def _request_id(self, given: bytes | None) -> str:
+        """The caller's own id where it is of the documented form, else a new one."""
+        text = (given or b"").decode("latin-1")
+        return text if _REQUEST_ID.match(text) else str(self._ports.ids.uuid())
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    """Headers by lower-case name; several X-Forwarded-For are one list, as proxies write them."""
+    known: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        known[name] = known[name] + b"," + value if name == b"x-forwarded-for" and name in known else value
+    return known
+
+
+async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
+    """A `receive` that never yields more than the limit. Raises: TooLarge.
+
+    A body of declared length cannot be longer than it says (the server sees to it). One of unknown length is read
+    here, because 413 comes before authorization.
+    """
+    length = known.get(b"content-length")
+    if length is not None:
+        if not _LENGTH.match(length) or int(length) > BODY_LIMIT:
+            raise TooLarge
+        return receive
+    if b"transfer-encoding" not in known:
+        return receive
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            break
+        parts.append(message["body"])
+        size += len(message["body"])
+        if size > BODY_LIMIT:
+            raise TooLarge
+        if not message.get("more_body"):
+            break
+    whole: HTTPRequestEvent = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+    waiting = [whole]
+
+    async def replay() -> HTTPRequestEvent:
+        return waiting.pop() if waiting else await receive()  # type: ignore[return-value]  # then it is a disconnect
+
+    return replay
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    body = envelope(refusal.code, refusal.message)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": refusal.status,
+            "headers": [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

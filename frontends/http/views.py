@@ -1,0 +1,88 @@
+"""What merchants see of an object: SPEC "Resources and their fields", field by field."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ...core.domain.accounts import Mode
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.payments import Payment, shows_payer_name
+from ...core.usecases.payments import Page
+from ...core.usecases.seals import open_payer_name
+from ...ports.bundle import Ports
+
+
+class PaymentView(msgspec.Struct, frozen=True, kw_only=True):
+    """SPEC "Payment"."""
+
+    id: str
+    status: str
+    amount_rub: str
+    actual_amount_rub: str | None
+    amount_usdt: str | None
+    external_id: str | None
+    payment_method: str
+    method_id: str | UnsetType = UNSET
+    payment_url: str
+    expires_at: str
+    refund_pending: bool
+    metadata: dict[str, Any] | None
+    payer_name: str | UnsetType = UNSET
+    shop_id: str
+    failure_reason: str | UnsetType = UNSET
+    created_at: str
+    paid_at: str | None
+    settled_at: str | None
+    sandbox: bool | UnsetType = UNSET
+
+
+class Pagination(msgspec.Struct, frozen=True, kw_only=True):
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+
+
+class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[PaymentView]
+    pagination: Pagination
+
+
+def payment_view(ports: Ports, payment: Payment) -> PaymentView:
+    """The payment object of the interface."""
+    payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
+    return PaymentView(
+        id=payment.id,
+        status=payment.status.value,
+        amount_rub=str(payment.amount),
+        actual_amount_rub=None if payment.actual_amount is None else str(payment.actual_amount),
+        amount_usdt=None if payment.amount_usdt is None else str(payment.amount_usdt),
+        external_id=payment.external_id,
+        payment_method=payment.payment_method,
+        method_id=payment.method_id or UNSET,
+        payment_url=f"{ports.places.pay_url}/p/{payment.id}",
+        expires_at=iso(payment.expires_at),
+        refund_pending=payment.refund_pending,
+        metadata=payment.metadata,
+        payer_name=payer_name or UNSET,
+        shop_id=payment.shop_id,
+        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason.value,
+        created_at=iso(payment.created_at),
+        paid_at=iso_or_none(payment.paid_at),
+        settled_at=iso_or_none(payment.settled_at),
+        sandbox=True if payment.mode is Mode.TEST else UNSET,
+    )
+
+
+def payments_view(ports: Ports, page: Page) -> PaymentsView:
+    """A page of payments."""
+    return PaymentsView(
+        data=[payment_view(ports, payment) for payment in page.payments],
+        pagination=Pagination(
+            page=page.number,
+            per_page=page.size,
+            total=page.total,
+            total_pages=-(-page.total // page.size),
+        ),
+    )

@@ -1,0 +1,211 @@
+"""How the payer window is drawn: language, amounts, QR, assets and templates. It knows nothing of HTTP requests."""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import jinja2
+import msgspec
+import segno
+from markupsafe import Markup
+
+from ...core.domain.money import Rub
+from ...core.domain.payer_window import FINAL_FACES, RETURN_SECONDS, Face
+from ...core.domain.payments import FailureReason
+from ...core.usecases.payer_window import PayerView, half_of
+from .window_texts import LANGUAGE_NAMES, TEXTS
+
+_PAGES = Path(__file__).parent / "pages"
+_ASSETS = {
+    "window.css": "text/css",
+    "window.js": "text/javascript",
+    "mark.svg": "image/svg+xml",
+}
+
+_QUIET_ZONE = 4
+"""Modules of white around a QR that its standard asks for."""
+
+QR_CACHE = 512
+"""Drawn QRs kept (3 KB each): drawing one takes 12 ms, and a waiting page without script asks every few seconds."""
+
+REFRESH_SECONDS = {Face.EXPIRED: 30, Face.REVIEW: 30}
+"""How often a page without script reloads itself; every 5 seconds while the payer waits for something."""
+
+PANEL_REASONS = (
+    FailureReason.INSUFFICIENT_FUNDS,
+    FailureReason.DECLINED_BY_BANK,
+    FailureReason.CANCELLED_BY_CUSTOMER,
+    FailureReason.CANCELLED_BY_BANK,
+    FailureReason.UNKNOWN,
+)
+"""What the panel offers; the reasons left out belong to subscriptions and to the clock."""
+
+
+class Asset(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the page loads. `tag` is a hash of what is in it."""
+
+    body: bytes
+    media_type: str
+    tag: str
+
+
+def pick_language(wish: str | None, accept: str) -> str:
+    """The language to speak: the wish (`?lang=`) when we have it, else the best of `Accept-Language`.
+
+    Who asks for languages that we do not have gets English; who asks for nothing gets Russian, because payers pay
+    from Russian banks.
+    """
+    if wish is not None and wish in TEXTS:
+        return wish
+    ranked: list[tuple[float, str]] = []
+    for part in accept.split(","):
+        tag, _, weight = part.strip().partition(";")
+        language = tag.strip().partition("-")[0].lower()
+        if language and language != "*":
+            ranked.append((_quality(weight), language))
+    # sorted() is stable, so that of equal weights the one named first wins.
+    liked = [language for quality, language in sorted(ranked, key=lambda item: -item[0]) if quality > 0]
+    if not liked:
+        return "ru"
+    return next((language for language in liked if language in TEXTS), "en")
+
+
+def _quality(weight: str) -> float:
+    name, _, value = weight.strip().partition("=")
+    if name.strip().lower() != "q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def print_amount(amount: Rub, language: str) -> str:
+    """`1 234,56 ₽` in Russian, `₽1,234.56` in English. The spaces are plain: the style sheet forbids breaks."""
+    whole, _, part = str(amount).partition(".")
+    grouped = f"{int(whole):,}"
+    if language == "ru":
+        return f"{grouped.replace(',', ' ')},{part} ₽"
+    return f"₽{grouped}.{part}"
+
+
+def print_span(seconds: int) -> str:
+    """`14:32`, or `1:05:00` from an hour on."""
+    minutes, rest = divmod(max(seconds, 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class DrawnQr(msgspec.Struct, frozen=True):
+    """A QR as an inline SVG with its quiet zone, `size` units wide, named `qr` so that a page can show it twice."""
+
+    svg: Markup
+    size: int
+
+
+def draw_qr(payload: str) -> DrawnQr:
+    """Draw what the bank gave."""
+    qr = segno.make_qr(payload, error="m")
+    svg = qr.svg_inline(border=_QUIET_ZONE, omitsize=True, svgid="qr", svgclass=None, lineclass=None)
+    # Safe as it is: numbers written by segno; the payload is not in it as text.
+    return DrawnQr(Markup(svg), int(qr.symbol_size(border=_QUIET_ZONE)[0]))  # noqa: S704
+
+
+def monogram(name: str) -> str:
+    """The first letter or digit of a shop's name, for its sign."""
+    return next((char.upper() for char in name if char.isalnum()), "•")
+
+
+def millis(moment: datetime) -> int:
+    """Unix time in milliseconds, as JavaScript counts."""
+    return round(moment.timestamp() * 1000)
+
+
+class WindowPage:
+    """Templates, assets and drawn QRs of one router. `path` is where the window lives in links (`/p`)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.assets = {name: _read_asset(name, media_type) for name, media_type in _ASSETS.items()}
+        self._qr = functools.lru_cache(maxsize=QR_CACHE)(draw_qr)
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_PAGES),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            auto_reload=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals |= {"asset": self._asset_link, "language_names": LANGUAGE_NAMES}
+
+    def link(self, payment_id: str, wish: str | None, part: str = "") -> str:
+        """Where a payment's page, or a part of it, is found; an explicit choice of language goes along."""
+        query = f"?lang={wish}" if wish in TEXTS else ""
+        return f"{self.path}/{quote(payment_id, safe='')}{part}{query}"
+
+    def window(self, view: PayerView, language: str, wish: str | None) -> str:
+        """The page of a payment."""
+        texts = _Texts(TEXTS[language])
+        face = view.standing.face
+        drawn = self._qr(view.qr_payload) if view.qr_payload is not None and face is Face.WAITING else None
+        left = (view.standing.deadline - view.standing.now).total_seconds()
+        returns = face is Face.PAID and view.auto_return and view.return_url is not None
+        return self._templates.get_template("window.html").render(
+            t=texts,
+            language=language,
+            view=view,
+            face=face.value,
+            amount=print_amount(view.amount, language),
+            received=None if view.received is None else print_amount(view.received, language),
+            half=print_amount(half_of(view.amount), language),
+            reason=(view.failure_reason or FailureReason.UNKNOWN).value,
+            monogram=monogram(view.shop_name),
+            qr=None if drawn is None else drawn.svg,
+            qr_size=0 if drawn is None else drawn.size,
+            bank_link=view.bank_link if face is Face.WAITING else None,
+            now=millis(view.standing.now),
+            deadline=millis(view.standing.deadline),
+            time_left=print_span(int(left)),
+            live=face not in FINAL_FACES,
+            refresh=None if face in FINAL_FACES else REFRESH_SECONDS.get(face, 5),
+            return_after=RETURN_SECONDS if returns else None,
+            acts=[act.value for act in view.acts],
+            reasons=[reason.value for reason in PANEL_REASONS],
+            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate")},
+            switch=_switch(""),
+        )
+
+    def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
+        """A page without a payment: `closed`, `unavailable` or `rejected`. `here`: its address, where it differs."""
+        return self._templates.get_template("notice.html").render(
+            t=_Texts(TEXTS[language]),
+            language=language,
+            kind=kind,
+            refresh=refresh,
+            switch=_switch(here),
+        )
+
+    def _asset_link(self, name: str) -> str:
+        return f"{self.path}/assets/{name}?v={self.assets[name].tag}"
+
+
+def _switch(here: str) -> dict[str, str]:
+    return {language: f"{here}?lang={language}" for language in TEXTS}
+
+
+class _Texts:
+    """`t("paid_head")` and `t("title", shop=…)` in templates. A key that is not there is an error, not a gap."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self._table = table
+
+    def __call__(self, key: str, **values: str) -> str:
+        return self._table[key].format(**values)
+
+
+def _read_asset(name: str, media_type: str) -> Asset:
+    body = (_PAGES / name).read_bytes()
+    return Asset(body=body, media_type=media_type, tag=hashlib.sha256(body).hexdigest()[:16])

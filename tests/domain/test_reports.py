@@ -1,0 +1,178 @@
+"""What follows from a bank's report: one case per row (DECISIONS 2)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.machine import IllegalMove
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import PAYMENT_MOVES, FailureReason, Payment, PaymentStatus
+from cambist.core.domain.reports import Arrival, Decision, Report, decide, moved
+
+S = PaymentStatus
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+ASKED = Rub(100_00)
+
+
+def payment(status: PaymentStatus, *, transfer_id: str | None = None) -> Payment:
+    return Payment(
+        id="pay_0",
+        account_id="acc",
+        mode=Mode.TEST,
+        shop_id="shop",
+        status=status,
+        amount=ASKED,
+        payment_method="sbp",
+        created_at=START,
+        expires_at=START + timedelta(minutes=15),
+        transfer_id=transfer_id,
+    )
+
+
+def money(*, id: str = "t1", kopecks: int = 100_00, after: timedelta = timedelta(minutes=1)) -> Arrival:
+    return Arrival(id=id, amount=Rub(kopecks), at=START + after)
+
+
+LATE = timedelta(hours=5, minutes=59)
+TOO_LATE = timedelta(hours=6, seconds=1)
+
+MONEY_ROWS = [
+    # status before, when the money came, kopecks, status after (None: stays), why it is stray
+    (S.PENDING, timedelta(minutes=1), 100_00, S.PAID, None),
+    (S.PROCESSING, timedelta(minutes=1), 100_00, S.PAID, None),
+    (S.PENDING, timedelta(minutes=1), 99_99, S.AMOUNT_MISMATCH, None),
+    (S.PENDING, timedelta(minutes=1), 100_01, S.AMOUNT_MISMATCH, None),
+    (S.PROCESSING, timedelta(minutes=1), 1, S.AMOUNT_MISMATCH, None),
+    (S.EXPIRED, LATE, 100_00, S.PAID, None),
+    (S.EXPIRED, LATE, 50_00, S.AMOUNT_MISMATCH, None),
+    (S.EXPIRED, timedelta(hours=6), 100_00, S.PAID, None),
+    (S.EXPIRED, TOO_LATE, 100_00, None, "too_late"),
+    (S.PENDING, TOO_LATE, 100_00, None, "too_late"),
+    (S.FAILED, timedelta(minutes=1), 100_00, None, "after_failed"),
+    (S.CANCELLED, timedelta(minutes=1), 100_00, None, "after_cancelled"),
+]
+
+
+@pytest.mark.parametrize(("before", "after_start", "kopecks", "after", "stray"), MONEY_ROWS)
+def test_money_moves_a_payment_or_goes_to_suspense(
+    before: PaymentStatus, after_start: timedelta, kopecks: int, after: PaymentStatus | None, stray: str | None
+) -> None:
+    arrival = money(kopecks=kopecks, after=after_start)
+    decision = decide(payment(before), Report(status=S.PAID, arrivals=(arrival,)), START + after_start)
+    assert decision.status is after
+    assert [(each.arrival, each.reason) for each in decision.strays] == ([] if stray is None else [(arrival, stray)])
+
+
+@pytest.mark.parametrize("status", [S.PAID, S.SETTLED, S.REFUNDED, S.AMOUNT_MISMATCH, S.FAILED])
+def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(status: PaymentStatus) -> None:
+    report = Report(status=S.PAID, arrivals=(money(), money(id="t2", after=timedelta(minutes=2))))
+    decision = decide(payment(status, transfer_id="t1"), report, START + timedelta(minutes=3))
+    assert decision.status is None
+    assert [(stray.arrival.id, stray.reason) for stray in decision.strays] == [("t2", "second_transfer")]
+
+
+def test_of_two_transfers_at_once_the_earlier_pays_and_the_other_is_suspense() -> None:
+    late, early = money(id="a", after=timedelta(minutes=2)), money(id="b")
+    decision = decide(payment(S.PENDING), Report(status=S.PAID, arrivals=(late, early)), START + timedelta(minutes=3))
+    assert (decision.status, decision.arrival) == (S.PAID, early)
+    assert [stray.arrival for stray in decision.strays] == [late]
+
+
+NO_MONEY_ROWS = [
+    # status before, reported, minutes since creation, status after
+    (S.PENDING, S.PENDING, 1, None),
+    (S.PENDING, S.PENDING, 15, S.EXPIRED),
+    (S.PENDING, S.PROCESSING, 1, S.PROCESSING),
+    (S.PENDING, S.PROCESSING, 16, S.EXPIRED),
+    (S.PROCESSING, S.PROCESSING, 1, None),
+    (S.PROCESSING, S.PENDING, 1, None),
+    (S.PROCESSING, S.PROCESSING, 15, S.EXPIRED),
+    (S.PENDING, S.FAILED, 1, S.FAILED),
+    (S.PROCESSING, S.FAILED, 1, S.FAILED),
+    (S.PENDING, S.CANCELLED, 1, S.CANCELLED),
+    (S.PROCESSING, S.CANCELLED, 1, S.CANCELLED),
+    (S.PENDING, S.EXPIRED, 1, S.EXPIRED),
+    (S.PROCESSING, S.EXPIRED, 1, S.EXPIRED),
+    (S.PENDING, S.PAID, 1, S.AMOUNT_MISMATCH),
+    (S.EXPIRED, S.PAID, 60, S.AMOUNT_MISMATCH),
+    (S.EXPIRED, S.PAID, 361, None),
+    (S.EXPIRED, S.FAILED, 60, None),
+    (S.EXPIRED, S.CANCELLED, 60, None),
+    (S.EXPIRED, S.PROCESSING, 60, None),
+    (S.FAILED, S.PROCESSING, 1, None),
+    (S.FAILED, S.CANCELLED, 1, None),
+    (S.CANCELLED, S.FAILED, 1, None),
+    (S.CANCELLED, S.EXPIRED, 1, None),
+]
+
+
+@pytest.mark.parametrize(("before", "reported", "minutes", "after"), NO_MONEY_ROWS)
+def test_a_report_without_money(
+    before: PaymentStatus, reported: PaymentStatus, minutes: int, after: PaymentStatus | None
+) -> None:
+    decision = decide(payment(before), Report(status=reported), START + timedelta(minutes=minutes))
+    assert decision.status is after
+    assert decision.strays == ()
+
+
+@pytest.mark.parametrize("reason", list(FailureReason))
+def test_a_failure_keeps_its_reason_and_without_one_it_is_unknown(reason: FailureReason) -> None:
+    now = START + timedelta(minutes=1)
+    named = decide(payment(S.PENDING), Report(status=S.FAILED, failure=reason), now)
+    unnamed = decide(payment(S.PENDING), Report(status=S.FAILED), now)
+    assert (named.failure, unnamed.failure) == (reason, FailureReason.UNKNOWN)
+
+
+def test_a_move_fills_what_it_brings_and_rises_the_sequence() -> None:
+    now = START + timedelta(minutes=2)
+    arrival = money()
+    after = moved(payment(S.PENDING), Decision(status=S.PAID, arrival=arrival), now, sealed_name=b"sealed")
+    assert (after.status, after.actual_amount, after.paid_at, after.closed_at) == (S.PAID, ASKED, arrival.at, now)
+    assert (after.transfer_id, after.payer_name, after.sequence) == ("t1", b"sealed", 1)
+
+
+def test_a_mismatch_holds_what_came_and_is_not_paid_yet() -> None:
+    decision = Decision(status=S.AMOUNT_MISMATCH, arrival=money(kopecks=5))
+    after = moved(payment(S.PENDING), decision, START, sealed_name=None)
+    assert (after.actual_amount, after.paid_at, after.closed_at) == (Rub(5), None, None)
+
+
+def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
+    after = moved(payment(S.PENDING), Decision(status=S.PAID, arrival=money()), START, sealed_name=None)
+    assert after.paid_at == START
+
+
+def test_staying_is_no_move() -> None:
+    with pytest.raises(IllegalMove):
+        moved(payment(S.PENDING), Decision(), START, sealed_name=None)
+
+
+@given(
+    before=st.sampled_from(list(S)),
+    reported=st.sampled_from(list(S)),
+    arrivals=st.lists(
+        st.builds(
+            lambda number, kopecks, minutes: money(
+                id=f"t{number}", kopecks=kopecks, after=timedelta(minutes=minutes)
+            ),
+            st.integers(0, 3),
+            st.sampled_from([1, 100_00, 200_00]),
+            st.integers(0, 500),
+        ),
+        max_size=4,
+        unique_by=lambda arrival: arrival.id,
+    ),
+    minutes=st.integers(0, 600),
+    known=st.sampled_from([None, "t0", "t1"]),
+)
+def test_whatever_is_reported_the_move_is_in_the_table_and_no_money_is_lost(
+    before: PaymentStatus, reported: PaymentStatus, arrivals: list[Arrival], minutes: int, known: str | None
+) -> None:
+    stored = payment(before, transfer_id=known)
+    decision = decide(stored, Report(status=reported, arrivals=tuple(arrivals)), START + timedelta(minutes=minutes))
+    assert decision.status is None or PAYMENT_MOVES.allows(before, decision.status)
+    booked = [stray.arrival for stray in decision.strays] + ([decision.arrival] if decision.arrival else [])
+    assert sorted(arrival.id for arrival in booked) == sorted(each.id for each in arrivals if each.id != known)

@@ -1,0 +1,142 @@
+"""Houses for tests: wired by the composition root, in memory, under a virtual clock, and with the ways in that a
+merchant, a payer and a bank have."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+
+from cambist.adapters.bank.script import Script
+from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.core.domain.events import Event
+from cambist.core.domain.signing import verify
+from cambist.core.usecases import accounts
+from cambist.core.usecases.jobs import run_due
+from cambist.frontends.compose import open_house
+from cambist.frontends.http.app import create_app
+from cambist.frontends.settings import Settings
+from cambist.ports.bundle import Ports
+from cambist.ports.notifier import Answer, Letter, Receipt
+
+WEBHOOK_SECRET = "a-webhook-secret-of-the-tests"
+WEBHOOK_URL = "https://merchant.example/hooks"
+
+
+class Postman:
+    """A notifier that keeps every letter and answers as told; 200 unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+        self.answers: list[Receipt] = []
+
+    async def post(self, letter: Letter) -> Receipt:
+        self.letters.append(letter)
+        return self.answers.pop(0) if self.answers else Receipt(answer=Answer.RESPONDED, status=200)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """The payloads, in the order sent."""
+        return [msgspec.json.decode(letter.body) for letter in self.letters]
+
+
+class TestHouse:
+    """A house, a merchant in it, and an HTTP client with the merchant's test keys."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        ports: Ports,
+        clock: VirtualClock,
+        postman: Postman,
+        script: Script,
+        client: httpx.AsyncClient,
+        account: accounts.NewAccount,
+    ) -> None:
+        self.ports = ports
+        self.clock = clock
+        self.postman = postman
+        self.script = script
+        self.http = client
+        self.account = account
+
+    def headers(self, mode: str = "test", **more: str) -> dict[str, str]:
+        """The key pair of a mode, and further headers with `_` for `-`."""
+        pair = getattr(self.account, mode)
+        return {
+            "X-Api-Key": pair.api_key,
+            "X-Api-Secret": pair.api_secret,
+            **{name.replace("_", "-"): value for name, value in more.items()},
+        }
+
+    async def create(
+        self, body: Mapping[str, Any] | None = None, *, key: str | None = None, mode: str = "test"
+    ) -> httpx.Response:
+        """POST /payments, for 100 RUB unless `body` says otherwise, with a fresh key unless one is given."""
+        return await self.http.post(
+            "/api/v1/payments",
+            json={"amount_rub": "100.00", **(body or {})},
+            headers=self.headers(mode, Idempotency_Key=key or str(uuid4())),
+        )
+
+    async def created(self, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """A new payment's object."""
+        response = await self.create(body)
+        assert response.status_code == 201, response.text
+        payment: dict[str, Any] = response.json()
+        return payment
+
+    async def get(self, path: str, *, mode: str = "test") -> httpx.Response:
+        """GET a path below /api/v1."""
+        return await self.http.get(f"/api/v1{path}", headers=self.headers(mode))
+
+    async def simulate(self, payment_id: str, **body: Any) -> httpx.Response:
+        """POST /sandbox/payments/{id}/simulate."""
+        return await self.http.post(
+            f"/api/v1/sandbox/payments/{payment_id}/simulate", json=body, headers=self.headers()
+        )
+
+    async def work(self, seconds: float = 0) -> None:
+        """Let the time pass and do every job that falls due on the way, at its time."""
+        end = self.clock.now().timestamp() + seconds
+        while True:
+            await run_due(self.ports)
+            due = await self.ports.storage.next_due()
+            if due is None or due.timestamp() > end:
+                break
+            await self.clock.advance(max(0.0, (due - self.clock.now()).total_seconds()))
+        await self.clock.advance(max(0.0, end - self.clock.now().timestamp()))
+
+    async def events(self, object_id: str) -> list[dict[str, Any]]:
+        """The payloads of an object's events, in order, sent or not."""
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Event].find(object_id=object_id, order="sequence")
+        return [msgspec.json.decode(event.body) for event in found]
+
+    def check_signatures(self) -> None:
+        """Every letter sent so far verifies with the merchant's secret."""
+        for letter in self.postman.letters:
+            sent = int(letter.headers["X-Webhook-Timestamp"])
+            assert verify(letter.headers, letter.body, [WEBHOOK_SECRET], sent) == letter.headers["X-Webhook-Id"]
+
+
+@asynccontextmanager
+async def open_test_house(*, receiver: bool = True, **settings: Any) -> AsyncIterator[TestHouse]:
+    """A house in memory; with `receiver`, the merchant's webhook address and secret are set."""
+    clock, postman, script = VirtualClock(), Postman(), Script()
+    wanted = Settings(**{"database_url": "memory://", "base_url": "https://pay.example", **settings})
+    async with open_house(wanted, clock=clock, ids=SeededIds(), notifier=postman, script=script) as house:
+        account = await accounts.create_account(house.ports, "Merchant")
+        if receiver:
+            wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
+            await accounts.set_settings(house.ports, account.account_id, wish)
+            await run_due(house.ports)
+        transport = httpx.ASGITransport(create_app(house.ports), raise_app_exceptions=False)  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
+        async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
+            yield TestHouse(house.ports, clock, postman, script, client, account)

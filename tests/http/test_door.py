@@ -1,0 +1,262 @@
+"""The door: what every request meets before any rule of an endpoint (SPEC "Limits", "Conventions"; DECISIONS 1)."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from cambist.adapters.bank.script import Twist
+from cambist.core.domain.quota import WINDOW
+from tests.houses import TestHouse
+
+SEVEN = (
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "RateLimit-Policy",
+    "RateLimit-Limit",
+    "RateLimit-Remaining",
+    "RateLimit-Reset",
+)
+
+
+def code(response: httpx.Response) -> str:
+    body = response.json()
+    assert set(body) == {"error"}
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "details"}
+    found: str = body["error"]["code"]
+    return found
+
+
+ANSWERS: list[tuple[str, str, dict[str, Any], int, str]] = [
+    ("GET", "/api/v1/nothing", {}, 404, "NOT_FOUND"),
+    ("GET", "/api/v1", {}, 404, "NOT_FOUND"),
+    ("DELETE", "/api/v1/payments", {}, 405, "METHOD_NOT_ALLOWED"),
+    ("POST", "/api/v1/payments", {"content": b"x" * 102_401}, 413, "PAYLOAD_TOO_LARGE"),
+    ("POST", "/api/v1/nothing", {"content": b"x" * 102_401}, 413, "PAYLOAD_TOO_LARGE"),
+    ("POST", "/api/v1/payments", {"json": {}}, 401, "Unauthorized"),
+    ("GET", "/api/v1/payments/pay_1", {}, 401, "Unauthorized"),
+    ("POST", "/api/v1/withdrawals", {}, 401, "Unauthorized"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "more", "status", "expected"), ANSWERS)
+async def test_every_answer_has_the_envelope_the_seven_headers_and_a_request_id(
+    house: TestHouse, method: str, path: str, more: dict[str, Any], status: int, expected: str
+) -> None:
+    response = await house.http.request(method, path, **more)
+    assert (response.status_code, code(response)) == (status, expected)
+    assert response.headers["content-type"] == "application/json"
+    for name in SEVEN:
+        assert name in response.headers
+    assert "Retry-After" not in response.headers
+    assert response.headers["X-Request-Id"]
+
+
+async def test_the_unknown_path_says_endpoint_not_found(house: TestHouse) -> None:
+    response = await house.get("/nothing")
+    assert response.json() == {"error": {"code": "NOT_FOUND", "message": "Endpoint not found"}}
+
+
+async def test_405_names_the_allowed_methods(house: TestHouse) -> None:
+    response = await house.http.delete("/api/v1/payments", headers=house.headers())
+    assert {"GET", "POST"} <= {name.strip() for name in response.headers["Allow"].split(",")}
+
+
+async def test_413_comes_before_authorization_also_without_a_content_length(house: TestHouse) -> None:
+    async def parts() -> Any:
+        for _ in range(11):
+            yield b"x" * 10_000
+
+    response = await house.http.post("/api/v1/payments", content=parts())
+    assert (response.status_code, code(response)) == (413, "PAYLOAD_TOO_LARGE")
+
+
+async def test_a_body_of_exactly_100_kb_is_read(house: TestHouse) -> None:
+    filler = "x" * (102_400 - len('{"amount_rub":"100.00","metadata":{"a":""}}'))
+    body = f'{{"amount_rub":"100.00","metadata":{{"a":"{filler}"}}}}'.encode()
+    assert len(body) == 102_400
+    headers = house.headers(Idempotency_Key=str(uuid4()), Content_Type="application/json")
+
+    async def parts() -> Any:
+        yield body[:50_000]
+        yield body[50_000:]
+
+    for content in (body, parts()):
+        response = await house.http.post("/api/v1/payments", content=content, headers=headers)
+        assert response.status_code in (200, 201)
+
+
+@pytest.mark.parametrize("given", ["req-1", "A.b_c-9", "x" * 128])
+async def test_a_request_id_of_the_documented_form_is_taken_over(house: TestHouse, given: str) -> None:
+    response = await house.http.get("/api/v1/payments", headers={"X-Request-Id": given})
+    assert response.headers["X-Request-Id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 129, "a b", "ä".encode().decode("latin-1"), "a\tb"])
+async def test_any_other_request_id_is_replaced(house: TestHouse, given: str) -> None:
+    response = await house.http.get("/api/v1/payments", headers={"X-Request-Id": given.encode("latin-1")})
+    assert response.headers["X-Request-Id"] != given
+    assert len(response.headers["X-Request-Id"]) == 36
+
+
+async def test_a_wrong_key_prefixless_key_and_wrong_secret_get_one_message(house: TestHouse) -> None:
+    pair = house.headers()
+    tries: list[dict[str, Any]] = [
+        {},
+        {"X-Api-Key": pair["X-Api-Key"]},
+        {**pair, "X-Api-Secret": "0" * 64},
+        {**pair, "X-Api-Secret": "Ω".encode()},
+        {**pair, "X-Api-Key": "no-prefix"},
+        {**pair, "X-Api-Key": "svc_test_unknown"},
+        {"X-Api-Key": house.headers("live")["X-Api-Key"], "X-Api-Secret": pair["X-Api-Secret"]},
+    ]
+    answers = [await house.http.get("/api/v1/payments", headers=headers) for headers in tries]
+    assert {answer.status_code for answer in answers} == {401}
+    assert {answer.text for answer in answers} == {answers[0].text}
+    assert code(answers[0]) == "Unauthorized"
+
+
+async def _spend(house: TestHouse, number: int, method: str, path: str, headers: dict[str, str]) -> httpx.Response:
+    response = httpx.Response(500)
+    for _ in range(number):
+        response = await house.http.request(method, path, headers=headers)
+    return response
+
+
+async def test_general_key_limit_is_60_and_says_so(house: TestHouse) -> None:
+    last = await _spend(house, 60, "GET", "/api/v1/payments", house.headers())
+    assert (last.status_code, last.headers["RateLimit-Remaining"]) == (200, "0")
+    over = await house.get("/payments")
+    assert (over.status_code, code(over)) == (429, "RATE_LIMIT_EXCEEDED")
+    assert over.json()["error"]["message"] == "Too many requests. Limit: 60 per minute."
+    assert int(over.headers["Retry-After"]) == int(over.headers["RateLimit-Reset"]) <= WINDOW
+    await house.clock.advance(int(over.headers["Retry-After"]))
+    assert (await house.get("/payments")).status_code == 200
+
+
+async def test_general_ip_limit_is_300_counts_unauthorized_and_spares_the_key(house: TestHouse) -> None:
+    await _spend(house, 300, "GET", "/api/v1/nothing", {})
+    over = await house.get("/payments")
+    assert over.json()["error"]["message"] == "Too many requests for API. Limit: 300 per minute per IP."
+    assert over.headers["X-RateLimit-Limit"] == "300"
+    await house.clock.advance(WINDOW)
+    fresh = await house.get("/payments")
+    assert fresh.headers["X-RateLimit-Remaining"] == "59"
+
+
+async def test_money_bucket_is_its_own_and_no_spelling_escapes_it(house: TestHouse) -> None:
+    paths = ["/api/v1/payments", "/api/v1/payments/", "https://pay.example//api/v1//payments", "/api/v1/%70ayments"]
+    for turn in range(120):
+        response = await house.http.post(paths[turn % 4], headers=house.headers())
+        assert (response.status_code, code(response)) == (400, "MISSING_IDEMPOTENCY_KEY")
+    over = await house.http.post("/api/v1/payments", headers=house.headers())
+    assert over.json()["error"]["message"] == (
+        "Too many payment requests from this IP. Limit: 120 per minute. Retry with the same Idempotency-Key."
+    )
+    assert (await house.get("/payments")).status_code == 200
+
+
+async def test_health_needs_no_key_and_answers_at_both_paths(house: TestHouse) -> None:
+    for path in ("/health", "/api/v1/health"):
+        response = await house.http.get(path)
+        assert response.status_code == 200
+        assert response.json() == {"status": "ok", "timestamp": response.json()["timestamp"], "core": "ok"}
+    assert (await house.http.get("/livez")).status_code == 200
+    assert (await house.http.get("/readyz")).status_code == 200
+
+
+async def test_manual_withdrawals_are_discontinued(house: TestHouse) -> None:
+    response = await house.http.post("/api/v1/withdrawals", headers=house.headers(), json={})
+    assert (response.status_code, code(response)) == (410, "WITHDRAWAL_DISCONTINUED")
+
+
+async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse) -> None:
+    response = await house.http.post(
+        "/api/v1/sandbox/payments/pay_1/simulate", headers=house.headers("live"), json={"outcome": "paid"}
+    )
+    assert response.json() == {"error": {"code": "NOT_FOUND", "message": "Endpoint not found"}}
+
+
+async def test_an_error_of_ours_shows_nothing_and_has_the_envelope(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("a secret of the inside")
+
+    monkeypatch.setattr("cambist.frontends.http.payments.payments_view", broken)
+    response = await house.get("/payments")
+    assert (response.status_code, code(response)) == (500, "INTERNAL_ERROR")
+    assert "inside" not in response.text
+
+
+KEY_ROWS = [
+    (None, "MISSING_IDEMPOTENCY_KEY"),
+    ("", "MISSING_IDEMPOTENCY_KEY"),
+    ("1234", "VALIDATION_ERROR"),
+    ("{123e4567-e89b-12d3-a456-426614174000}", "VALIDATION_ERROR"),
+    ("123e4567e89b12d3a456426614174000", "VALIDATION_ERROR"),
+    ("urn:uuid:123e4567-e89b-12d3-a456-426614174000", "VALIDATION_ERROR"),
+    ("123e4567-e89b-12d3-a456-42661417400g", "VALIDATION_ERROR"),
+]
+
+
+@pytest.mark.parametrize(("key", "expected"), KEY_ROWS)
+async def test_the_idempotency_key_is_checked_before_the_body(
+    house: TestHouse, key: str | None, expected: str
+) -> None:
+    headers = house.headers() if key is None else house.headers(Idempotency_Key=key)
+    response = await house.http.post("/api/v1/payments", content=b"{nonsense", headers=headers)
+    assert (response.status_code, code(response)) == (400, expected)
+    if expected == "VALIDATION_ERROR":
+        assert "must be a valid UUID" in response.json()["error"]["message"]
+
+
+async def test_a_repeat_answers_200_with_the_original_whatever_its_body(house: TestHouse) -> None:
+    key = str(uuid4())
+    first = await house.create(key=key)
+    assert (first.status_code, "Idempotent-Replayed" in first.headers) == (201, False)
+    for content in (b'{"amount_rub":"999.00"}', b"{nonsense", b""):
+        again = await house.http.post(
+            "/api/v1/payments", content=content, headers=house.headers(Idempotency_Key=key.upper())
+        )
+        assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
+        assert again.json() == first.json()
+
+
+async def test_a_repeat_shows_the_present_state_and_a_key_never_expires(house: TestHouse) -> None:
+    key = str(uuid4())
+    payment = (await house.create(key=key)).json()
+    await house.simulate(payment["id"], outcome="paid")
+    await house.work(5 * 365 * 86_400)
+    again = await house.create(key=key)
+    assert (again.status_code, again.json()["id"], again.json()["status"]) == (200, payment["id"], "paid")
+
+
+async def test_one_key_in_two_modes_is_two_payments(house: TestHouse) -> None:
+    key = str(uuid4())
+    test, live = await house.create(key=key), await house.create(key=key, mode="live")
+    assert (test.status_code, live.status_code) == (201, 201)
+    assert test.json()["id"] != live.json()["id"]
+    assert (test.json()["sandbox"], "sandbox" in live.json()) == (True, False)
+
+
+@pytest.mark.parametrize("body", [{"amount_rub": 5}, {"amount_rub": "100", "client_phone": "12"}, {"amount_rub": "1"}])
+async def test_a_refused_body_does_not_lock_the_key(house: TestHouse, body: dict[str, Any]) -> None:
+    key = str(uuid4())
+    assert (await house.create(body, key=key)).status_code in (400, 422)
+    assert (await house.create(key=key)).status_code == 201
+
+
+async def test_twenty_at_once_with_one_key_make_one_payment(house: TestHouse) -> None:
+    key = str(uuid4())
+    house.script.create.append(Twist(silence=1.0))
+    asking = [asyncio.create_task(house.create(key=key)) for _ in range(20)]
+    for _ in range(100):
+        await house.clock.advance(0.05)
+    answers = await asyncio.gather(*asking)
+    assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert (await house.get("/payments")).json()["pagination"]["total"] == 1
