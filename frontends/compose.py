@@ -104,6 +104,18 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> 
     return await PostgresStorage.open(url, clock, kick)
 
 
+async def migrate(settings: Settings) -> str:
+    """Bring the schema up to this version, and return its revision. A storage in memory has none.
+
+    Raises: Unavailable when the database does not answer; NotConfigured when its schema is newer than this version.
+    """
+    if settings.storage_url == "memory://":
+        return "memory"
+    from ..adapters.storage import migrate as migrations
+
+    return await migrations.migrate(settings.storage_url)
+
+
 def _vault(settings: Settings) -> Vault:
     if settings.vault is not None:
         return SealedVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)

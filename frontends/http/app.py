@@ -14,17 +14,23 @@ from .health import health_handlers
 from .money import money_router
 from .payments import payments_router
 from .sandbox import sandbox_router
+from .window import WindowStreams, window_router
 
 
-def create_app(ports: Ports, *, trusted_proxies: Sequence[Network] = ()) -> ASGIApp:
-    """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's."""
+def create_app(
+    ports: Ports, *, trusted_proxies: Sequence[Network] = (), streams: WindowStreams | None = None
+) -> ASGIApp:
+    """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
+
+    Whoever stops the server ends the `streams` first (see WindowStreams).
+    """
     api = Router(
         API,
         route_handlers=[payments_router(ports), sandbox_router(ports), money_router()],
         guards=[authorized(ports)],
     )
     app = Litestar(
-        route_handlers=[api, *health_handlers(ports)],
+        route_handlers=[api, window_router(ports, streams), *health_handlers(ports)],
         exception_handlers=dict(HANDLERS),
         openapi_config=None,
         logging_config=None,

@@ -6,48 +6,76 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 
+import msgspec
 import uvicorn
 
 from ...core.domain.accounts import Mode
 from ...ports.bank import BankRoutes
-from ..compose import open_house
+from ..compose import House, open_house
 from ..settings import Settings
 from ..worker.loop import Worker
 from .app import create_app
 from .logs import configure_logging
+from .window import WindowStreams
 
 log = logging.getLogger("cambist.serve")
 
 _BACKLOG = 1024
 
 
-class _Server(uvicorn.Server):
-    """Says on stdout, in one line, where it accepts requests: scripts wait for that line."""
+class Running(msgspec.Struct, frozen=True):
+    """A service that accepts requests. `stopped` is done when SIGTERM or SIGINT came and the server has drained."""
 
-    def __init__(self, config: uvicorn.Config, base_url: str) -> None:
+    house: House
+    stopped: asyncio.Task[None]
+
+
+class _Server(uvicorn.Server):
+    """Tells when it accepts requests, and ends the payer windows' streams before it waits for open answers."""
+
+    def __init__(self, config: uvicorn.Config, streams: WindowStreams) -> None:
         super().__init__(config)
-        self._base_url = base_url
+        self.ready = asyncio.Event()
+        self._streams = streams
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            sys.stdout.write(f"cambist serves at {self._base_url}\n")
-            sys.stdout.flush()
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.end()
+        await super().shutdown(sockets)
 
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return.
 
+    Says on stdout, in one line, where it accepts requests: scripts wait for that line.
     Raises: OSError when the address cannot be listened on; what `open_house` raises.
     """
     configure_logging(settings.log_level, settings.log_format)
+
+    async def until_stopped() -> None:
+        async with running(settings) as service:
+            _say_what_is_simulated(service.house.ports.banks)
+            sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")
+            sys.stdout.flush()
+            await asyncio.wait([service.stopped])
+
+    run_loop(until_stopped())
+
+
+def run_loop(main: Coroutine[None, None, None]) -> None:
+    """Run a coroutine on the quickest event loop at hand."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_serve(settings))
+        asyncio.run(main)
     else:
-        uvloop.run(_serve(settings))
+        uvloop.run(main)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -65,48 +93,65 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _serve(settings: Settings) -> None:
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Running]:
+    """A service that accepts requests and does its jobs, from here to the end of the block; then it drains.
+
+    Raises: OSError when the address cannot be listened on; what `open_house` raises.
+    """
     with contextlib.closing(listen(settings.host, settings.port)) as listener:
         settings = settings.listening_on(listener.getsockname()[1])
         async with open_house(settings) as house:
-            _say_what_is_simulated(house.ports.banks)
-            app = create_app(house.ports, trusted_proxies=settings.trusted_proxies)
-            config = uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                date_header=True,
-                lifespan="on",
-                timeout_graceful_shutdown=int(settings.shutdown_seconds),
-            )
-            server = _Server(config, settings.base_url)
-            await _run(server, listener, Worker(house.ports, at_once=settings.workers), settings.shutdown_seconds)
+            streams = WindowStreams()
+            server = _Server(_config(house, streams), streams)
+            worker = Worker(house.ports, at_once=settings.workers)
+            _handle_signals(server)
+            working = asyncio.create_task(worker.work())
+            working.add_done_callback(lambda done: _stop_if_dead(done, server))
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            ready = asyncio.create_task(server.ready.wait())
+            try:
+                await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+                yield Running(house, serving)
+            finally:
+                ready.cancel()
+                server.should_exit = True
+                await serving
+                await _finish(worker, working, settings.shutdown_seconds)
 
 
-async def _run(server: uvicorn.Server, listener: socket.socket, worker: Worker, patience: float) -> None:
+def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams),  # type: ignore[arg-type]  # the two libraries' names for ASGI types differ, the types do not
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=int(house.settings.shutdown_seconds),
+    )
+
+
+def _handle_signals(server: uvicorn.Server) -> None:
+    """The server raises its signal anew when it has stopped, for whoever handled it before. Without these that is the
+    system's default, which would end the process with the worker's jobs under way."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # The server raises the signal anew when it has stopped, for whoever handled it before: without these, that is
-        # the system's default, which would end the process with the worker's jobs under way.
         loop.add_signal_handler(number, server.handle_exit, number, None)
-    working = asyncio.create_task(worker.work())
 
-    def stop_serving(done: "asyncio.Task[None]") -> None:
-        if not done.cancelled() and done.exception() is not None:
-            log.critical("the worker died", exc_info=done.exception())
-            server.should_exit = True
 
-    working.add_done_callback(stop_serving)
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        worker.stop()
-        try:
-            await asyncio.wait_for(working, patience)
-        except TimeoutError:
-            log.warning("jobs under way did not end in %.0f s; their leases bring them back", patience)
+def _stop_if_dead(working: asyncio.Task[None], server: uvicorn.Server) -> None:
+    if not working.cancelled() and working.exception() is not None:
+        log.critical("the worker died; the service stops", exc_info=working.exception())
+        server.should_exit = True
+
+
+async def _finish(worker: Worker, working: asyncio.Task[None], patience: float) -> None:
+    worker.stop()
+    done, _ = await asyncio.wait([working], timeout=patience)
+    if not done:
+        log.warning("jobs under way did not end in %.0f s; their leases bring them back", patience)
+        working.cancel()
 
 
 def _say_what_is_simulated(banks: BankRoutes) -> None:

@@ -84,12 +84,17 @@ def _quality(weight: str) -> float:
 
 
 def print_amount(amount: Rub, language: str) -> str:
-    """`1 234,56 ₽` in Russian, `₽1,234.56` in English. The spaces are plain: the style sheet forbids breaks."""
+    """`1 234,56 ₽` in Russian, `₽1,234.56` in English. The spaces are plain."""
     whole, _, part = str(amount).partition(".")
     grouped = f"{int(whole):,}"
     if language == "ru":
         return f"{grouped.replace(',', ' ')},{part} ₽"
     return f"₽{grouped}.{part}"
+
+
+def _glued(amount: Rub, language: str) -> str:
+    """An amount that no line break tears apart, for use inside a sentence."""
+    return print_amount(amount, language).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def print_span(seconds: int) -> str:
@@ -151,6 +156,7 @@ class WindowPage:
         texts = _Texts(TEXTS[language])
         face = view.standing.face
         drawn = self._qr(view.qr_payload) if view.qr_payload is not None and face is Face.WAITING else None
+        paid = view.received or view.amount
         left = (view.standing.deadline - view.standing.now).total_seconds()
         returns = face is Face.PAID and view.auto_return and view.return_url is not None
         return self._templates.get_template("window.html").render(
@@ -158,9 +164,10 @@ class WindowPage:
             language=language,
             view=view,
             face=face.value,
-            amount=print_amount(view.amount, language),
-            received=None if view.received is None else print_amount(view.received, language),
-            half=print_amount(half_of(view.amount), language),
+            sum=print_amount(paid if face is Face.PAID else view.amount, language),
+            amount=_glued(view.amount, language),
+            received=None if view.received is None else _glued(view.received, language),
+            half=_glued(half_of(view.amount), language),
             reason=(view.failure_reason or FailureReason.UNKNOWN).value,
             monogram=monogram(view.shop_name),
             qr=None if drawn is None else drawn.svg,

@@ -23,7 +23,7 @@ RU: Mapping[str, str] = {
     "bank_button": "Оплатить в приложении банка",
     "bank_link": "Открыть в приложении банка",
     "qr_show": "Показать QR-код",
-    "qr_note": "Чтобы оплатить с другого телефона",
+    "qr_note": "Оплатить с другого телефона",
     "qr_label": "QR-код для оплаты через Систему быстрых платежей",
     "checking_head": "Проверяем оплату",
     "checking_text": "Время на оплату вышло. Если вы уже оплатили, делать ничего не нужно — узнаём у банка. "
@@ -103,7 +103,7 @@ EN: Mapping[str, str] = {
     "bank_button": "Pay in your bank’s app",
     "bank_link": "Open in your bank’s app",
     "qr_show": "Show QR code",
-    "qr_note": "To pay with another phone",
+    "qr_note": "To pay from another phone",
     "qr_label": "QR code to pay through the Faster Payments System (SBP)",
     "checking_head": "Checking for your payment",
     "checking_text": "The time to pay is over. If you have already paid, there is nothing to do: "

@@ -1,0 +1,187 @@
+"""Time and chance: the real ones, a clock that is moved by hand, and identifiers from a seed.
+
+The virtual clock is an adapter and not a test aid, because the sandbox and whoever embeds the service need it too: a
+whole house runs through a day in the time its work takes.
+"""
+
+import asyncio
+import heapq
+import os
+import random
+import secrets
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from uuid import UUID
+
+_TAIL_BITS = 74
+"""A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
+_VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
+_MICROSECOND = timedelta(microseconds=1)
+_SETTLING_PASSES = 64
+"""Turns of the event loop that a woken sleeper gets before time moves on: more than any chain of tasks needs that
+works in memory only, and about a millisecond of real time."""
+
+
+def _uuid7(milliseconds: int, tail: int) -> UUID:
+    """`tail` has 74 bits: 12 go before the variant, 62 behind it."""
+    high, low = divmod(tail, 1 << 62)
+    return UUID(int=milliseconds << 80 | high << 64 | low | _VERSION_AND_VARIANT)
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """The present moment in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds since the machine started, or some such moment."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep on the event loop."""
+        await asyncio.sleep(seconds)
+
+
+class SystemIds:
+    """Identifiers and secrets from the operating system. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = (0, 0)
+
+    def uuid(self) -> UUID:
+        """A version 7 UUID, greater than every one before it in this process (RFC 9562, 6.2, method 2).
+
+        Within one millisecond, and after the machine's clock was set back, the tail grows by a random step of up to
+        64 bits instead of being drawn anew: still in order, still not to be guessed from its neighbour.
+        """
+        now = time.time_ns() // 1_000_000
+        chance = int.from_bytes(os.urandom(10), "big")
+        with self._lock:
+            milliseconds, tail = self._last
+            if now > milliseconds:
+                milliseconds, tail = now, chance % (1 << _TAIL_BITS)
+            else:
+                tail += 1 + chance % (1 << 64)
+                if tail >> _TAIL_BITS:
+                    milliseconds, tail = milliseconds + 1, chance % (1 << _TAIL_BITS)
+            self._last = (milliseconds, tail)
+        return _uuid7(milliseconds, tail)
+
+    def secret(self, size: int) -> str:
+        """`size` random bytes, as hex."""
+        return secrets.token_hex(size)
+
+
+class SeededIds:
+    """The same identifiers and secrets on every run with the same seed: for tests and simulations only.
+
+    They are in order like real ones, but every one can be foretold.
+    """
+
+    _EPOCH = 1_767_225_600_000
+    """2026-01-01 in Unix milliseconds: the first identifier's time; each next one is a millisecond later."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - foretellable on purpose
+        self._milliseconds = count(self._EPOCH)
+
+    def uuid(self) -> UUID:
+        """The next version 7 UUID of this seed."""
+        return _uuid7(next(self._milliseconds), self._random.getrandbits(_TAIL_BITS))
+
+    def secret(self, size: int) -> str:
+        """The next `size` bytes of this seed, as hex."""
+        return self._random.randbytes(size).hex()
+
+
+class VirtualClock:
+    """A clock that stands still until it is advanced.
+
+    `advance` goes from one sleeper to the next in the order of their times, and lets the event loop settle after
+    each, so that what a sleeper does happens at its own moment, and a sleep that it starts on the way is kept too.
+    Work that leaves the event loop (threads, sockets) is not seen by counting turns: give `settle`, which returns
+    when such work has come to rest. For one event loop. Time is counted in whole microseconds.
+    """
+
+    def __init__(self, start: datetime | None = None, *, settle: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._start = start or datetime(2026, 1, 1, tzinfo=UTC)
+        self._elapsed = 0
+        self._order = count()
+        self._queue: list[tuple[int, int]] = []
+        self._sleepers: dict[tuple[int, int], asyncio.Future[None]] = {}
+        self._settle = settle or self._turns
+
+    def now(self) -> datetime:
+        """The moment the clock was advanced to."""
+        return self._start + self._elapsed * _MICROSECOND
+
+    def monotonic(self) -> float:
+        """Seconds that the clock was advanced by."""
+        return self._elapsed / 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once the clock was advanced by `seconds`. Zero or less: gives the other tasks one turn."""
+        if seconds <= 0:
+            return await asyncio.sleep(0)
+        ticket = (self._elapsed + max(1, round(seconds * 1_000_000)), next(self._order))
+        sleeper = self._sleepers[ticket] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._queue, ticket)
+        try:
+            await sleeper
+        finally:
+            del self._sleepers[ticket]
+            self._forget_the_cancelled()
+
+    async def advance(self, seconds: float) -> None:
+        """Let `seconds` pass. Raises ValueError when they are negative: time moves forward only."""
+        if seconds < 0:
+            raise ValueError("a clock is advanced forward only")
+        await self._advance_to(self._elapsed + round(seconds * 1_000_000))
+
+    async def advance_to(self, moment: datetime) -> None:
+        """Let time pass until `moment`. Raises ValueError when it is over."""
+        if moment < self.now():
+            raise ValueError("a clock is advanced forward only")
+        await self._advance_to((moment - self._start) // _MICROSECOND)
+
+    def next_wake(self) -> datetime | None:
+        """When the first sleeper wakes; None when nobody sleeps."""
+        self._drop_the_gone()
+        return self._start + self._queue[0][0] * _MICROSECOND if self._queue else None
+
+    async def _advance_to(self, end: int) -> None:
+        await self._settle()
+        while True:
+            self._drop_the_gone()
+            if not self._queue or self._queue[0][0] > end:
+                break
+            ticket = heapq.heappop(self._queue)
+            # A sleeper may advance the clock itself; time still never goes back.
+            self._elapsed = max(self._elapsed, ticket[0])
+            self._sleepers[ticket].set_result(None)
+            await self._settle()
+        self._elapsed = max(self._elapsed, end)
+        await self._settle()
+
+    def _drop_the_gone(self) -> None:
+        while self._queue and self._is_gone(self._queue[0]):
+            heapq.heappop(self._queue)
+
+    def _is_gone(self, ticket: tuple[int, int]) -> bool:
+        sleeper = self._sleepers.get(ticket)
+        return sleeper is None or sleeper.done()
+
+    def _forget_the_cancelled(self) -> None:
+        """Sleeps are mostly cancelled (a wait that ended otherwise), and time may stand still for long."""
+        if len(self._queue) > 2 * len(self._sleepers) + 64:
+            self._queue = sorted(self._sleepers)
+
+    async def _turns(self) -> None:
+        for _ in range(_SETTLING_PASSES):
+            await asyncio.sleep(0)

@@ -1,0 +1,146 @@
+"""Which addresses we post to: a merchant chooses the receiver, so it could name our own network (DECISIONS 7).
+
+Two gates. `check_url` reads the address as text and stops what can be seen there. `SocketGuard` stands where a socket
+is made, on the numeric address about to be connected to, so no name, redirect, odd spelling of a number or DNS answer
+that changed in between gets around it (a checking resolver alone lets literals through: they are never resolved).
+"""
+
+import errno
+import re
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from aiohttp import AddrInfoType
+from yarl import URL
+
+_URL_MAX = 2048
+_HOST_MAX = 253
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}\Z", re.ASCII)
+"""RFC 1035, 2.3; names in other scripts were put into this form by the URL parser. The underscore occurs."""
+
+_REFUSED_4 = tuple(
+    ip_network(net)
+    for net in (
+        "0.0.0.0/8",  # "this network": Linux connects 0.0.0.0 to itself
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT; one cloud's metadata
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's host agent, behind an address that looks public
+        "169.254.0.0/16",  # link-local; clouds' metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # relays of 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",  # multicast, reserved, broadcast
+    )
+)
+_GLOBAL_6 = ip_network("2000::/3")
+"""All that was ever given out for the open network: everything else (NAT64 64:ff9b::/96, unique local, link-local, old
+ways to write an IPv4 address) is refused without a list."""
+_REFUSED_6 = tuple(
+    ip_network(net)
+    for net in (
+        "2001::/23",  # Teredo (2001::/32), ORCHID, benchmarks
+        "2001:db8::/32",
+        "2002::/16",  # 6to4: an IPv4 address inside
+        "3fff::/20",  # documentation
+    )
+)
+_LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+class BadAddress(ValueError):
+    """The letter's address is none that we post to. The message is for operators and holds no part of the address."""
+
+
+class AddressBlocked(OSError):
+    """The host stands for a network address that we never post to. An OSError, as the connector expects of a socket."""
+
+    WHY = "the host's network address is not public"
+
+    def __init__(self) -> None:
+        # The same errno and text each time: the connector joins the errors of several addresses, and keeps this
+        # type only when they are all alike.
+        super().__init__(errno.EACCES, self.WHY)
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """An address of the open network. The lists are our own because `is_global` differs between Python versions (and
+    is true of multicast); both must agree."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        listed = address not in _GLOBAL_6 or any(address in net for net in _REFUSED_6)
+    else:
+        listed = any(address in net for net in _REFUSED_4)
+    return not listed and address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def is_loopback(address: IPv4Address | IPv6Address) -> bool:
+    """This very machine, also when written as an IPv4 address inside an IPv6 one."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return any((mapped or address) in net for net in _LOOPBACK)
+
+
+class SocketGuard:
+    """Makes the connector's sockets, and none towards a forbidden address: no byte leaves.
+
+    `loopback`: this machine's own addresses are allowed beside the public ones (test mode).
+    """
+
+    def __init__(self, *, loopback: bool) -> None:
+        self._loopback = loopback
+
+    def __call__(self, info: AddrInfoType) -> socket.socket:
+        """A socket for `info`. Raises: AddressBlocked."""
+        family, kind, protocol, _, where = info
+        try:
+            address = ip_address(where[0])
+        except ValueError:
+            raise AddressBlocked from None
+        if not is_public(address) and not (self._loopback and is_loopback(address)):
+            raise AddressBlocked
+        return socket.socket(family, kind, protocol)
+
+
+def check_url(text: str, *, plain_http: bool) -> URL:
+    """The address, read once, so that what was checked is what is sent to. Raises: BadAddress.
+
+    https to any port, because merchants' receivers stand on many, and a TLS greeting harms no other service;
+    `plain_http` (test mode) adds http.
+    """
+    if len(text) > _URL_MAX:
+        raise BadAddress(f"longer than {_URL_MAX} characters")
+    if any(char <= " " or char in "\\\x7f" for char in text):
+        raise BadAddress("a space, backslash or control character in it")
+    try:
+        url = URL(text)
+        port = url.port
+    except ValueError:
+        raise BadAddress("not a URL") from None
+    if url.scheme not in (("https", "http") if plain_http else ("https",)):
+        raise BadAddress("https or http only" if plain_http else "https only")
+    if url.raw_user is not None or url.raw_password is not None:
+        raise BadAddress("a user or password in it")
+    if not port:
+        raise BadAddress("no port of that number")
+    _check_host(url.raw_host or "")
+    return url
+
+
+def _check_host(host: str) -> None:
+    if ":" in host:
+        return  # an IPv6 address: read by the URL parser, judged by the SocketGuard
+    labels = host.removesuffix(".").split(".")
+    if len(host) > _HOST_MAX or not all(map(_LABEL.match, labels)):
+        raise BadAddress("no host of that form")
+    if labels[-1].isdigit() or labels[-1].lower().startswith("0x"):
+        # A name never ends in a number: this is an IPv4 address, and only its plain form means the same everywhere.
+        try:
+            IPv4Address(host)
+        except ValueError:
+            raise BadAddress("an IPv4 address that is not in its plain form") from None

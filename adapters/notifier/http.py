@@ -1,0 +1,195 @@
+"""Posting letters over HTTP with aiohttp (SPEC "Events", 1; DECISIONS 7)."""
+
+import asyncio
+import os
+import ssl
+from types import SimpleNamespace
+
+import aiohttp
+from aiohttp import hdrs
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from ...ports.clock import Clock
+from ...ports.notifier import Answer, Letter, Receipt
+from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
+from .resolver import ThreadResolver
+
+_ANSWER_MAX = 64 * 1024
+"""Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
+_NOTE_MAX = 200
+_DNS_SECONDS = 10
+"""How long a lookup is remembered. It may be stale or a lie: the guard looks at what is connected to."""
+_NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+"""The one limit is ours, over the whole exchange; aiohttp's would also count the wait for a free connection."""
+
+
+class HttpNotifier:
+    """Posts each letter once; redirects, proxies, cookies and packed answers are not for us.
+
+    Live letters and letters of test mode (`open_network`) have connections of their own, so that a letter never
+    travels on one that was allowed for the other kind.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        limit: float = 10.0,
+        per_receiver: int = 8,
+        connections: int = 256,
+        keep_alive: float = 30.0,
+        tls: ssl.SSLContext | None = None,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        """Opens nothing yet.
+
+        `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_receiver` and
+        `connections`: how many connections may be open to one host and port, and in all, for each kind of letter; what
+        is more waits, and the wait is not charged to the receiver. `connections` is generous, because every dead
+        receiver holds `per_receiver` of them for `limit` seconds. `keep_alive`: seconds an idle connection is kept.
+        `tls`: other than the system's trust, for receivers under a private authority.
+        """
+        self._clock = clock
+        self._limit = limit
+        self._per_receiver = per_receiver
+        self._connections = connections
+        self._keep_alive = keep_alive
+        self._tls = tls
+        self._resolver = resolver or ThreadResolver(threads=64)
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._closed = False
+
+    async def post(self, letter: Letter) -> Receipt:
+        """Send it once. Never raises for what the receiver or the network does: that is the receipt."""
+        exchange = _Exchange(self._clock, self._limit)
+        try:
+            url = check_url(letter.url, plain_http=letter.open_network)
+            async with exchange.timer:
+                status = await self._exchange(url, letter, exchange)
+        except BadAddress as error:
+            return exchange.receipt(Answer.BLOCKED, str(error))
+        except aiohttp.InvalidURL:
+            return exchange.receipt(Answer.BLOCKED, "not a URL")
+        except TimeoutError:
+            return exchange.receipt(Answer.TIMEOUT, f"no whole answer within {self._limit:g} s")
+        except aiohttp.ClientSSLError as error:
+            return exchange.receipt(Answer.TLS, _tls_note(error))
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, AddressBlocked):
+                return exchange.receipt(Answer.BLOCKED, AddressBlocked.WHY)
+            return exchange.receipt(Answer.CONNECTION, _connection_note(error))
+        except (aiohttp.ClientError, OSError) as error:
+            return exchange.receipt(Answer.CONNECTION, _broken_note(error))
+        return exchange.receipt(Answer.RESPONDED, "", status)
+
+    async def close(self) -> None:
+        """Close all connections. Letters under way end as broken connections; no further one can be posted."""
+        self._closed = True
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        for session in sessions:
+            await session.close()
+        await self._resolver.close()
+
+    async def _exchange(self, url: URL, letter: Letter, exchange: "_Exchange") -> int:
+        """The status, once the answer was read to its end or to our limit."""
+        async with self._session(letter.open_network).post(
+            url, data=letter.body, headers=letter.headers, allow_redirects=False, trace_request_ctx=exchange
+        ) as response:
+            room = _ANSWER_MAX
+            while chunk := await response.content.read(room):
+                room -= len(chunk)
+                if not room:
+                    response.close()
+                    break
+            return response.status
+
+    def _session(self, open_network: bool) -> aiohttp.ClientSession:
+        """The session for a kind of letter, opened inside the running loop, which it then belongs to."""
+        if self._closed:
+            raise RuntimeError("the notifier is closed")
+        session = self._sessions.get(open_network)
+        if session is None:
+            session = self._sessions[open_network] = self._open(open_network)
+        return session
+
+    def _open(self, open_network: bool) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._connections,
+            limit_per_host=self._per_receiver,
+            keepalive_timeout=self._keep_alive,
+            ttl_dns_cache=_DNS_SECONDS,
+            resolver=self._resolver,
+            ssl=True if self._tls is None else self._tls,
+            socket_factory=SocketGuard(loopback=open_network),
+        )
+        queue = aiohttp.TraceConfig()
+        queue.on_connection_queued_start.append(_stop_the_clock)
+        queue.on_connection_queued_end.append(_start_the_clock)
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=_NO_LIMITS,
+            trust_env=False,
+            auto_decompress=False,
+            skip_auto_headers=(hdrs.ACCEPT_ENCODING,),
+            trace_configs=[queue],
+        )
+
+
+class _Exchange:
+    """The time of one exchange. It stands while the letter waits for one of our own connections."""
+
+    def __init__(self, clock: Clock, limit: float) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._started = clock.monotonic()
+        self.timer = asyncio.timeout(limit)
+
+    def stop(self) -> None:
+        self.timer.reschedule(None)
+
+    def start(self) -> None:
+        self._started = self._clock.monotonic()
+        self.timer.reschedule(asyncio.get_running_loop().time() + self._limit)
+
+    def receipt(self, answer: Answer, note: str, status: int | None = None) -> Receipt:
+        took = self._clock.monotonic() - self._started
+        return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
+
+
+async def _stop_the_clock(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionQueuedStartParams
+) -> None:
+    context.trace_request_ctx.stop()
+
+
+async def _start_the_clock(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionQueuedEndParams
+) -> None:
+    context.trace_request_ctx.start()
+
+
+def _tls_note(error: aiohttp.ClientSSLError) -> str:
+    """Notes are made of the cause alone: aiohttp's own texts hold the address."""
+    cause = error.os_error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate: {cause.verify_message}"
+    return f"TLS: {getattr(cause, 'reason', None) or type(cause).__name__}"
+
+
+def _connection_note(error: aiohttp.ClientConnectorError) -> str:
+    cause = error.os_error
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the host's name was not found"
+    # The cause's own text may hold the address; its number does not. None: several addresses failed differently.
+    return f"no connection: {os.strerror(cause.errno) if cause.errno else type(cause).__name__}"
+
+
+def _broken_note(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the answer is not HTTP"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the answer broke off"
+    return f"the connection broke off: {type(error).__name__}"

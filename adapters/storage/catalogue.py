@@ -1,0 +1,66 @@
+"""The one place that declares every record: its table, its unique rules, and an index for every find.
+
+Schema, statements, the memory storage and the names in Conflict all come from here. A new record is one entry here
+and one migration; a test holds the two against each other.
+"""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain.accounts import Account, ApiKey, Shop
+from ...core.domain.events import Delivery, Event
+from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.payments import Payment, Suspense
+from ...ports.jobs import Job
+from ...ports.notes import ProviderNote
+from ...ports.storage import Record
+
+
+class Unique(msgspec.Struct, frozen=True):
+    """No two records have the same values in `fields`. A null in one of them makes no clash, as in SQL."""
+
+    name: str
+    """What Conflict.rule says; it is the name of the index in the databases, too."""
+    fields: tuple[str, ...]
+    where: tuple[tuple[str, Any], ...] = ()
+    """Only records with these values are under the rule: `(("status", Status.ACTIVE),)`."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Where the records of one type are kept. The primary key is `id`, and its rule is named `<table>_id`."""
+
+    kind: type[Record]
+    name: str
+    uniques: tuple[Unique, ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
+    """Fields of an index, in order; `-field` descends."""
+    sums: tuple[str, ...] = ()
+    """Fields that only `increase` moves. `save` leaves them as they stand: it carries what they were when the record
+    was read, and would take back every increase since."""
+    narrow: bool = False
+    """Rows of some hundred bytes: SQLite keeps them in the tree of the primary key itself, one tree less to write."""
+
+
+CATALOGUE: tuple[Table, ...] = (
+    Table(Account, "accounts"),
+    Table(ApiKey, "api_keys", indexes=(("account_id",),), narrow=True),
+    # Finding the shops of an account walks the rule's own index.
+    Table(Shop, "shops", uniques=(Unique("shops_name", ("account_id", "name_folded")),)),
+    Table(
+        Payment,
+        "payments",
+        indexes=(
+            ("account_id", "mode", "-created_at", "id"),
+            ("account_id", "mode", "shop_id", "-created_at", "id"),
+            ("account_id", "mode", "status", "-created_at", "id"),
+            ("external_id",),
+        ),
+    ),
+    Table(Suspense, "suspense", indexes=(("account_id", "mode"), ("payment_id",))),
+    Table(IdempotencyKey, "idempotency_keys", narrow=True),
+    Table(Event, "events", indexes=(("account_id", "mode", "created_at"), ("object_id",))),
+    Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "created_at"),), narrow=True),
+    Table(Job, "jobs", indexes=(("due", "id"),), narrow=True),
+    Table(ProviderNote, "provider_notes"),
+)

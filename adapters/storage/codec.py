@@ -1,0 +1,229 @@
+"""Records as rows: columns come from the record's type hints, and a row holds plain values that every database keeps.
+
+Time is microseconds since 1970 UTC, money its smallest part, an enum its text, anything nested JSON as text. So the
+same row means the same in memory, SQLite and Postgres, and no driver rounds or shifts it.
+
+What Postgres would refuse (NUL or half a surrogate pair in text, an integer beyond 64 bits) is refused here, for all.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum, StrEnum
+from operator import attrgetter
+from typing import Any, Generic, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from ...core.domain.money import Rub, Usdt
+from ...ports.storage import R
+
+Row = Sequence[Any]
+"""The values of a record in the order of its fields."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+
+
+class Storing(Enum):
+    """The five types of column."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    BYTES = "bytes"
+    JSON = "json"
+    """Text to the database; never compared or ordered by."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One field as the databases see it."""
+
+    name: str
+    storing: Storing
+    nullable: bool
+    path: str
+    """How attrgetter reaches the plain value, where that needs no converting: `amount.kopecks`."""
+    encode: Callable[[Any], Any]
+    """From the field's value (never None) to the plain one. Raises ValueError for what cannot be stored."""
+    decode: Callable[[Any], Any] | None
+    """Back again; None: the plain value is the field's."""
+    summable: bool = False
+
+
+def microseconds(moment: datetime) -> int:
+    """Microseconds since 1970 UTC. Raises ValueError for a moment without a zone."""
+    if moment.tzinfo is None:
+        raise ValueError("a stored time needs a zone")
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def moment(since: int) -> datetime:
+    """The moment, in UTC."""
+    return _EPOCH + timedelta(microseconds=since)
+
+
+def text(value: Any) -> str:
+    """Text as it is stored. Raises ValueError for a NUL or half a surrogate pair, TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"text expected, not {type(value).__name__}")
+    if "\x00" in value:
+        raise ValueError("text with a NUL cannot be stored")
+    if not value.isascii():
+        _ = value.encode()  # UnicodeEncodeError is a ValueError
+    return str(value)
+
+
+def integer(value: Any) -> int:
+    """An integer as it is stored. Raises ValueError beyond 64 bits, TypeError for anything else."""
+    if type(value) is not int:
+        raise TypeError(f"an integer expected, not {type(value).__name__}")
+    if not _LOWEST <= value <= _HIGHEST:
+        raise ValueError("an integer beyond 64 bits cannot be stored")
+    return value
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TypeError(f"a boolean expected, not {type(value).__name__}")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if type(value) is not bytes:
+        raise TypeError(f"bytes expected, not {type(value).__name__}")
+    return value
+
+
+def _enum_column(name: str, kind: type[StrEnum], nullable: bool) -> Column:
+    members = {str(member): member for member in kind}
+
+    def encode(value: Any) -> str:
+        return str(kind(value))
+
+    return Column(name, Storing.TEXT, nullable, f"{name}._value_", encode, members.__getitem__)
+
+
+def _money_column(name: str, kind: type[Any], part: str, nullable: bool) -> Column:
+    def encode(value: Any) -> int:
+        if type(value) is not kind:
+            raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
+        return integer(getattr(value, part))
+
+    return Column(name, Storing.INTEGER, nullable, f"{name}.{part}", encode, kind, summable=not nullable)
+
+
+def _json_column(name: str, hint: Any, nullable: bool) -> Column:
+    encoder = msgspec.json.Encoder()
+    decoder = msgspec.json.Decoder(hint)
+
+    def encode(value: Any) -> str:
+        try:
+            return encoder.encode(value).decode()
+        except OverflowError as fault:
+            raise ValueError(f"{name} cannot be stored: {fault}") from None
+
+    return Column(name, Storing.JSON, nullable, name, encode, decoder.decode)
+
+
+def _column(kind: type[Any], name: str, hint: Any) -> Column:
+    nullable = False
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        rest = [part for part in get_args(hint) if part is not type(None)]
+        nullable = len(rest) < len(get_args(hint))
+        hint = rest[0] if len(rest) == 1 else None
+    if hint is str:
+        return Column(name, Storing.TEXT, nullable, name, text, None)
+    if hint is int:
+        return Column(name, Storing.INTEGER, nullable, name, integer, None, summable=not nullable)
+    if hint is bool:
+        return Column(name, Storing.BOOLEAN, nullable, name, _boolean, bool)
+    if hint is bytes:
+        return Column(name, Storing.BYTES, nullable, name, _bytes, None)
+    if hint is datetime:
+        return Column(name, Storing.INTEGER, nullable, name, microseconds, moment)
+    if hint is Rub:
+        return _money_column(name, Rub, "kopecks", nullable)
+    if hint is Usdt:
+        return _money_column(name, Usdt, "units", nullable)
+    plain = get_origin(hint) or hint
+    if isinstance(plain, type):
+        if issubclass(plain, StrEnum):
+            return _enum_column(name, plain, nullable)
+        if issubclass(plain, (msgspec.Struct, dict, list, tuple)):
+            return _json_column(name, hint, nullable)
+    raise TypeError(f"{kind.__name__}.{name}: no column is made of {hint}")
+
+
+class Codec(Generic[R]):
+    """Rows of one record type, there and back.
+
+    Creating a payment encodes some 40 fields, so one C call (attrgetter) fetches them all, already as plain values
+    where a path leads there, and only what needs a look or a conversion is touched afterwards.
+    """
+
+    def __init__(self, kind: type[R]) -> None:
+        hints = get_type_hints(kind)
+        names = tuple(kind.__struct_fields__)  # type: ignore[attr-defined]  # Record is a Protocol; all are structs
+        if "id" not in names or "version" not in names:
+            raise TypeError(f"{kind.__name__} has no id or no version")
+        self.kind = kind
+        self.names: tuple[str, ...] = names
+        self.columns = tuple(_column(kind, name, hints[name]) for name in names)
+        self.place = {name: number for number, name in enumerate(names)}
+        numbered = tuple(enumerate(self.columns))
+        # A path stops at a null, so nullable fields that need one are fetched whole and converted one by one.
+        self._fetch = attrgetter(*(name if column.nullable else column.path for name, column in self._by_name()))
+        direct = {number for number, column in numbered if not column.nullable and column.path != column.name}
+        self._texts = tuple(n for n, c in numbered if c.encode is text)
+        self._integers = tuple(
+            n for n, c in numbered if c.encode is integer or (n in direct and c.storing is Storing.INTEGER)
+        )
+        looked_at = {*direct, *self._texts, *self._integers}
+        self._converters = tuple((n, c.encode) for n, c in numbered if n not in looked_at)
+        self._required = tuple(n for n, c in numbered if not c.nullable)
+        self._decoders = tuple((n, c.decode) for n, c in numbered if c.decode is not None)
+
+    def _by_name(self) -> tuple[tuple[str, Column], ...]:
+        return tuple(zip(self.names, self.columns, strict=True))
+
+    def encode(self, record: R) -> list[Any]:
+        """The row of a record. Raises ValueError for a value that cannot be stored."""
+        try:
+            row = list(self._fetch(record))
+        except AttributeError:
+            raise TypeError(f"{type(record).__name__} does not hold what {self.kind.__name__} declares") from None
+        for place in self._texts:
+            value = row[place]
+            if value is not None and (type(value) is not str or not value.isascii() or "\x00" in value):
+                row[place] = text(value)
+        for place in self._integers:
+            value = row[place]
+            if value is not None and (type(value) is not int or not _LOWEST <= value <= _HIGHEST):
+                row[place] = integer(value)
+        for place, convert in self._converters:
+            value = row[place]
+            if value is not None:
+                row[place] = convert(value)
+        for place in self._required:
+            if row[place] is None:
+                raise TypeError(f"{self.kind.__name__}.{self.names[place]} is null")
+        return row
+
+    def decode(self, row: Row) -> R:
+        """The record of a row."""
+        values = list(row)
+        for place, convert in self._decoders:
+            value = values[place]
+            if value is not None:
+                values[place] = convert(value)
+        return self.kind(**dict(zip(self.names, values, strict=True)))
+
+    def column(self, field: str) -> Column:
+        """The column of a field. Raises TypeError when there is no such field: a slip of the caller."""
+        try:
+            return self.columns[self.place[field]]
+        except KeyError:
+            raise TypeError(f"{self.kind.__name__} has no field {field}") from None

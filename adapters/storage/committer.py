@@ -1,0 +1,180 @@
+"""Group commit for SQLite: the writes of many units in one transaction, and so in one fsync.
+
+Whoever waits while a commit is under way joins the next one. Each unit has a savepoint of its own, so that one that
+loses a race takes back its own writes only. Nobody hears of success before COMMIT returned.
+
+Statements run on the event loop and only what may block runs in the one thread: COMMIT, for its fsync, and BEGIN
+IMMEDIATE, but that only once it was refused because another process writes. Measured beside a busy HTTP loop this
+gives a third more commits, at a sixth less CPU, than a thread that runs all statements: a statement takes some
+microseconds, less than handing it over. After some units the loop has a turn, so that a large batch does not hold up
+requests. While the thread works, nothing else touches the connection.
+"""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ...ports.faults import Unavailable
+from .sqlite_file import BUSY_MILLISECONDS
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+"""Statements of one unit. sqlite3.Error out of it fails the whole batch; anything else only this unit."""
+
+BATCH = 256
+"""Units in one transaction at most, so that the first of them need not wait for ever more."""
+QUEUE = 10_000
+"""Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
+_TURN = 16
+"""Units after which the loop has a turn: about a millisecond."""
+
+
+class _Waiting:
+    """A unit in the queue, and the future of whoever waits for it."""
+
+    __slots__ = ("future", "late", "outcome", "work")
+
+    def __init__(self, work: Work, future: "asyncio.Future[Any]", late: Callable[[], None] | None) -> None:
+        self.work = work
+        self.future = future
+        self.late = late
+        self.outcome: Any = None
+
+    def succeed(self) -> None:
+        """The transaction is on disk: tell what came of this unit in it."""
+        if isinstance(self.outcome, Exception):
+            self.fail(self.outcome)
+        elif not self.future.done():
+            self.future.set_result(self.outcome)
+        elif self.late is not None:
+            self.late()
+
+    def fail(self, fault: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(fault)
+
+
+class Committer:
+    """Owns the one connection that writes. For one event loop."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
+        self._waiting: deque[_Waiting] = deque()
+        self._flushing: asyncio.Task[None] | None = None
+        self._closed = False
+        connection.execute("PRAGMA busy_timeout=0")
+
+    async def run(self, work: Callable[[sqlite3.Connection], T], late: Callable[[], None] | None = None) -> T:
+        """Do the work in the next transaction, and return what it returned once that is on disk.
+
+        When the caller is cancelled before its transaction began, the work is not done; later, it is, and `late` is
+        called in the caller's stead. Raises what `work` raised; Unavailable when the file could not be written.
+        """
+        if self._closed:
+            raise Unavailable("the storage is closed")
+        if len(self._waiting) >= QUEUE:
+            raise Unavailable("too many units wait to be written")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append(_Waiting(work, future, late))
+        if self._flushing is None:
+            self._flushing = loop.create_task(self._flush())
+        return await future
+
+    async def close(self) -> None:
+        """Write what waits, then close the connection."""
+        self._closed = True
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing])
+        await self._in_thread(self._connection.close)
+        self._thread.shutdown()
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                size = min(BATCH, len(self._waiting))
+                await self._write([self._waiting.popleft() for _ in range(size)])
+        finally:
+            self._flushing = None
+            # Only when this task was cancelled (the loop is being closed) somebody still waits.
+            while self._waiting:
+                self._waiting.popleft().fail(Unavailable("the event loop was closed"))
+
+    async def _write(self, batch: list[_Waiting]) -> None:
+        try:
+            await self._begin()
+            taken = await self._carry_out(batch)
+            await self._in_thread(self._connection.execute, "COMMIT")
+        except sqlite3.Error as fault:
+            await self._roll_back()
+            for waiting in batch:
+                cause = Unavailable(f"SQLite could not write: {fault}")
+                cause.__cause__ = fault
+                waiting.fail(cause)
+        except BaseException:
+            await self._roll_back()
+            for waiting in batch:
+                waiting.fail(Unavailable("the commit was broken off"))
+            raise
+        else:
+            for waiting in taken:
+                waiting.succeed()
+
+    async def _begin(self) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            await self._in_thread(self._begin_patiently)
+
+    def _begin_patiently(self) -> None:
+        self._connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._connection.execute("PRAGMA busy_timeout=0")
+
+    async def _carry_out(self, batch: list[_Waiting]) -> list[_Waiting]:
+        taken = []
+        for number, waiting in enumerate(batch, start=1):
+            if not waiting.future.done():  # cancelled while it waited: nobody asks for it any more
+                waiting.outcome = self._attempt(waiting.work)
+                taken.append(waiting)
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+        return taken
+
+    def _attempt(self, work: Work) -> Any:
+        execute = self._connection.execute
+        execute("SAVEPOINT unit")
+        try:
+            outcome = work(self._connection)
+        except sqlite3.Error:
+            raise
+        except Exception as fault:  # noqa: BLE001 - handed to the one who waits for this unit
+            execute("ROLLBACK TO unit")
+            outcome = fault
+        execute("RELEASE unit")
+        return outcome
+
+    async def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # a full disk ends it by itself
+            await self._in_thread(self._connection.rollback)
+
+    async def _in_thread(self, call: Callable[..., object], *arguments: object) -> None:
+        """Run a call in the thread, and stay until it is over even when cancelled: the connection is in its hands."""
+        future = asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError as broken_off:
+                cancelled = broken_off
+        future.result()
+        if cancelled is not None:
+            raise cancelled

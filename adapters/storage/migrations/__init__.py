@@ -1,0 +1,1 @@
+"""The history of the schema: one line of Alembic revisions for SQLite and Postgres."""

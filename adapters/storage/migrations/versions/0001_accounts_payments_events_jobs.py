@@ -1,0 +1,212 @@
+"""The first schema: accounts, payments, events, jobs."""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0001"
+down_revision = None
+
+# Compared by code points, as SQLite and Python do.
+TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    """Make the first tables."""
+    _accounts()
+    _payments()
+    _events()
+    _jobs()
+
+
+def _accounts() -> None:
+    op.create_table(
+        "accounts",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("default_shop_id", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("settings", sa.Text(), nullable=False),
+        sa.Column("webhook_secret", sa.LargeBinary(), nullable=True),
+        sa.Column("previous_secret", sa.LargeBinary(), nullable=True),
+        sa.Column("previous_secret_until", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="accounts_id"),
+    )
+    op.create_table(
+        "api_keys",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("secret_digest", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("ends_at", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="api_keys_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("api_keys_account_id_ix", "api_keys", ["account_id"])
+    op.create_table(
+        "shops",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("name_folded", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("enabled", sa.Boolean(), nullable=False),
+        sa.Column("markup", TEXT, nullable=True),
+        sa.Column("return_url", TEXT, nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="shops_id"),
+    )
+    op.create_index("shops_name", "shops", ["account_id", "name_folded"], unique=True)
+
+
+def _payments() -> None:
+    op.create_table(
+        "payments",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("shop_id", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("payment_method", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.Column("actual_amount", sa.BigInteger(), nullable=True),
+        sa.Column("amount_usdt", sa.BigInteger(), nullable=True),
+        sa.Column("external_id", TEXT, nullable=True),
+        sa.Column("description", TEXT, nullable=True),
+        sa.Column("method_id", TEXT, nullable=True),
+        sa.Column("metadata", sa.Text(), nullable=True),
+        sa.Column("auto_return", sa.Boolean(), nullable=False),
+        sa.Column("failure_reason", TEXT, nullable=True),
+        sa.Column("refund_pending", sa.Boolean(), nullable=False),
+        sa.Column("paid_at", sa.BigInteger(), nullable=True),
+        sa.Column("settled_at", sa.BigInteger(), nullable=True),
+        sa.Column("closed_at", sa.BigInteger(), nullable=True),
+        sa.Column("private", sa.LargeBinary(), nullable=True),
+        sa.Column("payer_name", sa.LargeBinary(), nullable=True),
+        sa.Column("key_id", TEXT, nullable=True),
+        sa.Column("opening", TEXT, nullable=False),
+        sa.Column("bank", TEXT, nullable=True),
+        sa.Column("bank_reference", TEXT, nullable=True),
+        sa.Column("qr_payload", TEXT, nullable=True),
+        sa.Column("bank_link", TEXT, nullable=True),
+        sa.Column("transfer_id", TEXT, nullable=True),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="payments_id"),
+    )
+    op.create_index(
+        "payments_account_id_mode_created_at_id_ix",
+        "payments",
+        ["account_id", "mode", sa.text("created_at DESC"), "id"],
+    )
+    op.create_index(
+        "payments_account_id_mode_shop_id_created_at_id_ix",
+        "payments",
+        ["account_id", "mode", "shop_id", sa.text("created_at DESC"), "id"],
+    )
+    op.create_index(
+        "payments_account_id_mode_status_created_at_id_ix",
+        "payments",
+        ["account_id", "mode", "status", sa.text("created_at DESC"), "id"],
+    )
+    op.create_index("payments_external_id_ix", "payments", ["external_id"])
+    op.create_table(
+        "suspense",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("payment_id", TEXT, nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("reason", TEXT, nullable=False),
+        sa.Column("received_at", sa.BigInteger(), nullable=False),
+        sa.Column("resolved_at", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="suspense_id"),
+    )
+    op.create_index("suspense_account_id_mode_ix", "suspense", ["account_id", "mode"])
+    op.create_index("suspense_payment_id_ix", "suspense", ["payment_id"])
+    op.create_table(
+        "idempotency_keys",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("resource_id", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="idempotency_keys_id"),
+        sqlite_with_rowid=False,
+    )
+
+
+def _events() -> None:
+    op.create_table(
+        "events",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("type", TEXT, nullable=False),
+        sa.Column("object_id", TEXT, nullable=False),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="events_id"),
+    )
+    op.create_index("events_account_id_mode_created_at_ix", "events", ["account_id", "mode", "created_at"])
+    op.create_index("events_object_id_ix", "events", ["object_id"])
+    op.create_table(
+        "deliveries",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("attempts", sa.BigInteger(), nullable=False),
+        sa.Column("last_attempt_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_status", sa.BigInteger(), nullable=True),
+        sa.Column("last_answer", TEXT, nullable=True),
+        sa.Column("last_note", TEXT, nullable=True),
+        sa.Column("delivered_at", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="deliveries_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "deliveries_account_id_mode_status_created_at_ix", "deliveries", ["account_id", "mode", "status", "created_at"]
+    )
+
+
+def _jobs() -> None:
+    op.create_table(
+        "jobs",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("argument", TEXT, nullable=False),
+        sa.Column("due", sa.BigInteger(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("leased_until", sa.BigInteger(), nullable=True),
+        sa.Column("attempts", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="jobs_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("jobs_due_id_ix", "jobs", ["due", "id"])
+    op.create_table(
+        "provider_notes",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("provider", TEXT, nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="provider_notes_id"),
+    )
+    op.create_table(
+        "heartbeat",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("beaten_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="heartbeat_id"),
+    )

@@ -1,0 +1,73 @@
+"""The catalogue as SQLAlchemy tables, for both databases: for statements, and to hold the migrations against."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from .catalogue import CATALOGUE, Table
+from .codec import Storing
+from .unit import Kept, Rule
+
+HEARTBEAT = "heartbeat"
+"""A table of one row that a health check writes to: a disk that is full still reads."""
+
+
+def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
+    match storing:
+        case Storing.TEXT:
+            # Compared by code points, as SQLite and Python do; else order would depend on the server's language.
+            return sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+        case Storing.JSON:
+            return sa.Text()
+        case Storing.INTEGER:
+            return sa.BigInteger()
+        case Storing.BOOLEAN:
+            return sa.Boolean()
+        case Storing.BYTES:
+            return sa.LargeBinary()
+
+
+def metadata(catalogue: Iterable[Table] = CATALOGUE) -> sa.MetaData:
+    """All tables. A unique rule is a unique index of its name, because only an index may be partial."""
+    schema = sa.MetaData()
+    for declared in catalogue:
+        _add(schema, declared)
+    sa.Table(
+        HEARTBEAT,
+        schema,
+        sa.Column("id", _type(Storing.TEXT), nullable=False),
+        sa.Column("beaten_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=f"{HEARTBEAT}_id"),
+    )
+    return schema
+
+
+def _add(schema: sa.MetaData, declared: Table) -> None:
+    kept = Kept(declared.kind, declared)
+    table = sa.Table(
+        declared.name,
+        schema,
+        *(sa.Column(column.name, _type(column.storing), nullable=column.nullable) for column in kept.codec.columns),
+        sa.PrimaryKeyConstraint("id", name=f"{declared.name}_id"),
+        sqlite_with_rowid=not declared.narrow,
+    )
+    for rule in kept.rules:
+        where = _where(table, rule)
+        columns = [table.c[field] for field in rule.fields]
+        sa.Index(rule.name, *columns, unique=True, postgresql_where=where, sqlite_where=where)
+    for fields in declared.indexes:
+        name = "_".join((declared.name, *(field.removeprefix("-") for field in fields), "ix"))
+        sa.Index(name, *(_ordered(table, field) for field in fields))
+
+
+def _ordered(table: sa.Table, field: str) -> sa.ColumnElement[Any]:
+    column = table.c[field.removeprefix("-")]
+    return column.desc() if field.startswith("-") else column
+
+
+def _where(table: sa.Table, rule: Rule) -> sa.ColumnElement[bool] | None:
+    # Compiled as literals by SQLAlchemy, because an index is made by a statement that takes no parameters.
+    clauses = [table.c[field] == sa.literal(value, table.c[field].type) for field, value in rule.where.items()]
+    return sa.and_(*clauses) if clauses else None

@@ -1,0 +1,254 @@
+"""The storage in a SQLite file: one process that serves, and others (command line, console) beside it."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+import aiosqlite
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool
+
+from ...ports.clock import Clock
+from ...ports.faults import Conflict, Stale, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import R
+from . import sqlite_file
+from .catalogue import CATALOGUE, Table
+from .codec import Row, microseconds, moment
+from .committer import Committer
+from .migrate import migrate_sqlite, require_head, sqlite_current
+from .schema import HEARTBEAT
+from .sql import SqlReader, SqlStorage
+from .statements import JobStatements, beat
+from .unit import Add, Kept, Kick, Reader, Remove, Save, Write, kick_safely, lease_microseconds, no_kick
+
+_READERS = 4
+_POOL_SECONDS = 10.0
+
+
+def _translate(fault: Exception) -> Exception | None:
+    match fault:
+        case sa.exc.ProgrammingError() | sa.exc.IntegrityError():
+            return None
+        case sa.exc.DBAPIError():
+            return Unavailable(f"SQLite could not read: {fault.orig}")
+        case sqlite3.Error() | sa.exc.TimeoutError() | OSError():
+            return Unavailable(f"SQLite could not read: {fault}")
+        case _:
+            return None
+
+
+def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """The connections that write and that read. The writing one first: reading alone cannot set up a log."""
+    if migrate:
+        migrate_sqlite(path)
+    else:
+        require_head(sqlite_current(path))
+    writing = sqlite_file.connect(path)
+    try:
+        return writing, sqlite_file.connect_to_read(path, wait=False)
+    except BaseException:
+        writing.close()
+        raise
+
+
+def _engine(path: Path) -> AsyncEngine:
+    async def connect() -> aiosqlite.Connection:
+        return await aiosqlite.connect(
+            sqlite_file.read_uri(path),
+            uri=True,
+            timeout=sqlite_file.BUSY_MILLISECONDS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    return create_async_engine(
+        "sqlite+aiosqlite://",
+        async_creator=connect,
+        poolclass=AsyncAdaptedQueuePool,
+        pool_size=_READERS,
+        max_overflow=0,
+        pool_timeout=_POOL_SECONDS,
+        hide_parameters=True,
+    )
+
+
+class SqliteStorage(SqlStorage):
+    """A Storage (ports/storage.py) in one file. Leases and due times are judged by `clock`.
+
+    Units go through the group commit (committer.py). `get` runs on the event loop, on a connection of its own: a read
+    by primary key takes 10 microseconds, a hop to a thread several times that. All longer reads run in threads.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        writing: sqlite3.Connection,
+        reading: sqlite3.Connection,
+        clock: Clock,
+        kick: Kick,
+        catalogue: Sequence[Table],
+    ) -> None:
+        super().__init__(_engine(path), catalogue, kick, _translate)
+        self._path = path
+        self._clock = clock
+        self._committer = Committer(writing)
+        self._reading = reading
+        self._hot = _HotReader(self._reads, self._read)
+        self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect)
+        self._kicking: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path | str,
+        clock: Clock,
+        kick: Kick = no_kick,
+        *,
+        migrate: bool = True,
+        catalogue: Sequence[Table] = CATALOGUE,
+    ) -> Self:
+        """Open the file; with `migrate`, make it where there is none, and bring its schema up.
+
+        Raises SchemaMismatch when the schema does not fit; Unavailable when the file cannot be opened.
+        """
+        where = Path(path).absolute()
+        try:
+            writing, reading = await asyncio.to_thread(_open_file, where, migrate=migrate)
+        except (sqlite3.Error, sa.exc.DBAPIError, OSError) as fault:
+            raise Unavailable(f"SQLite could not open {where}: {fault}") from fault
+        return cls(where, writing, reading, clock, kick, catalogue)
+
+    @property
+    def _reader(self) -> Reader:
+        return self._hot
+
+    async def _begin_snapshot(self, connection: AsyncConnection) -> None:
+        # Ended by the rollback with which a connection goes back to its pool.
+        await connection.exec_driver_sql("BEGIN")
+
+    async def claim(self, limit: int, lease: float) -> list[Job]:
+        """Take due jobs. Where none is due nothing is written, so that a worker may ask often."""
+        span = lease_microseconds(lease)
+        due = await self.next_due()
+        if limit <= 0 or due is None or due > self._clock.now():
+            return []
+
+        def work(connection: sqlite3.Connection) -> list[Row]:
+            now = microseconds(self._clock.now())
+            rows: list[Row] = connection.execute(
+                *self._job_statements.claim.with_values(now=now, limit=limit, lease=span)
+            ).fetchall()
+            return rows
+
+        jobs = [self._jobs.codec.decode(row) for row in await self._committer.run(work)]
+        return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest job without a living lease is due."""
+        now = microseconds(self._clock.now())
+        row = await self._read(*self._job_statements.next_due.with_values(now=now))
+        return None if row is None else moment(row[0])
+
+    async def now(self) -> datetime:
+        """The clock given."""
+        return self._clock.now()
+
+    async def check(self) -> None:
+        """Write and read the heartbeat. Many checks at once are one commit."""
+        now = microseconds(self._clock.now())
+        await self._committer.run(lambda connection: connection.execute(beat("?"), (now,)).rowcount)
+        await self._reads.rows(sa.select(self._tables.of[HEARTBEAT]))
+
+    async def close(self) -> None:
+        """Write what waits, then let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._committer.close()
+        if self._kicking:
+            await asyncio.wait(self._kicking)
+        self._reading.close()
+        await self._engine.dispose()
+
+    async def _read(self, statement: str, parameters: Sequence[Any]) -> Row | None:
+        """The first row of a quick statement, read on the event loop; in a thread when the file is locked (another
+        process is opening or closing it). Raises Unavailable."""
+        self._refuse_when_closed()
+        try:
+            row: Row | None = self._reading.execute(statement, parameters).fetchone()
+        except sqlite3.Error:
+            try:
+                return await asyncio.to_thread(self._read_patiently, statement, parameters)
+            except sqlite3.Error as fault:
+                raise Unavailable(f"SQLite could not read: {fault}") from fault
+        return row
+
+    def _read_patiently(self, statement: str, parameters: Sequence[Any]) -> Row | None:
+        connection = sqlite_file.connect_to_read(self._path, wait=True)
+        try:
+            row: Row | None = connection.execute(statement, parameters).fetchone()
+        finally:
+            connection.close()
+        return row
+
+    async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+        statements = [(write, *self._tables.statements(write.kept).of(write)) for write in writes]
+
+        def work(connection: sqlite3.Connection) -> None:
+            for write, statement, parameters in statements:
+                try:
+                    changed = connection.execute(statement, parameters).rowcount
+                except sqlite3.IntegrityError:
+                    raise _refusal(connection, write) from None
+                if changed != 1:
+                    raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
+
+        await self._committer.run(work, late=lambda: self._kick_later(jobs))
+        await kick_safely(self._kick, jobs)
+
+    def _kick_later(self, jobs: Sequence[Job]) -> None:
+        """Tell of jobs whose committer was cancelled while they were being written."""
+        task = asyncio.get_running_loop().create_task(kick_safely(self._kick, jobs))
+        self._kicking.add(task)
+        task.add_done_callback(self._kicking.discard)
+
+
+class _HotReader(Reader):
+    """Reads of units: `get` on the event loop, all else as everywhere."""
+
+    def __init__(self, reads: SqlReader, read: Callable[[str, Sequence[Any]], Any]) -> None:
+        self.find = reads.find
+        self.total = reads.total
+        self._tables = reads.tables
+        self._read = read
+
+    async def get(self, kept: Kept[R], record_id: str) -> R | None:
+        row = await self._read(self._tables.statements(kept).get, (record_id,))
+        return None if row is None else kept.codec.decode(row)
+
+
+def _refusal(connection: sqlite3.Connection, write: Write) -> Exception:
+    """What a constraint refused. SQLite names columns, and of several rules not the first, so the rules are asked in
+    their order."""
+    kept = write.kept
+    match write:
+        case Add(_, record_id, row) | Save(_, record_id, _, row):
+            found = connection.execute(f'SELECT 1 FROM "{kept.name}" WHERE id = ?', (record_id,))  # noqa: S608 - ours
+            if isinstance(write, Add) and found.fetchone():
+                return Conflict(kept.id_rule)
+            for rule in kept.rules:
+                key = rule.key(row)
+                columns = " AND ".join(f'"{field}" = ?' for field in (*rule.fields, *rule.where))
+                text = f'SELECT 1 FROM "{kept.name}" WHERE {columns} AND id <> ?'  # noqa: S608 - names of the catalogue
+                if key and connection.execute(text, (*key, *rule.where.values(), record_id)).fetchone():
+                    return Conflict(rule.name)
+            return ValueError(f"{kept.name}: a constraint refused the record")
+        case Remove():
+            return ValueError(f"{kept.name}: a constraint refused the removal")
+        case _:
+            return ValueError(f"{kept.name}: the sum would leave 64 bits")

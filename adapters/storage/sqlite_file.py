@@ -1,0 +1,79 @@
+"""The SQLite file: made for its owner only, and opened the way the storage needs it."""
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+BUSY_MILLISECONDS = 5_000
+"""How long another process' write is waited for. A group commit takes milliseconds."""
+_WAL_TRIES = 100
+_WAL_PAUSE = 0.05
+
+
+def make(path: Path) -> None:
+    """An empty file that only its owner reads and writes; SQLite gives its -wal and -shm the same mode.
+
+    Left alone when it is there: opening and closing it here would drop the locks that SQLite's own connections in
+    this process hold on it (POSIX locks belong to the process).
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that may write. Transactions are begun and ended by statements only.
+
+    It may move between threads, one at a time. FULL: what is committed is on disk. Raises sqlite3.Error.
+    """
+    connection = sqlite3.connect(
+        path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False, cached_statements=512
+    )
+    try:
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA fullfsync=ON")  # macOS alone knows it: there, fsync stops at the drive's cache
+        connection.execute("PRAGMA foreign_keys=ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_to_read(path: Path, *, wait: bool) -> sqlite3.Connection:
+    """A connection that only reads. With `wait` false a lock raises sqlite3.OperationalError at once."""
+    return sqlite3.connect(
+        read_uri(path),
+        uri=True,
+        timeout=BUSY_MILLISECONDS / 1000 if wait else 0.0,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
+    )
+
+
+def read_uri(path: Path) -> str:
+    """The file as SQLite opens it for reading only."""
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Write-ahead log: readers and the writer do not wait for each other. The file remembers it.
+
+    Changing to it is the one statement for which SQLite does not wait for a lock, so that two processes that open a
+    new file together need this loop.
+    """
+    for attempt in range(_WAL_TRIES):
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        except sqlite3.OperationalError:
+            if attempt == _WAL_TRIES - 1:
+                raise
+        else:
+            if mode == "wal":
+                return
+        time.sleep(_WAL_PAUSE)
+    raise sqlite3.OperationalError(f"the file does not take a write-ahead log, it stays in mode {mode}")

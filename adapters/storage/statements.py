@@ -1,0 +1,133 @@
+"""The statements of the hot path, made once by SQLAlchemy Core and then run as text on the driver.
+
+SQLAlchemy's own execution costs some hundred microseconds a statement, several times what SQLite or a round trip to
+Postgres takes.
+"""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import Dialect
+
+from .codec import Row
+from .schema import HEARTBEAT
+from .unit import Add, Increase, Kept, Remove, Save, Write
+
+Statement = tuple[str, Sequence[Any]]
+"""Text and parameters, as the driver takes them."""
+
+
+def beat(parameter: str) -> str:
+    """Write the heartbeat's one row; `parameter` is how the driver spells one (microseconds)."""
+    return (
+        f"INSERT INTO {HEARTBEAT} (id, beaten_at) VALUES ('storage', {parameter})"  # noqa: S608 - nothing from outside
+        " ON CONFLICT (id) DO UPDATE SET beaten_at = excluded.beaten_at"
+    )
+
+
+class Prepared:
+    """A statement as text, with the order in which the driver wants its parameters. One that SQLAlchemy itself put
+    in (an offset of 0) is known beforehand."""
+
+    def __init__(self, statement: sa.sql.ClauseElement, dialect: Dialect) -> None:
+        compiled: Any = statement.compile(dialect=dialect)
+        self.text = str(compiled)
+        self._names: tuple[str, ...] = tuple(compiled.positiontup)
+        self._constants: dict[str, Any] = {k: v for k, v in compiled.params.items() if v is not None}
+
+    def with_values(self, **values: Any) -> Statement:
+        """The statement with its parameters, by name."""
+        known = {**self._constants, **values}
+        return self.text, [known[name] for name in self._names]
+
+    def expect(self, *names: str) -> str:
+        """The text, for callers who give the parameters in this order themselves."""
+        if self._names != names:
+            raise ValueError(f"the parameters are {self._names}, not {names}")
+        return self.text
+
+
+class TableStatements:
+    """What is done to one table by id. A write other than an insert changes no row when the record is stale."""
+
+    def __init__(self, kept: Kept[Any], table: sa.Table, dialect: Dialect) -> None:
+        self._kept = kept
+        self._table = table
+        self._dialect = dialect
+        names = kept.codec.names
+        values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
+        changing = [name for number, name in enumerate(names) if name != "id" and number not in kept.sums]
+        self.get = Prepared(sa.select(table).where(table.c.id == values["id"]), dialect).expect("id")
+        self._insert = Prepared(table.insert().inline().values(values), dialect).expect(*names)
+        # Parameters may not share a name with a column that is set, hence the underscores.
+        guard = sa.and_(
+            table.c.id == sa.bindparam("id_", type_=table.c.id.type),
+            table.c.version == sa.bindparam("version_", type_=table.c.version.type),
+        )
+        update = table.update().values({name: values[name] for name in changing}).where(guard)
+        self._update = Prepared(update, dialect).expect(*changing, "id_", "version_")
+        self._changed = itemgetter(*(kept.codec.place[name] for name in changing))
+        self._delete = Prepared(table.delete().where(guard), dialect).expect("id_", "version_")
+        self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
+
+    def of(self, write: Write) -> Statement:
+        """The statement that carries out a write."""
+        match write:
+            case Add(_, _, row):
+                return self._insert, row
+            case Save(_, record_id, version, row):
+                return self._update, self._update_values(row, record_id, version)
+            case Remove(_, record_id, version):
+                return self._delete, (record_id, version)
+            case Increase(_, record_id, field, by):
+                return self._increases[field].with_values(id_=record_id, by_=by)
+
+    def _update_values(self, row: Row, record_id: str, version: int) -> Sequence[Any]:
+        # Never a lone column, of which itemgetter would make no tuple: there is always the version.
+        changed = self._changed(row)
+        return (*changed, record_id, version) if isinstance(changed, tuple) else (changed, record_id, version)
+
+    def _increase(self, field: str) -> Prepared:
+        column = self._table.c[field]
+        total: sa.ColumnElement[Any] = column + sa.bindparam("by_", type_=sa.BigInteger())
+        if self._dialect.name == "sqlite":
+            # SQLite makes a float of a sum beyond 64 bits. A null instead is refused by the column.
+            total = sa.case((sa.func.typeof(total) == sa.literal_column("'integer'"), total))
+        identified = self._table.c.id == sa.bindparam("id_", type_=self._table.c.id.type)
+        return Prepared(self._table.update().values({field: total}).where(identified), self._dialect)
+
+
+class JobStatements:
+    """Claiming jobs. `now` comes from the storage's clock, or, when that is the database, from `now_in_database`."""
+
+    def __init__(self, jobs: sa.Table, dialect: Dialect, now_in_database: sa.ColumnElement[int] | None = None) -> None:
+        now: sa.ColumnElement[Any] = sa.bindparam("now", type_=sa.BigInteger())
+        if now_in_database is not None:
+            now = sa.func.coalesce(now, now_in_database, type_=sa.BigInteger())
+        free = sa.or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
+        # Locked rows are skipped (Postgres), so that claimers do not wait for each other; as a CTE, because the
+        # planner may run a plain subquery with a limit more than once.
+        picked = (
+            sa.select(jobs.c.id)
+            .where(jobs.c.due <= now, free)
+            .order_by(jobs.c.due, jobs.c.id)
+            .limit(sa.bindparam("limit", type_=sa.BigInteger()))
+            .with_for_update(skip_locked=True)
+            .cte("picked")
+        )
+        self.claim = Prepared(
+            jobs.update()
+            .where(jobs.c.id.in_(sa.select(picked.c.id)))
+            .values(
+                attempts=jobs.c.attempts + sa.literal_column("1"),
+                version=jobs.c.version + sa.literal_column("1"),
+                leased_until=now + sa.bindparam("lease", type_=sa.BigInteger()),
+            )
+            .returning(*jobs.c),
+            dialect,
+        )
+        self.next_due = Prepared(
+            sa.select(jobs.c.due).where(free).order_by(jobs.c.due, jobs.c.id).limit(sa.literal_column("1")), dialect
+        )

@@ -1,0 +1,261 @@
+"""Units and shelves as every storage has them: reads go to a Reader, writes are kept until commit.
+
+What differs between memory, SQLite and Postgres is how they read (Reader) and how they apply a unit's writes.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self
+
+import msgspec
+
+from ...ports.jobs import Job
+from ...ports.storage import R, Shelf
+from .catalogue import Table, Unique
+from .codec import Codec, Row, integer, text
+from .criteria import Condition, Query, conditions, query
+
+Kick = Callable[[Sequence[Job]], Awaitable[None]]
+"""Told of jobs that were committed, so that workers wake (Queue.kick)."""
+
+_log = logging.getLogger("cambist.storage")
+
+
+class Rule:
+    """A unique rule of the catalogue over rows."""
+
+    def __init__(self, codec: Codec[Any], declared: Unique) -> None:
+        self.name = declared.name
+        self.fields = declared.fields
+        self._key = tuple(codec.place[field] for field in declared.fields)
+        self.where = {field: codec.column(field).encode(value) for field, value in declared.where}
+        self._where = tuple((codec.place[field], value) for field, value in self.where.items())
+
+    def key(self, row: Row) -> tuple[Any, ...] | None:
+        """What must be unique; None when the rule does not bind this row."""
+        key = tuple(row[place] for place in self._key)
+        if None in key or any(row[place] != value for place, value in self._where):
+            return None
+        return key
+
+
+class Kept(Generic[R]):
+    """A table of the catalogue, with its codec."""
+
+    def __init__(self, kind: type[R], table: Table) -> None:
+        self.table = table
+        self.name = table.name
+        self.id_rule = f"{table.name}_id"
+        self.codec = Codec(kind)
+        self.rules = tuple(Rule(self.codec, declared) for declared in table.uniques)
+        for field in table.sums:
+            if not self.codec.column(field).summable:
+                raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
+        self.sums = frozenset(self.codec.place[field] for field in table.sums)
+
+
+Keeping = dict[type[Any], Kept[Any]]
+
+
+def keep(catalogue: Iterable[Table]) -> Keeping:
+    """Everything a catalogue declares, by record type."""
+    return {table.kind: Kept(table.kind, table) for table in catalogue}
+
+
+def kept_of(keeping: Keeping, kind: type[R]) -> Kept[R]:
+    """The table of a record type. Raises TypeError for a type that the catalogue does not declare."""
+    try:
+        return keeping[kind]
+    except KeyError:
+        raise TypeError(f"the catalogue declares no {kind.__name__}") from None
+
+
+def lease_microseconds(lease: float) -> int:
+    """A lease as it is counted. Raises ValueError when it would have ended already."""
+    span = round(lease * 1_000_000)
+    if span <= 0:
+        raise ValueError("a lease is longer than nothing")
+    return span
+
+
+class Add(msgspec.Struct, frozen=True):
+    """A new record, as a row."""
+
+    kept: Kept[Any]
+    id: str
+    row: Row
+
+
+class Save(msgspec.Struct, frozen=True):
+    """A changed record, as a row that carries the new version; `version` is the one it replaces."""
+
+    kept: Kept[Any]
+    id: str
+    version: int
+    row: Row
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """A record that goes."""
+
+    kept: Kept[Any]
+    id: str
+    version: int
+
+
+class Increase(msgspec.Struct, frozen=True):
+    """A sum that moves."""
+
+    kept: Kept[Any]
+    id: str
+    field: str
+    by: int
+
+
+Write = Add | Save | Remove | Increase
+
+
+class Reader(Protocol):
+    """How a storage, or one snapshot of it, is read."""
+
+    async def get(self, kept: Kept[R], record_id: str) -> R | None: ...
+
+    async def find(self, kept: Kept[R], asked: Query) -> list[R]: ...
+
+    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int: ...
+
+
+class Pending:
+    """What a unit has written and not yet committed. One that is `closed` takes no more."""
+
+    def __init__(self, *, closed: str | None = None) -> None:
+        self.writes: list[Write] = []
+        self.jobs: list[Job] = []
+        self.closed = closed
+        """Why nothing more may be written; None while it may."""
+
+    def put(self, write: Write) -> None:
+        """Keep a write for commit. Raises RuntimeError when the unit is over or only reads: a slip of the caller."""
+        if self.closed:
+            raise RuntimeError(self.closed)
+        self.writes.append(write)
+
+
+class BoundShelf(Generic[R]):
+    """A Shelf (ports/storage.py) over a reader."""
+
+    __slots__ = ("_kept", "_pending", "_reader")
+
+    def __init__(self, kept: Kept[R], reader: Reader, pending: Pending) -> None:
+        self._kept = kept
+        self._reader = reader
+        self._pending = pending
+
+    async def get(self, record_id: str, /) -> R | None:
+        """The record, or None: also for an id that no record could have, because ids come from outside."""
+        try:
+            text(record_id)
+        except ValueError:
+            return None
+        return await self._reader.get(self._kept, record_id)
+
+    async def find(self, *, order: str = "id", limit: int = 1000, **criteria: Any) -> list[R]:
+        """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
+        return await self._reader.find(self._kept, query(self._kept.codec, criteria, order, limit))
+
+    async def page(self, number: int, size: int, *, order: str = "-id", **criteria: Any) -> list[R]:
+        """Page `number` (from 1) of `size` records."""
+        return await self._reader.find(
+            self._kept, query(self._kept.codec, criteria, order, size, offset=(number - 1) * size)
+        )
+
+    async def total(self, **criteria: Any) -> int:
+        """How many records meet all criteria."""
+        return await self._reader.total(self._kept, conditions(self._kept.codec, criteria))
+
+    def add(self, record: R, /) -> R:
+        """Write a new record, as it is. Raises ValueError for a value that cannot be stored."""
+        self._pending.put(Add(self._kept, record.id, self._kept.codec.encode(record)))
+        return self._written(record)
+
+    def save(self, record: R, /) -> R:
+        """Write a changed record. Raises ValueError for a value that cannot be stored."""
+        codec = self._kept.codec
+        row = codec.encode(record)
+        row[codec.place["version"]] = integer(record.version + 1)
+        self._pending.put(Save(self._kept, record.id, record.version, row))
+        saved: R = msgspec.structs.replace(record, version=record.version + 1)  # type: ignore[type-var]  # see Codec
+        return self._written(saved)
+
+    def remove(self, record: R, /) -> None:
+        """Take a record away."""
+        self._pending.put(Remove(self._kept, text(record.id), record.version))
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        """Add `by` to a field that the catalogue declares a sum. Money counts in its smallest part.
+
+        Raises TypeError for any other field, because a save would undo the increase. When the sum would leave 64
+        bits, commit raises ValueError.
+        """
+        if field not in self._kept.table.sums:
+            raise TypeError(f"{self._kept.name}.{field} is not declared a sum in the catalogue")
+        self._pending.put(Increase(self._kept, text(record_id), field, integer(by)))
+
+    def _written(self, record: R) -> R:
+        if isinstance(record, Job):
+            self._pending.jobs.append(record)
+        return record
+
+
+class View:
+    """Shelves over one reader; a Snapshot, unless `pending` takes writes."""
+
+    def __init__(self, keeping: Keeping, reader: Reader, pending: Pending | None = None) -> None:
+        self._keeping = keeping
+        self._reader = reader
+        self._pending = pending or Pending(closed="a snapshot only reads")
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        """The shelf of a record type. Raises TypeError for a type that the catalogue does not declare."""
+        return BoundShelf(kept_of(self._keeping, kind), self._reader, self._pending)
+
+
+class WorkUnit(View):
+    """A Unit (ports/storage.py) that hands its writes to `apply` at commit. It is its own context manager."""
+
+    def __init__(
+        self, keeping: Keeping, reader: Reader, apply: Callable[[Sequence[Write], Sequence[Job]], Awaitable[None]]
+    ) -> None:
+        super().__init__(keeping, reader, Pending())
+        self._apply = apply
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pending.closed = self._pending.closed or "the unit is over"
+
+    async def commit(self) -> None:
+        """Apply all writes or none. Raises RuntimeError when the unit was committed before, or left."""
+        if self._pending.closed:
+            raise RuntimeError(self._pending.closed)
+        self._pending.closed = "the unit was committed"
+        if self._pending.writes:
+            await self._apply(self._pending.writes, self._pending.jobs)
+
+
+async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:
+    """Tell of committed jobs. What is committed stays so: a kick that fails is logged, and the sweep finds the jobs."""
+    if not jobs:
+        return
+    try:
+        await kick(jobs)
+    except Exception:  # noqa: BLE001 - whatever a queue raises, the unit is on disk and its committer must hear so
+        _log.exception("a kick failed; the jobs wait for the sweep")
+
+
+async def no_kick(jobs: Sequence[Job], /) -> None:
+    """Nobody waits for jobs."""

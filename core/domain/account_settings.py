@@ -1,0 +1,120 @@
+"""The settings of an account as an operator writes them: `NAME=TEXT`, one row per name, each with its reader.
+
+`webhook_secret` is among the names but not among the fields of `Settings`: it is kept sealed, in the account itself.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from .accounts import Account, Settings
+from .errors import FieldFault, Refusal
+from .money import Rub
+from .orders import is_web_address
+from .payments import MINIMUM
+
+WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a secret)
+
+_SECRET = re.compile(r"[!-~]{16,256}\Z")
+_INTEGER = re.compile(r"[0-9]{1,9}\Z")
+
+
+def web_address(text: str) -> str:
+    """An address that we call or send a payer to. Raises ValueError.
+
+    No user and password in it, because addresses are shown to operators and written to logs.
+    """
+    refusal = ValueError("must be an http or https URL of at most 2048 characters, without user and password")
+    if not text.isascii() or "\\" in text or not is_web_address(text):
+        raise refusal
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError:
+        raise refusal from None
+    if "@" in parts.netloc or port == 0:
+        raise refusal
+    return text
+
+
+def _secret(text: str) -> str:
+    if not _SECRET.match(text):
+        raise ValueError("must be 16 to 256 printable ASCII characters without spaces")
+    return text
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text == "true"
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not _INTEGER.match(text) or not low <= int(text) <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _largest_amount(text: str) -> Rub:
+    amount = Rub.parse(text)
+    if amount < MINIMUM:
+        raise ValueError(f"must be at least {MINIMUM}")
+    return amount
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One name. `read` raises ValueError saying what is wrong, never quoting the text: it may be a secret."""
+
+    read: Callable[[str], Any]
+    clearable: bool
+    """An empty text sets it to null."""
+
+
+ACCOUNT_SETTINGS: Mapping[str, Setting] = {
+    "acceptance": Setting(_boolean, clearable=False),
+    "amount_rub_max": Setting(_largest_amount, clearable=False),
+    "auto_return": Setting(_boolean, clearable=False),
+    "return_url": Setting(web_address, clearable=True),
+    "ttl_minutes_max": Setting(_integer(1, 1440), clearable=False),
+    WEBHOOK_SECRET: Setting(_secret, clearable=True),
+    "webhook_url": Setting(web_address, clearable=True),
+}
+
+
+def read_settings(texts: Mapping[str, str], known: Mapping[str, Setting] = ACCOUNT_SETTINGS) -> dict[str, Any]:
+    """The values, by name. Raises: Refusal VALIDATION_ERROR that names every fault at once."""
+    faults: list[FieldFault] = []
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        setting = known.get(name)
+        if setting is None:
+            faults.append(FieldFault(ascii(name), f"is no setting; there are: {', '.join(sorted(known))}"))
+        elif not text and setting.clearable:
+            values[name] = None
+        else:
+            try:
+                values[name] = setting.read(text)
+            except ValueError as error:
+                faults.append(FieldFault(name, str(error)))
+    if not texts:
+        faults.append(FieldFault("settings", f"name at least one of: {', '.join(sorted(known))}"))
+    if faults:
+        message = "; ".join(f"{fault.path} {fault.message}" for fault in faults)
+        raise Refusal("VALIDATION_ERROR", message, details=faults)
+    return values
+
+
+def shown_settings(account: Account) -> dict[str, Any]:
+    """Every setting as an operator may see it: plain values, and of the secret only whether there is one."""
+    shown: dict[str, Any] = {}
+    for name in Settings.__struct_fields__:
+        value = getattr(account.settings, name)
+        shown[name] = str(value) if isinstance(value, Rub) else value
+    shown["webhook_secret_set"] = account.webhook_secret is not None
+    return dict(sorted(shown.items()))

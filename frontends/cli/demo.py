@@ -1,0 +1,202 @@
+"""`cambist demo`: a narrated tour over real HTTP, with a merchant, a payer and a webhook receiver of its own."""
+
+import asyncio
+import contextlib
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import click
+import msgspec
+from aiohttp import web
+
+from ...core.domain.signing import NotVerified, verify
+from ...core.usecases.accounts import NewAccount, create_account, set_settings
+from ...ports.bundle import Ports
+from ..http.logs import configure_logging
+from ..http.server import Running, listen, run_loop, running
+from ..settings import Settings
+
+_TITLE = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL)
+_PATIENCE = 20.0
+"""Seconds the tour waits for its webhook."""
+
+
+class TourError(click.ClickException):
+    """The tour saw something that it should not have seen."""
+
+
+def demo(settings: Settings, *, keep: bool) -> None:
+    """Show a payment from its creation to the verified webhook, in a data folder of its own that is deleted at the
+    end. With `keep` the service stays up until Ctrl-C, and says how to play with it."""
+    configure_logging("error", settings.log_format)
+    with tempfile.TemporaryDirectory(prefix="cambist-demo-") as folder:
+        fresh = Settings(data_dir=Path(folder), host=settings.host, port=_free_port(settings))
+        run_loop(_demo(fresh, keep=keep))
+
+
+def _free_port(settings: Settings) -> int:
+    """The wished port, or any free one where that is taken: a tour shall not fail for it."""
+    try:
+        with contextlib.closing(listen(settings.host, settings.port)):
+            return settings.port
+    except OSError:
+        return 0
+
+
+async def _demo(settings: Settings, *, keep: bool) -> None:
+    async with running(settings) as service, _receiver() as receiver:
+        ports = service.house.ports
+        merchant = await create_account(ports, "Demo merchant")
+        wish = {"webhook_url": receiver.url, "webhook_secret": receiver.secret(ports)}
+        await set_settings(ports, merchant.account_id, wish)
+        await _tour(service, merchant, receiver)
+        if keep:
+            _say_how_to_go_on(service, merchant)
+            receiver.aloud = True
+            await asyncio.wait([service.stopped])
+
+
+class _Receiver:
+    """The merchant's end of the webhooks: verifies each, answers 200 or 400, and hands them on."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.aloud = False
+        self.arrived: asyncio.Queue[tuple[Mapping[str, str], dict[str, Any]]] = asyncio.Queue()
+        self._secret = ""
+
+    def secret(self, ports: Ports) -> str:
+        """The secret that both ends know."""
+        self._secret = ports.ids.secret(32)
+        self._clock = ports.clock
+        return self._secret
+
+    async def take(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        try:
+            verify(request.headers, body, [self._secret], self._clock.now().timestamp())
+        except NotVerified as error:
+            return web.Response(status=400, text=str(error))
+        payload = msgspec.json.decode(body)
+        if self.aloud:
+            click.echo(f"webhook  {payload['event']}  {payload.get('payment_id')}  {payload.get('status')}  (verified)")
+        else:
+            self.arrived.put_nowait((dict(request.headers), payload))
+        return web.Response()
+
+
+@asynccontextmanager
+async def _receiver() -> AsyncIterator[_Receiver]:
+    receiver = _Receiver()
+    app = web.Application()
+    app.router.add_post("/webhooks", receiver.take)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+        receiver.url = f"http://127.0.0.1:{listener.getsockname()[1]}/webhooks"
+        await web.SockSite(runner, listener).start()
+        try:
+            yield receiver
+        finally:
+            await runner.cleanup()
+
+
+async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> None:
+    base = service.house.settings.base_url
+    ids = service.house.ports.ids
+    pair = {"X-Api-Key": merchant.test.api_key, "X-Api-Secret": merchant.test.api_secret}
+    _step("1", f"The service runs at {base}; it has one merchant, with live and test keys.")
+    _show({"account_id": merchant.account_id, "test key": merchant.test.api_key})
+
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE)) as client:
+        _step("2", "The merchant creates a payment of 1 490.00 RUB.")
+        key = {"Idempotency-Key": str(ids.uuid())}
+        order = {"amount_rub": "1490.00", "external_id": "order-1", "description": "Two concert tickets"}
+        async with client.post(f"{base}/api/v1/payments", json=order, headers=pair | key) as answer:
+            payment = await _expect(answer, 201)
+        _show(payment)
+
+        _step("3", "The payer opens the payment window.")
+        async with client.get(payment["payment_url"], headers={"Accept-Language": "en"}) as answer:
+            page = await answer.text()
+            title = _TITLE.search(page)
+            if answer.status != 200 or title is None:
+                raise TourError(f"the window answered {answer.status}")
+        _show({payment["payment_url"]: title[1]})
+
+        _step("4", "The payer pays: in test mode the window has a panel for that.")
+        form = {"act": "pay"}
+        url = f"{payment['payment_url']}/simulate"
+        async with client.post(url, data=form, headers={"Origin": base}, allow_redirects=False) as answer:
+            if answer.status != 303:
+                raise TourError(f"the panel answered {answer.status}: {await answer.text()}")
+        _show({url: "303, back to the window"})
+
+        _step("5", "The merchant's receiver gets the signed webhook and verifies it.")
+        headers, event = await asyncio.wait_for(receiver.arrived.get(), _PATIENCE)
+        _show({name: value for name, value in headers.items() if name.lower().startswith("x-webhook-")})
+        _show(event)
+
+        _step("6", "The payment as the API shows it now.")
+        async with client.get(f"{base}/api/v1/payments/{payment['id']}", headers=pair) as answer:
+            paid = await _expect(answer, 200)
+        _show(paid)
+        if (paid["status"], event["status"], event["payment_id"]) != ("paid", "paid", payment["id"]):
+            raise TourError("the payment, its event and its status do not agree")
+
+        _step("7", "The same request again, with the same Idempotency-Key, makes nothing new.")
+        async with client.post(f"{base}/api/v1/payments", json=order, headers=pair | key) as answer:
+            again = await _expect(answer, 200)
+        _show({"status": "200, Idempotent-Replayed: true", "id": again["id"]})
+        if again["id"] != payment["id"]:
+            raise TourError("a repeat made another payment")
+    click.echo("\nThe tour is over: a payment was created, paid, announced and verified.")
+
+
+async def _expect(answer: aiohttp.ClientResponse, status: int) -> dict[str, Any]:
+    body: dict[str, Any] = await answer.json()
+    if answer.status != status:
+        raise TourError(f"{answer.method} {answer.url.path} answered {answer.status}: {body}")
+    return body
+
+
+def _say_how_to_go_on(service: Running, merchant: NewAccount) -> None:
+    base = service.house.settings.base_url
+    click.echo(
+        f"""
+The service stays up until Ctrl-C. Webhooks that arrive are printed below.
+
+API        {base}/api/v1
+test key   {merchant.test.api_key}
+secret     {merchant.test.api_secret}
+
+Create a payment, and open the payment_url of the answer in a browser:
+
+curl -s {base}/api/v1/payments \\
+  -H 'X-Api-Key: {merchant.test.api_key}' \\
+  -H 'X-Api-Secret: {merchant.test.api_secret}' \\
+  -H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)" \\
+  -H 'Content-Type: application/json' \\
+  -d '{{"amount_rub": "490.00", "external_id": "order-2"}}'
+
+List them:
+
+curl -s {base}/api/v1/payments \\
+  -H 'X-Api-Key: {merchant.test.api_key}' \\
+  -H 'X-Api-Secret: {merchant.test.api_secret}'
+"""
+    )
+
+
+def _step(number: str, text: str) -> None:
+    click.echo(f"\n{click.style(number + '.', bold=True)} {click.style(text, bold=True)}")
+
+
+def _show(value: Mapping[str, Any]) -> None:
+    for line in msgspec.json.format(msgspec.json.encode(value), indent=2).decode().splitlines():
+        click.echo(f"   {line}")

@@ -1,0 +1,60 @@
+"""What a command says: one JSON document, or aligned text for people. Both are made here, so that no command forgets
+one of them, and nothing but the answer goes to standard output."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A command's answer in both forms."""
+
+    document: Any
+    text: str
+
+
+def printed(document: Any) -> bytes:
+    """JSON in UTF-8, whatever the terminal's encoding is."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+
+
+def give(answer: Answer, *, as_json: bool) -> None:
+    """Print it to standard output."""
+    click.echo(printed(answer.document) if as_json else answer.text)
+
+
+def complain(code: str, lines: Sequence[str], *, as_json: bool, details: Any = None) -> None:
+    """Say on standard error what went wrong; with JSON, the document says it too."""
+    if as_json:
+        error = {"code": code, "message": "; ".join(lines)} | ({} if details is None else {"details": details})
+        click.echo(printed({"error": error}))
+    for line in lines:
+        click.echo(f"error: {shown(line)}", err=True)
+
+
+def shown(value: Any) -> str:
+    """One value for people. Characters that a terminal would obey instead of show are escaped."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(item) for item in value) or "-"
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
+
+
+def fields(pairs: Mapping[str, Any]) -> str:
+    """`name  value` lines, aligned."""
+    width = max((len(name) for name in pairs), default=0)
+    return "\n".join(f"{name.ljust(width)}  {shown(value)}".rstrip() for name, value in pairs.items())
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Columns under titles, aligned."""
+    lines = [list(titles), *([shown(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

@@ -1,0 +1,49 @@
+"""`cambist serve`, `cambist demo`, `cambist migrate`: the service itself. What they need is heavy and imported late."""
+
+import asyncio
+
+import click
+
+from .output import Answer, fields
+from .session import answering, guarded, loaded_settings
+
+
+@click.command()
+@click.option("--host", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on; 0: any free one.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="How many jobs run side by side.")
+def serve(host: str | None, port: int | None, workers: int | None) -> None:
+    """The whole service in one process: API, payment window, worker. SIGTERM drains."""
+
+    def run() -> None:
+        settings = loaded_settings(host=host, port=port, workers=workers).settings
+        from ..http.server import serve as run_server
+
+        run_server(settings)
+
+    guarded(run)
+
+
+@click.command()
+@click.option("--keep", is_flag=True, help="Stay up afterwards, with keys and addresses printed.")
+def demo(keep: bool) -> None:
+    """A narrated tour over real HTTP, in a fresh data folder."""
+
+    def run() -> None:
+        settings = loaded_settings().settings
+        from .demo import demo as run_demo
+
+        run_demo(settings, keep=keep)
+
+    guarded(run)
+
+
+@click.command()
+@answering
+def migrate() -> Answer:
+    """Bring the database's schema up to this version. serve does it by itself on SQLite."""
+    settings = loaded_settings().settings
+    from ..compose import migrate as run_migrations
+
+    revision = asyncio.run(run_migrations(settings))
+    return Answer(document={"revision": revision}, text=fields({"schema revision": revision}))

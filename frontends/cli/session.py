@@ -1,0 +1,77 @@
+"""The frame around every command: settings, a house to work in, one answer, and an exit status that means something
+(0 done, 1 refused, 2 wrong usage, 130 interrupted)."""
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ...core.domain.errors import Refusal
+from ...ports.bundle import Ports
+from ...ports.faults import Fault
+from ...ports.vault import VaultError
+from ..settings import Loaded, SettingsError, load
+from .output import Answer, complain, give
+
+T = TypeVar("T")
+
+REFUSED = 1
+INTERRUPTED = 130
+"""As a shell reports a program that ended by SIGINT."""
+
+
+def loaded_settings(**flags: Any) -> Loaded:
+    """The settings of this call; `flags` are the command's own, by the options' names. Raises: SettingsError."""
+    everywhere = click.get_current_context().find_root().params
+    loaded = load(os.environ, {**everywhere, **flags}, Path.cwd())
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return loaded
+
+
+def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
+    """Open the house, do the work there, close it."""
+    settings = loaded_settings().settings
+    from ..compose import open_house
+
+    async def inside() -> T:
+        async with open_house(settings) as house:
+            return await work(house.ports)
+
+    return asyncio.run(inside())
+
+
+def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
+    """Run it; what it cannot do becomes a message and an exit status. A fault of our own keeps its traceback."""
+    try:
+        return run()
+    except Refusal as refusal:
+        complain(refusal.code, [refusal.message], as_json=as_json)
+    except SettingsError as error:
+        lines = [f"{fault.origin}: {fault.message}" for fault in error.faults]
+        complain("SETTINGS_INVALID", lines, as_json=as_json, details=list(error.faults))
+    except VaultError as error:
+        complain("VAULT_ERROR", [str(error)], as_json=as_json)
+    except Fault as fault:
+        complain("UNAVAILABLE", [str(fault)], as_json=as_json)
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        complain("UNAVAILABLE", [f"{named}{error.strerror or error}"], as_json=as_json)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    raise click.exceptions.Exit(REFUSED)
+
+
+def answering(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Make a function that returns an Answer a command that takes `--json`."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @functools.wraps(command)
+    def answered(*, as_json: bool, **given: Any) -> None:
+        give(guarded(lambda: command(**given), as_json=as_json), as_json=as_json)
+
+    return answered

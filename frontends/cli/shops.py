@@ -1,0 +1,90 @@
+"""`cambist shop …`"""
+
+import click
+
+from ...core.domain.accounts import Shop
+from ...core.usecases import shops as usecases
+from ...core.usecases.accounts import get_account
+from ...ports.bundle import Ports
+from .arguments import assignments
+from .output import Answer, fields, table
+from .session import answering, in_house
+from .views import shop_document
+
+
+@click.group()
+def shop() -> None:
+    """The shops of an account."""
+
+
+def _answer(changed: Shop) -> Answer:
+    document = shop_document(changed)
+    return Answer(document=document, text=fields(document))
+
+
+@shop.command("create")
+@click.argument("account_id", metavar="ACCOUNT")
+@click.argument("name")
+@click.option("--markup", help="A fraction such as 0.03. Without one the shop takes no payments yet.")
+@answering
+def create(account_id: str, name: str, markup: str | None) -> Answer:
+    """Add a shop to an account."""
+    return _answer(in_house(lambda ports: usecases.create_shop(ports, account_id, name, markup)))
+
+
+@shop.command("rename")
+@click.argument("shop_id", metavar="SHOP")
+@click.argument("name")
+@answering
+def rename(shop_id: str, name: str) -> Answer:
+    """Give a shop another name; its id stays."""
+    return _answer(in_house(lambda ports: usecases.rename_shop(ports, shop_id, name)))
+
+
+@shop.command("set", help=f"Change settings: {', '.join(usecases.SHOP_SETTINGS)}. An empty value clears one.")
+@click.argument("shop_id", metavar="SHOP")
+@click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
+@answering
+def set_settings(shop_id: str, settings: tuple[str, ...]) -> Answer:
+    texts = assignments(settings)
+    return _answer(in_house(lambda ports: usecases.set_shop(ports, shop_id, texts)))
+
+
+@shop.command("disable")
+@click.argument("shop_id", metavar="SHOP")
+@answering
+def disable(shop_id: str) -> Answer:
+    """Take no new payments with this shop. What exists goes on."""
+    return _answer(in_house(lambda ports: usecases.disable_shop(ports, shop_id)))
+
+
+@shop.command("enable")
+@click.argument("shop_id", metavar="SHOP")
+@answering
+def enable(shop_id: str) -> Answer:
+    """Take payments with this shop again."""
+    return _answer(in_house(lambda ports: usecases.enable_shop(ports, shop_id)))
+
+
+@shop.command("list")
+@click.argument("account_id", metavar="ACCOUNT")
+@answering
+def list_all(account_id: str) -> Answer:
+    """The shops of an account."""
+
+    async def work(ports: Ports) -> tuple[str, list[Shop]]:
+        view = await get_account(ports, account_id)
+        return view.account.default_shop_id, await usecases.list_shops(ports, account_id)
+
+    default, shops = in_house(work)
+    rows = [(each.id, each.name, _state(each, default), each.markup) for each in shops]
+    return Answer(
+        document={"default_shop_id": default, "data": [shop_document(each) for each in shops]},
+        text=table(("shop", "name", "state", "markup"), rows),
+    )
+
+
+def _state(each: Shop, default: str) -> str:
+    if each.id == default:
+        return "default"
+    return "enabled" if each.enabled else "disabled"

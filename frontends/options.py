@@ -1,0 +1,212 @@
+"""The options of an installation, one row each: how its text is read, whether it is a secret, what it means.
+
+A reader takes text (environment, flags) or a TOML value, and raises ValueError that says what is expected; it never
+quotes what it got.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+_DIGITS = re.compile(r"[0-9]{1,9}\Z")
+_NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
+_VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
+_PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
+_HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
+
+_POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
+
+
+class VaultKey(msgspec.Struct, frozen=True):
+    """One sealing key. Its repr hides it."""
+
+    number: int
+    key: bytes
+
+    def __repr__(self) -> str:
+        return f"VaultKey({self.number}, ***)"
+
+
+def _text(raw: Any) -> str:
+    if not isinstance(raw, str) or not raw:
+        raise ValueError("must be text")
+    return raw
+
+
+def _path(raw: Any) -> Path:
+    text = raw if isinstance(raw, str) else str(raw) if isinstance(raw, Path) else ""
+    if not text or "\0" in text:
+        raise ValueError("must be a path")
+    return Path(text).expanduser()
+
+
+def _host(raw: Any) -> str:
+    if not _HOST.match(_text(raw)):
+        raise ValueError("must be a host name or an IP address, without port")
+    return str(raw)
+
+
+def _integer(low: int, high: int) -> Callable[[Any], int]:
+    def read(raw: Any) -> int:
+        if isinstance(raw, str) and _DIGITS.match(raw):
+            raw = int(raw)
+        # In Python a boolean is an int, and `port = true` is nobody's port.
+        if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return raw
+
+    return read
+
+
+def _seconds(raw: Any) -> float:
+    if isinstance(raw, str) and _NUMBER.match(raw):
+        raw = float(raw)
+    if not isinstance(raw, int | float) or isinstance(raw, bool) or not 0 <= raw <= 3600:
+        raise ValueError("must be a number of seconds from 0 to 3600")
+    return float(raw)
+
+
+def _choice(*allowed: str) -> Callable[[Any], str]:
+    def read(raw: Any) -> str:
+        if not isinstance(raw, str) or raw.lower() not in allowed:
+            raise ValueError(f"must be one of: {', '.join(allowed)}")
+        return raw.lower()
+
+    return read
+
+
+def _address(raw: Any) -> str:
+    """Where the service is reached from outside; kept without a slash at the end."""
+    refusal = ValueError("must be an http or https URL without user, query and fragment")
+    text = _text(raw)
+    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text or "@" in text:
+        raise refusal
+    try:
+        parts = urlsplit(text)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise refusal from None
+    if not fits or "?" in text or "#" in text:
+        raise refusal
+    return text.rstrip("/")
+
+
+def _database(raw: Any) -> str:
+    refusal = ValueError("must be postgresql://user:password@host:port/name, sqlite:///path or memory://")
+    try:
+        text = _text(raw)
+        parts = urlsplit(text)
+        parts.port  # noqa: B018  (reading it checks it)
+    except ValueError:
+        raise refusal from None
+    if text == "memory://" or (text.startswith("sqlite:///") and len(text) > len("sqlite:///")):
+        return text
+    if parts.scheme not in _POSTGRES or not text.startswith(f"{parts.scheme}://"):
+        raise refusal
+    return f"postgresql{text[len(parts.scheme) :]}"
+
+
+def masked_url(url: str) -> str:
+    """A database address without its password; a query is left out whole, for it may hold one too."""
+    parts = urlsplit(url)
+    user, at, place = parts.netloc.rpartition("@")
+    if ":" in user:
+        user = f"{user.partition(':')[0]}:***"
+    return f"{parts.scheme}://{user}{at}{place}{parts.path}{'?***' if parts.query else ''}"
+
+
+def _networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
+    texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("must be a list of networks such as 10.0.0.0/8, separated by commas")
+    try:
+        return tuple(ip_network(text) for text in texts if text)
+    except ValueError:
+        raise ValueError("must be networks such as 10.0.0.0/8 or single addresses, separated by commas") from None
+
+
+def _vault_keys(raw: Any) -> tuple[VaultKey, ...]:
+    refusal = ValueError(
+        "must be 64 hex characters, or several such keys as 2:HEX,1:HEX with ids from 0 to 255, "
+        "of which the first seals and all open"
+    )
+    keys: dict[int, VaultKey] = {}
+    for part in _text(raw).split(","):
+        match = _VAULT_KEY.match(part.strip())
+        number = 1 if match is None or match[1] is None else int(match[1])
+        if match is None or number > 255 or number in keys:
+            raise refusal
+        keys[number] = VaultKey(number, bytes.fromhex(match[2]))
+    return tuple(keys.values())
+
+
+def _pepper(raw: Any) -> bytes:
+    text = _text(raw)
+    if not _PEPPER.match(text):
+        raise ValueError("must be at least 64 hex characters")
+    return bytes.fromhex(text)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """One option."""
+
+    name: str
+    read: Callable[[Any], Any]
+    meaning: str
+    secret: bool = False
+    """May also come from a file named by `CAMBIST_…_FILE`."""
+    shown: Callable[[Any], Any] | None = _as_it_is
+    """How its value may be shown; None: never, only whether it is set."""
+
+
+_ROWS = (
+    Option(name="data_dir", read=_path, shown=str, meaning="the folder of the SQLite database and the key file"),
+    Option(
+        name="database_url",
+        read=_database,
+        meaning="postgresql://…, sqlite:///path or memory://; none: SQLite in data_dir",
+        secret=True,
+        shown=lambda url: None if url is None else masked_url(url),
+    ),
+    Option(name="host", read=_host, meaning="the address to listen on"),
+    Option(name="port", read=_integer(0, 65535), meaning="the port to listen on; 0: any free one"),
+    Option(name="workers", read=_integer(1, 1024), meaning="how many jobs run side by side"),
+    Option(name="base_url", read=_address, meaning="where merchants reach the API"),
+    Option(name="pay_url", read=_address, meaning="where payers reach the payment window"),
+    Option(name="app_url", read=_address, meaning="where hosted pages are reached"),
+    Option(
+        name="trusted_proxies",
+        read=_networks,
+        shown=lambda networks: [str(network) for network in networks],
+        meaning="networks whose X-Forwarded-For is believed",
+    ),
+    Option(
+        name="vault_key",
+        read=_vault_keys,
+        secret=True,
+        shown=None,
+        meaning="seals what must not be readable in the database; none: the key file in data_dir",
+    ),
+    Option(
+        name="vault_pepper",
+        read=_pepper,
+        secret=True,
+        shown=None,
+        meaning="keys the digests of API secrets; none: the key file in data_dir",
+    ),
+    Option(name="shutdown_seconds", read=_seconds, meaning="how long work in progress may take to end on SIGTERM"),
+    Option(name="log_level", read=_choice("debug", "info", "warning", "error"), meaning="the least level logged"),
+    Option(name="log_format", read=_choice("text", "json"), meaning="how log lines are written"),
+)
+
+OPTIONS: Mapping[str, Option] = {row.name: row for row in _ROWS}
+"""All options in the order in which `cambist config check` explains them."""

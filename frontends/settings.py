@@ -1,0 +1,257 @@
+"""The settings of an installation: defaults, then `cambist.toml`, then the environment, then flags (DESIGN 5).
+
+Every value is read by the one row of `OPTIONS` that names it, wherever it comes from, and all faults are told at once.
+No message quotes a value: it may be a secret that stands in the wrong place.
+"""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .options import OPTIONS, Option, VaultKey, masked_url
+
+PREFIX = "CAMBIST_"
+CONFIG = "CAMBIST_CONFIG"
+CONFIG_NAME = "cambist.toml"
+
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (a name for each, not an address to bind)
+
+
+class VaultKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The vault's keys by id, which of them seals, and the pepper of fingerprints. Its repr hides them."""
+
+    keys: Mapping[int, bytes]
+    current: int
+    pepper: bytes
+
+    def __repr__(self) -> str:
+        return "VaultKeys(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("keys", "***")]
+
+
+def _own_address(host: str, port: int) -> str:
+    host = _ANYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an installation is told. The three addresses fill themselves in when they are left empty."""
+
+    data_dir: Path = Path("cambist-data")
+    database_url: str | None = None
+    """`postgresql://…`, `sqlite:///path` or `memory://`; None: SQLite in `data_dir`. May hold a password."""
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 64
+    """Jobs (deliveries, expiries, recoveries) under way at once."""
+    base_url: str = ""
+    pay_url: str = ""
+    app_url: str = ""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Peers whose X-Forwarded-For is believed; none: the header is ignored."""
+    vault: VaultKeys | None = None
+    """None: keys from a key file in `data_dir`, made at the first start."""
+    shutdown_seconds: float = 10.0
+    """How long requests and jobs in progress may take to end after SIGTERM."""
+    log_level: str = "info"
+    log_format: str = "text"
+
+    def __post_init__(self) -> None:
+        fill = msgspec.structs.force_setattr
+        fill(self, "base_url", self.base_url or _own_address(self.host, self.port))
+        fill(self, "pay_url", self.pay_url or self.base_url)
+        fill(self, "app_url", self.app_url or self.base_url)
+
+    def listening_on(self, port: int) -> "Settings":
+        """The same with the port that the system chose for port 0, in the addresses made of it too."""
+        old, new = _own_address(self.host, self.port), _own_address(self.host, port)
+
+        def moved(url: str) -> str:
+            return new if url == old else url
+
+        return msgspec.structs.replace(
+            self, port=port, base_url=moved(self.base_url), pay_url=moved(self.pay_url), app_url=moved(self.app_url)
+        )
+
+    @property
+    def storage_url(self) -> str:
+        """`database_url`, or the SQLite file in `data_dir` that stands for none."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'cambist.db'}"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        if self.database_url is not None:
+            shown["database_url"] = masked_url(self.database_url)
+        return list(shown.items())
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+
+class SettingFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One wrong setting: its name, where the value came from, and what is wrong with it."""
+
+    name: str
+    origin: str
+    message: str
+
+
+class SettingsError(Exception):
+    """The settings cannot be used. All faults at once."""
+
+    def __init__(self, faults: tuple[SettingFault, ...]) -> None:
+        super().__init__("; ".join(f"{fault.origin}: {fault.message}" for fault in faults))
+        self.faults = faults
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting as it may be shown. A secret's value is `***`."""
+
+    name: str
+    value: Any
+    origin: str
+    meaning: str
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings, and how they came to be."""
+
+    settings: Settings
+    explained: tuple[Explained, ...]
+    warnings: tuple[str, ...]
+    config_file: Path | None
+
+
+class _Raw(msgspec.Struct, frozen=True):
+    """A value as it was found."""
+
+    value: Any
+    origin: str
+
+
+def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> Loaded:
+    """Read the settings.
+
+    `flags` holds what was given on the command line, by the options' names; None counts as not given. `config` among
+    them names the file, before CAMBIST_CONFIG, before `cambist.toml` in `folder`.
+
+    Raises: SettingsError.
+    """
+    faults: list[SettingFault] = []
+    warnings: list[str] = []
+    config = _config_file(environ, flags, folder)
+    raw = _from_file(config, faults, warnings)
+    raw.update(_from_environment(environ, faults, warnings))
+    raw.update(
+        {name: _Raw(flags[name], f"--{name.replace('_', '-')}") for name in OPTIONS if flags.get(name) is not None}
+    )
+    values: dict[str, Any] = {}
+    for name, found in raw.items():
+        try:
+            values[name] = OPTIONS[name].read(found.value)
+        except ValueError as error:
+            faults.append(SettingFault(name=name, origin=found.origin, message=str(error)))
+    vault = _vault(values, raw, faults)
+    if faults:
+        raise SettingsError(tuple(faults))
+    plain = {name: value for name, value in values.items() if name not in ("vault_key", "vault_pepper")}
+    settings = Settings(**plain, vault=vault)
+    return Loaded(
+        settings=settings,
+        explained=tuple(_explain(option, settings, raw.get(name)) for name, option in OPTIONS.items()),
+        warnings=tuple(warnings),
+        config_file=config,
+    )
+
+
+def _config_file(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> Path | None:
+    named = flags.get("config") or environ.get(CONFIG)
+    if named:
+        return Path(named)
+    usual = folder / CONFIG_NAME
+    return usual if usual.exists() else None
+
+
+def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
+    if config is None:
+        return {}
+    import tomllib
+
+    def fault(message: str) -> dict[str, _Raw]:
+        faults.append(SettingFault(name="config", origin=str(config), message=message))
+        return {}
+
+    try:
+        table = tomllib.loads(config.read_text("utf-8"))
+    except OSError as error:
+        return fault(f"cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        return fault("is not UTF-8")
+    except tomllib.TOMLDecodeError as error:
+        return fault(f"is not TOML: {error}")
+    warnings += [f"{config}: {name!r} is no setting{_nearest(name, OPTIONS)}" for name in table if name not in OPTIONS]
+    return {name: _Raw(table[name], f"{config}: {name}") for name in OPTIONS if name in table}
+
+
+def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
+    """An empty variable counts as absent: that is what `${NAME:-}` of a compose file leaves behind."""
+    found: dict[str, _Raw] = {}
+    known = {CONFIG}
+    for name, option in OPTIONS.items():
+        variable = f"{PREFIX}{name.upper()}"
+        known.add(variable)
+        if environ.get(variable):
+            found[name] = _Raw(environ[variable], variable)
+        if not option.secret:
+            continue
+        in_file = f"{variable}_FILE"
+        known.add(in_file)
+        if not environ.get(in_file):
+            continue
+        if name in found:
+            faults.append(SettingFault(name=name, origin=in_file, message=f"is set beside {variable}; keep one"))
+            continue
+        try:
+            found[name] = _Raw(Path(environ[in_file]).read_text("utf-8").rstrip("\r\n"), in_file)
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            faults.append(SettingFault(name=name, origin=in_file, message=f"names a file that cannot be read: {why}"))
+    strange = sorted(variable for variable in environ if variable.startswith(PREFIX) and variable not in known)
+    warnings += [f"{variable} is no setting{_nearest(variable, known)}" for variable in strange]
+    return found
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _vault(values: Mapping[str, Any], raw: Mapping[str, _Raw], faults: list[SettingFault]) -> VaultKeys | None:
+    given = {name: raw[name] for name in ("vault_key", "vault_pepper") if name in raw}
+    if len(given) == 1:
+        [(name, found)] = given.items()
+        missing = "vault_pepper" if name == "vault_key" else "vault_key"
+        message = f"needs {PREFIX}{missing.upper()} beside it: both are given, or both lie in the key file"
+        faults.append(SettingFault(name=name, origin=found.origin, message=message))
+    if "vault_key" not in values or "vault_pepper" not in values:
+        return None
+    keys: tuple[VaultKey, ...] = values["vault_key"]
+    return VaultKeys(keys={key.number: key.key for key in keys}, current=keys[0].number, pepper=values["vault_pepper"])
+
+
+def _explain(option: Option, settings: Settings, found: _Raw | None) -> Explained:
+    hidden = None if found is None else "***"
+    value = hidden if option.shown is None else option.shown(getattr(settings, option.name))
+    return Explained(
+        name=option.name,
+        value=value,
+        origin="default" if found is None else found.origin,
+        meaning=option.meaning,
+    )

@@ -1,0 +1,72 @@
+"""A command line to call: in a folder and an environment of its own, in this process or in a real one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from cambist.frontends.cli.main import cli
+
+PROGRAM = "from cambist.frontends.cli.main import main; main()"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a call came to."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Standard output as one JSON document; an error when it is none, or more than one."""
+        return msgspec.json.decode(self.out)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, and no settings from outside."""
+    for name in [name for name in os.environ if name.startswith("CAMBIST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def call() -> Call:
+    """`call("account", "list")` in this process."""
+
+    def run(*arguments: str, env: Mapping[str, str] | None = None) -> Outcome:
+        result = CliRunner().invoke(cli, arguments, env=dict(env or {}), prog_name="cambist")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def spawn() -> Call:
+    """The same in a process of its own, as a shell would start it."""
+
+    def run(*arguments: str, env: Mapping[str, str] | None = None, program: str = PROGRAM) -> Outcome:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=60,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run

@@ -1,0 +1,51 @@
+"""What the tests of the notifier share: a name server that says what it is told, and letters to post."""
+
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from cambist.adapters.clock import SystemClock
+from cambist.adapters.notifier.http import HttpNotifier
+from cambist.ports.notifier import Letter, Notifier, Receipt
+
+
+class Names(AbstractResolver):
+    """A name server that says what it is told. A list of several answers is given one after another: rebinding."""
+
+    def __init__(self, names: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        self._names = {name: list(answers) for name, answers in names.items()}
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        answers = self._names.get(host.lower().removesuffix("."))
+        if not answers:
+            raise OSError("no such name")
+        addresses = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)
+            for address in addresses
+        ]
+
+    async def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def notifier(**options: Any) -> AsyncIterator[Notifier]:
+    made = HttpNotifier(SystemClock(), **options)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def letter(url: str, *, open_network: bool = True, headers: Mapping[str, str] | None = None) -> Letter:
+    return Letter(url=url, headers=headers or {}, body=b'{"event":"x"}', open_network=open_network)
+
+
+async def post(to: Letter, **options: Any) -> Receipt:
+    async with notifier(**options) as made:
+        return await made.post(to)

@@ -1,0 +1,302 @@
+"""What every notifier does (ports/notifier.py), tried on real sockets (SPEC "Events", 1; DECISIONS 7)."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.adapters.clock import SystemClock, VirtualClock
+from cambist.adapters.notifier.http import HttpNotifier
+from cambist.ports.notifier import Answer, Letter
+from tests.contracts.letters import Names, letter, notifier, post
+from tests.receivers import (
+    Receiver,
+    Script,
+    drip,
+    flood,
+    half,
+    raw,
+    redirect,
+    reply,
+    reset,
+    silence,
+    slow_body,
+    tls_pair,
+)
+
+SHORT = 0.2
+"""Seconds that a receiver gets in the tests that wait for the limit."""
+ANSWER_MAX = 64 * 1024
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver() as entered:
+        yield entered
+
+
+# What is sent
+
+
+async def test_the_very_bytes_and_headers_arrive_by_post(receiver: Receiver) -> None:
+    body = b'{ "name" : "\xd0\x98\xd0\xb2\xd0\xb0\xd0\xbd",\n\t"x":1}\r\n\r\n'
+    headers = {"Content-Type": "application/json", "User-Agent": "cambist/1", "X-Webhook-Id": "evt_1"}
+    async with notifier() as made:
+        sent = Letter(url=f"{receiver.url}?a=1&b=%20c", headers=headers, body=body, open_network=True)
+        receipt = await made.post(sent)
+    [request] = receiver.requests
+    assert (receipt.answer, receipt.status, receipt.note) == (Answer.RESPONDED, 200, "")
+    assert (request.method, request.target, request.body) == ("POST", "/hook?a=1&b=%20c", body)
+    assert {name: request.headers[name.lower()] for name in headers} == headers
+    assert "accept-encoding" not in request.headers
+
+
+async def test_letters_to_one_receiver_share_a_connection_one_after_another(receiver: Receiver) -> None:
+    receiver.answer_with(reply(200, b"ok"), reply(500, b"sorry"), 204)
+    async with notifier() as made:
+        statuses = [(await made.post(letter(receiver.url))).status for _ in range(3)]
+    assert statuses == [200, 500, 204]
+    assert receiver.connections == 1
+
+
+async def test_cookies_are_not_kept(receiver: Receiver) -> None:
+    receiver.answer_with(reply(200, headers={"Set-Cookie": "a=b"}))
+    async with notifier(resolver=Names({"receiver.example": [["127.0.0.1"]]})) as made:
+        for _ in range(2):
+            await made.post(letter(receiver.url_at("receiver.example")))
+    assert len(receiver.requests) == 2
+    assert "cookie" not in receiver.requests[1].headers
+
+
+async def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Receiver() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert (await post(letter(receiver.url))).status == 200
+        assert proxy.connections == 0
+
+
+# What comes back
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 301, 404, 410, 429, 500, 503])
+async def test_a_status_is_reported_and_not_judged(receiver: Receiver, status: int) -> None:
+    receiver.answer_with(status)
+    receipt = await post(letter(receiver.url))
+    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, status)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
+    """SPEC "Events", 1: "a `3xx` redirect ... is a failure"."""
+    async with Receiver() as elsewhere:
+        receiver.answer_with(redirect(elsewhere.url, status))
+        receipt = await post(letter(receiver.url))
+        assert (receipt.answer, receipt.status) == (Answer.RESPONDED, status)
+        assert elsewhere.connections == 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        silence(),
+        slow_body(),
+        drip(b"HTTP/1.1 200 OK\r\nX: "),
+        drip(b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.001),
+        flood(ANSWER_MAX - 1, promised=ANSWER_MAX),
+    ],
+    ids=["silence", "slow body", "slow head", "endless 1xx", "stops just below our limit"],
+)
+async def test_an_answer_that_is_not_whole_in_time_is_a_timeout(receiver: Receiver, script: Script) -> None:
+    """SPEC "Events", 1: the receiver must answer within 10 seconds; the limit is over the whole exchange."""
+    receiver.answer_with(script)
+    receipt = await post(letter(receiver.url), limit=SHORT)
+    assert (receipt.answer, receipt.status) == (Answer.TIMEOUT, None)
+    assert receiver.connections == 1
+
+
+def test_the_limit_is_ten_seconds_unless_told_otherwise() -> None:
+    assert HttpNotifier(SystemClock())._limit == 10.0
+
+
+async def test_a_handshake_that_is_never_answered_is_a_timeout(receiver: Receiver) -> None:
+    """The receiver waits for a request's end while we wait for its part of the TLS handshake."""
+    receipt = await post(letter(receiver.url_at("127.0.0.1", "https")), limit=SHORT)
+    assert receipt.answer is Answer.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("script", "note"),
+    [
+        (half(), "the answer broke off"),
+        (raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), ""),
+        (raw(b""), "the connection broke off"),
+        (raw(b"HTTP/1.1 20"), ""),
+        (raw(b"SSH-2.0-OpenSSH\r\n\r\n"), "the answer is not HTTP"),
+        (raw(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"), "the answer is not HTTP"),
+        (reset(), "the connection broke off"),
+    ],
+    ids=["half a body", "bad chunk", "nothing", "half a head", "another protocol", "huge head", "reset"],
+)
+async def test_a_broken_answer_is_no_answer(receiver: Receiver, script: Script, note: str) -> None:
+    receiver.answer_with(script)
+    receipt = await post(letter(receiver.url))
+    assert (receipt.answer, receipt.status) == (Answer.CONNECTION, None)
+    assert note in receipt.note
+
+
+async def test_a_refused_connection_and_an_unknown_name_are_receipts() -> None:
+    async with Receiver() as gone:
+        url = gone.url
+    refused = await post(letter(url))
+    assert refused.answer is Answer.CONNECTION
+    assert "refused" in refused.note
+    unknown = await post(letter("https://nowhere.example/"), resolver=Names({}))
+    assert (unknown.answer, unknown.note) == (Answer.CONNECTION, "the host's name was not found")
+
+
+async def test_of_a_large_answer_64_kb_are_read_and_its_connection_is_given_up(receiver: Receiver) -> None:
+    """DECISIONS 7: "at most 64 KB of the answer read"."""
+    receiver.answer_with(flood(10 * 1024 * 1024), 200)
+    async with notifier() as made:
+        first = await made.post(letter(receiver.url))
+        second = await made.post(letter(receiver.url))
+    assert (first.answer, first.status) == (Answer.RESPONDED, 200)
+    assert (second.answer, second.status) == (Answer.RESPONDED, 200)
+    assert [request.connection for request in receiver.requests] == [1, 2]
+    assert receiver.flooded < 10 * 1024 * 1024
+
+
+async def test_the_answer_is_taken_once_64_kb_of_it_are_there(receiver: Receiver) -> None:
+    receiver.answer_with(flood(ANSWER_MAX, promised=10 * 1024 * 1024))
+    receipt = await post(letter(receiver.url), limit=60)
+    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
+
+
+async def test_a_packed_answer_is_not_unpacked(receiver: Receiver) -> None:
+    receiver.answer_with(reply(200, b"no gzip at all", {"Content-Encoding": "gzip"}))
+    assert (await post(letter(receiver.url))).status == 200
+
+
+async def test_the_time_is_measured_by_the_clock_of_the_port(receiver: Receiver) -> None:
+    clock = VirtualClock()
+
+    async def slow(opened: Receiver, writer: asyncio.StreamWriter) -> bool:
+        await clock.advance(1.5)
+        return await reply(200)(opened, writer)
+
+    receiver.answer_with(slow)
+    made = HttpNotifier(clock)
+    receipt = await made.post(letter(receiver.url))
+    await made.close()
+    assert receipt.took_ms == 1500
+
+
+@pytest.mark.parametrize("script", [silence(), half(), reset(), raw(b"nonsense\r\n\r\n"), reply(302)])
+async def test_no_receipt_shows_the_addresss_query(receiver: Receiver, script: Script) -> None:
+    receiver.answer_with(script)
+    async with notifier(limit=SHORT, resolver=Names({})) as made:
+        for url in (receiver.url, "http://nowhere.example/", "http://10.0.0.1/", "http://me:pw@receiver.example/"):
+            receipt = await made.post(letter(f"{url}?token=tell-nobody"))
+            assert "tell-nobody" not in repr(receipt)
+            assert "pw" not in receipt.note
+            assert len(receipt.note) <= 200
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    return tls_pair("receiver.example")
+
+
+async def test_the_certificate_must_be_trusted_and_name_the_host(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    server, client = tls
+    names = Names({"receiver.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]})
+    async with Receiver(tls=server) as secure:
+        good = await post(letter(secure.url_at("receiver.example")), tls=client, resolver=names)
+        assert (good.answer, good.status) == (Answer.RESPONDED, 200)
+        other = await post(letter(secure.url_at("other.example")), tls=client, resolver=names)
+        untrusted = await post(letter(secure.url_at("receiver.example")), resolver=names)
+        assert len(secure.requests) == 1
+    assert other.answer is untrusted.answer is Answer.TLS
+    assert "mismatch" in other.note
+    assert "self-signed" in untrusted.note
+
+
+async def test_a_port_that_speaks_no_tls_is_a_tls_failure(receiver: Receiver) -> None:
+    async def no_tls(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(no_tls, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        receipt = await post(letter(f"https://127.0.0.1:{port}/"))
+    assert receipt.answer is Answer.TLS
+
+
+# Many letters, and the end
+
+
+async def test_one_receiver_gets_no_more_connections_than_its_share(receiver: Receiver) -> None:
+    async with notifier(per_receiver=3) as made:
+        receipts = await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(12)))
+    assert [receipt.status for receipt in receipts] == [200] * 12
+    assert receiver.most_at_once <= 3
+
+
+async def test_waiting_for_a_free_connection_is_not_charged_to_the_receiver(receiver: Receiver) -> None:
+    """Each of the three letters gets the whole limit; were the wait counted, the last two would end unsent."""
+    receiver.answer_with(silence())
+    async with notifier(per_receiver=1, limit=SHORT) as made:
+        receipts = await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(3)))
+    assert [receipt.answer for receipt in receipts] == [Answer.TIMEOUT] * 3
+    assert len(receiver.requests) == 3
+    assert all(receipt.took_ms < 2 * SHORT * 1000 for receipt in receipts)
+
+
+async def test_a_dead_receiver_does_not_hold_up_another(receiver: Receiver) -> None:
+    """The bound is per receiver: letters pass while another receiver's share is used up."""
+    async with Receiver() as dead, notifier(per_receiver=2) as made:
+        dead.answer_with(silence())
+        stuck = [asyncio.create_task(made.post(letter(dead.url))) for _ in range(10)]
+        await dead.arrived(2)
+        assert (await made.post(letter(receiver.url))).status == 200
+        assert not any(task.done() for task in stuck)
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+
+async def test_cancelling_passes_through_and_leaves_the_notifier_sound(receiver: Receiver) -> None:
+    receiver.answer_with(silence(), 200)
+    async with notifier(per_receiver=1) as made:
+        task = asyncio.create_task(made.post(letter(receiver.url)))
+        await receiver.arrived()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await made.post(letter(receiver.url))).status == 200
+
+
+async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver) -> None:
+    receiver.answer_with(silence())
+    made = HttpNotifier(SystemClock())
+    task = asyncio.create_task(made.post(letter(receiver.url)))
+    await receiver.arrived()
+    await made.close()
+    assert (await task).answer is Answer.CONNECTION
+    await made.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        await made.post(letter(receiver.url))
+
+
+def test_nothing_is_opened_before_the_first_letter() -> None:
+    """It is made by the composition root, before any event loop runs."""
+    made = HttpNotifier(SystemClock())
+    assert not made._sessions
+    asyncio.run(made.close())

@@ -1,0 +1,173 @@
+"""Where no notifier ever posts to (DECISIONS 7: "no private, loopback or link-local address"; https only in live mode).
+
+The ways in are tried on a real loopback socket: not a connection may reach it.
+"""
+
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from ipaddress import ip_address
+
+import pytest
+
+from cambist.adapters.notifier.guard import is_loopback, is_public
+from cambist.adapters.notifier.resolver import ThreadResolver
+from cambist.ports.notifier import Answer
+from tests.contracts.letters import Names, letter, notifier, post
+from tests.receivers import Receiver, redirect, reply, tls_pair
+
+LITERALS = [
+    "127.0.0.1", "127.8.9.10", "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "172.16.0.1", "172.31.255.254",
+    "192.168.0.1", "192.168.255.255", "169.254.169.254", "169.254.0.1", "100.64.0.1", "100.100.100.200",
+    "100.127.255.254", "198.18.0.1", "198.19.255.254", "192.0.0.8", "192.0.0.9", "192.0.0.192", "192.0.2.1",
+    "198.51.100.1", "203.0.113.1", "192.88.99.1", "168.63.129.16", "224.0.0.1", "239.255.255.250", "240.0.0.1",
+    "255.255.255.255", "::1", "::", "::ffff:127.0.0.1", "::ffff:7f00:1", "0:0:0:0:0:ffff:127.0.0.1",
+    "::ffff:169.254.169.254", "::ffff:10.0.0.1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::7f00:1",
+    "64:ff9b::169.254.169.254", "64:ff9b::8.8.8.8", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2002:a9fe:a9fe::1",
+    "2001:0:7f00:1::", "2001::1", "2001:2::1", "2001:20::1", "2001:db8::1", "3fff::1", "5f00::1", "100::1", "fe80::1",
+    "fec0::1", "fc00::1", "fd00:ec2::254", "ff02::1", "ff0e::1",
+]  # fmt: skip
+"""Numeric addresses that are not public (or hide one that may not be), as they stand in a URL."""
+
+OPEN = [
+    "8.8.8.8", "1.1.1.1", "93.184.216.34", "100.63.255.255", "100.128.0.1", "172.15.0.1", "172.32.0.1",
+    "192.169.0.1", "198.17.0.1", "198.20.0.1", "223.255.255.255", "2606:4700::1111", "2a00:1450::1",
+    "2001:4860:4860::8888", "2003::1", "::ffff:8.8.8.8",
+]  # fmt: skip
+
+SPELLINGS = [
+    "2130706433", "0x7f000001", "0X7F000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "00000177.0.0.1", "127.1",
+    "127.0.1", "0x7f.1", "127.0.0.1.", "127.0.0.01", "2130706433.", "0", "127.0.0.0x1", "127。0。0。1", "①②⑦.0.0.1",
+    "１２７.０.０.１", "1２７.0.0.1", "127%2e0%2e0%2e1", "[::1", "::1", "[127.0.0.1]", "[::1]x", "[fe80::1%25lo]",
+]  # fmt: skip
+"""The loopback address written so that some parser somewhere reads it as something else."""
+
+URLS = [
+    "https://user@127.0.0.1:{port}/", "https://user:pw@receiver.example:{port}/", "https://:@inside.example:{port}/",
+    "https://public.example@127.0.0.1:{port}/", "https://public.example:443@127.0.0.1:{port}/",
+    "https://127.0.0.1:{port}#@public.example/", "https://127.0.0.1:{port}\\@public.example/",
+    "https://public.example\\@127.0.0.1:{port}/", "https:\\\\127.0.0.1:{port}/", "https:/127.0.0.1:{port}/",
+    "https:127.0.0.1:{port}", "https:///127.0.0.1:{port}/", "//127.0.0.1:{port}/", "127.0.0.1:{port}", "/hook", "",
+    "https://", "https://:{port}/", "https://.:{port}/", "https://inside..example:{port}/",
+    "https://127.0.0.1:{port}\x00.public.example/", "https://127.0.0.1\t:{port}/", " https://127.0.0.1:{port}/",
+    "https://127.0.0.1:{port}/\r\nHost: public.example", "https://127.0.0.1:{port}/\x7f", "https://127.0.0.1:0/",
+    "https://127.0.0.1:99999/", "https://127.0.0.1:-1/", "https://127.0.0.1:x/", "http://127.0.0.1:{port}/",
+    "http://public.example:{port}/", "ftp://127.0.0.1:{port}/", "file:///etc/passwd", "ws://127.0.0.1:{port}/",
+    "gopher://127.0.0.1:{port}/_POST", "unix:///run/docker.sock", "javascript:alert(1)", "data:,x",
+    "https://" + "a" * 64 + ".example:{port}/", "https://" + "a." * 130 + "example:{port}/",
+    "https://receiver.example:{port}/" + "a" * 2100,
+]  # fmt: skip
+"""Whole addresses that are not sent to, most of them with our receiver's port in them."""
+
+NAMES = {
+    "localhost": [["127.0.0.1"]],
+    "inside.example": [["127.0.0.1"]],
+    "six.example": [["::1"]],
+    "mapped.example": [["::ffff:127.0.0.1"]],
+    "scoped.example": [["fe80::1%lo"]],
+    "several.example": [["10.0.0.1", "127.0.0.1", "::1", "169.254.169.254"]],
+    "metadata.example": [["169.254.169.254"]],
+    "text.example": [["localhost"]],
+}
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver() as entered:
+        yield entered
+
+
+@pytest.fixture(scope="module")
+def trusted() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    return tls_pair("inside.example")
+
+
+def in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(f"https://{in_url(address)}:{{port}}/hook" for address in LITERALS),
+        *(f"https://{host}:{{port}}/hook" for host in SPELLINGS),
+        *(f"https://{name}:{{port}}/hook" for name in [*NAMES, "LOCALHOST", "localhost.", "Inside.Example."]),
+        *URLS,
+    ],
+)
+async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
+    receiver: Receiver, url: str, trusted: tuple[ssl.SSLContext, ssl.SSLContext]
+) -> None:
+    """DECISIONS 7; notes on sending: not one byte may reach a forbidden address."""
+    url = url.replace("{port}", str(receiver.port))
+    receipt = await post(letter(url, open_network=False), resolver=Names(NAMES), tls=trusted[1], limit=5)
+    assert receipt.answer is Answer.BLOCKED
+    assert receipt.note
+    assert receiver.connections == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "inside.example", "mapped.example"])
+async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver: Receiver, host: str) -> None:
+    """DECISIONS 7: "Test mode may use http and loopback". It proves, too, that these ways in are real ones."""
+    receipt = await post(letter(receiver.url_at(host)), resolver=Names(NAMES))
+    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("address", [address for address in LITERALS if not is_loopback(ip_address(address))])
+async def test_a_letter_of_test_mode_goes_to_no_other_private_address(scheme: str, address: str) -> None:
+    receipt = await post(letter(f"{scheme}://{in_url(address)}/"), limit=5)
+    assert receipt.answer is Answer.BLOCKED
+
+
+async def test_a_name_that_turns_inside_after_it_was_set_is_blocked(receiver: Receiver) -> None:
+    """Rebinding: whoever looked the name up before got a public address; the one connected to counts."""
+    names = Names({"turning.example": [["93.184.216.34"], ["127.0.0.1"]]})
+    [before] = await names.resolve("turning.example")
+    assert is_public(ip_address(before["host"]))
+    receipt = await post(letter(receiver.url_at("turning.example", "https"), open_network=False), resolver=names)
+    assert receipt.answer is Answer.BLOCKED
+    assert receiver.connections == 0
+
+
+async def test_a_name_of_test_mode_that_turns_to_the_metadata_address_is_blocked(receiver: Receiver) -> None:
+    receiver.answer_with(reply(200, headers={"Connection": "close"}))
+    names = Names({"turning.example": [["127.0.0.1"], ["169.254.169.254"]]})
+    async with notifier(resolver=names) as made:
+        first = await made.post(letter(receiver.url_at("turning.example")))
+        second = await made.post(letter("http://turning.example/latest/meta-data/"))
+    assert (first.answer, second.answer) == (Answer.RESPONDED, Answer.BLOCKED)
+
+
+async def test_a_redirect_to_the_metadata_address_goes_nowhere(receiver: Receiver) -> None:
+    receiver.answer_with(redirect("http://169.254.169.254/latest/meta-data/"))
+    receipt = await post(letter(receiver.url))
+    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 302)
+
+
+async def test_a_live_letter_never_travels_on_a_connection_of_test_mode(
+    trusted: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    server, client = trusted
+    async with Receiver(tls=server) as secure, notifier(tls=client, resolver=Names(NAMES)) as made:
+        url = secure.url_at("inside.example")
+        assert (await made.post(letter(url))).status == 200
+        live = await made.post(letter(url, open_network=False))
+        assert (await made.post(letter(url))).status == 200
+        assert live.answer is Answer.BLOCKED
+        assert secure.connections == 1
+        assert len(secure.requests) == 2
+
+
+@pytest.mark.parametrize("address", OPEN)
+def test_addresses_of_the_open_network_are_public(address: str) -> None:
+    """A guard that refused everything would pass all tests above."""
+    assert is_public(ip_address(address))
+
+
+async def test_names_are_looked_up_as_the_system_does() -> None:
+    resolver = ThreadResolver(threads=1)
+    found = await resolver.resolve("localhost", 81, socket.AF_UNSPEC)
+    assert found
+    assert all(ip_address(each["host"]).is_loopback and each["port"] == 81 for each in found)
+    await resolver.close()

@@ -1,0 +1,196 @@
+"""The vault keeps what ports/vault.py promises, and a key file holds it together."""
+
+import hmac
+import os
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from threading import Barrier
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.adapters.vault import sealed as room
+from cambist.adapters.vault.sealed import SealedVault, load_or_create
+from cambist.ports.vault import Vault, VaultError
+
+OLD, NEW, PEPPER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
+PLACE = "payments.payer_name:pay_1"
+
+
+def one_key() -> SealedVault:
+    return SealedVault({1: OLD}, 1, PEPPER)
+
+
+@pytest.fixture
+def vault() -> Vault:
+    return one_key()
+
+
+class TestContract:
+    @given(plain=st.binary(max_size=200), place=st.text(max_size=50))
+    def test_what_is_sealed_opens_at_its_place(self, plain: bytes, place: str) -> None:
+        vault = one_key()
+        assert vault.unseal(vault.seal(plain, place), place) == plain
+
+    def test_the_content_does_not_show_and_equal_contents_look_different(self, vault: Vault) -> None:
+        sealed = [vault.seal(b"Ivan Petrovich P.", PLACE) for _ in range(50)]
+        assert len(set(sealed)) == 50
+        assert not any(b"Ivan" in one for one in sealed)
+
+    def test_a_value_moved_elsewhere_does_not_open(self, vault: Vault) -> None:
+        sealed = vault.seal(b"4510 123456", PLACE)
+        with pytest.raises(VaultError):
+            vault.unseal(sealed, "payments.payer_name:pay_2")
+
+    def test_any_altered_byte_is_noticed(self, vault: Vault) -> None:
+        sealed = vault.seal(b"4510 123456", PLACE)
+        for position in range(len(sealed)):
+            altered = bytearray(sealed)
+            altered[position] ^= 1
+            with pytest.raises(VaultError):
+                vault.unseal(bytes(altered), PLACE)
+
+    def test_any_cut_is_noticed(self, vault: Vault) -> None:
+        sealed = vault.seal(b"4510 123456", PLACE)
+        for length in range(len(sealed)):
+            with pytest.raises(VaultError):
+                vault.unseal(sealed[:length], PLACE)
+
+    def test_a_fingerprint_is_keyed_and_the_same_each_time(self, vault: Vault) -> None:
+        secret = "ab" * 32
+        assert vault.fingerprint(secret) == hmac.new(PEPPER, secret.encode(), sha256).digest()
+        assert vault.fingerprint(secret) != SealedVault({1: OLD}, 1, bytes(32)).fingerprint(secret)
+
+    @given(st.text(st.characters(), max_size=50))
+    def test_any_text_has_a_fingerprint(self, text: str) -> None:
+        """Headers are fingerprinted before authorization, so no text may raise."""
+        assert len(one_key().fingerprint(text)) == 32
+
+
+class TestRotation:
+    def test_an_old_key_still_opens_and_the_current_one_seals(self) -> None:
+        before = one_key()
+        after = SealedVault({1: OLD, 2: NEW}, 2, PEPPER)
+        assert after.unseal(before.seal(b"x", PLACE), PLACE) == b"x"
+        with pytest.raises(VaultError, match="key 2"):
+            before.unseal(after.seal(b"x", PLACE), PLACE)
+
+    def test_the_same_id_with_another_key_does_not_open(self) -> None:
+        with pytest.raises(VaultError):
+            SealedVault({1: NEW}, 1, PEPPER).unseal(one_key().seal(b"x", PLACE), PLACE)
+
+
+class TestSecrecy:
+    def test_no_repr_shows_a_key(self) -> None:
+        vault = SealedVault({1: OLD, 2: NEW}, 2, PEPPER)
+        shown = repr(vault) + str(vault) + f"{[vault]}"
+        assert shown == "<SealedVault>" * 2 + "[<SealedVault>]"
+
+    @pytest.mark.parametrize(
+        "build",
+        [
+            lambda: SealedVault({1: OLD}, 2, PEPPER),
+            lambda: SealedVault({}, 1, PEPPER),
+            lambda: SealedVault({1: OLD[:-1]}, 1, PEPPER),
+            lambda: SealedVault({1: OLD, 2: b""}, 1, PEPPER),
+            lambda: SealedVault({256: OLD}, 256, PEPPER),
+            lambda: SealedVault({-1: OLD}, -1, PEPPER),
+            lambda: SealedVault({1: OLD}, 1, PEPPER[:-1]),
+        ],
+    )
+    def test_a_wrong_set_of_keys_is_refused_without_being_quoted(self, build: Callable[[], SealedVault]) -> None:
+        with pytest.raises(VaultError) as caught:
+            build()
+        assert not any(part in str(caught.value) for part in ("\\x", OLD.hex()[:8], PEPPER.hex()[:8]))
+
+
+class TestKeyFile:
+    def test_is_made_once_and_read_ever_after(self, tmp_path: Path) -> None:
+        path = tmp_path / "data" / "vault.json"
+        first = load_or_create(path)
+        content = path.read_bytes()
+        second = load_or_create(path)
+        assert path.read_bytes() == content
+        assert second.unseal(first.seal(b"x", PLACE), PLACE) == b"x"
+        assert second.fingerprint("s") == first.fingerprint("s")
+        assert load_or_create(tmp_path / "other.json").fingerprint("s") != first.fingerprint("s")
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes are a POSIX matter")
+    def test_only_the_owner_may_read_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "vault.json"
+        before = os.umask(0)
+        try:
+            load_or_create(path)
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        path.chmod(0o640)
+        with pytest.raises(VaultError, match="0600"):
+            load_or_create(path)
+
+    def test_of_many_that_start_at_once_all_read_the_same_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "vault.json"
+        barrier = Barrier(8)
+
+        def start() -> bytes:
+            barrier.wait()
+            return load_or_create(path).fingerprint("s")
+
+        with ThreadPoolExecutor(8) as pool:
+            prints = {job.result() for job in [pool.submit(start) for _ in range(8)]}
+        assert len(prints) == 1
+        assert [entry.name for entry in tmp_path.iterdir()] == ["vault.json"], "no draft is left"
+
+    def test_who_comes_second_to_writing_keeps_the_first_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "vault.json"
+        first = load_or_create(path)
+        room._create(path)
+        assert load_or_create(path).fingerprint("s") == first.fingerprint("s")
+        assert [entry.name for entry in tmp_path.iterdir()] == ["vault.json"]
+
+    def test_a_key_added_by_hand_takes_over(self, tmp_path: Path) -> None:
+        path = tmp_path / "vault.json"
+        first = load_or_create(path)
+        content = msgspec.json.decode(path.read_bytes())
+        content["keys"]["2"] = NEW.hex()
+        content["current"] = 2
+        path.write_bytes(msgspec.json.encode(content))
+        second = load_or_create(path)
+        assert second.unseal(first.seal(b"x", PLACE), PLACE) == b"x"
+        assert second.seal(b"x", PLACE)[0] == 2
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"{",
+            b"\xff",
+            b"[" * 100_000,
+            b'{"current": 1, "keys": {"1": "zz"}, "pepper": "00"}',
+            b'{"current": 1, "keys": {"1": "' + OLD.hex().encode() + b'"}}',
+            b'{"current": 1, "keys": {"1": "' + OLD.hex().encode() + b'"}, "pepper": "0011"}',
+            b'{"current": 2, "keys": {"1": "' + OLD.hex().encode() + b'"}, "pepper": "' + PEPPER.hex().encode() + b'"}',
+        ],
+    )
+    def test_a_damaged_file_is_refused_and_left_as_it_is(self, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "vault.json"
+        path.write_bytes(content)
+        path.chmod(0o600)
+        with pytest.raises(VaultError) as caught:
+            load_or_create(path)
+        assert path.read_bytes() == content
+        assert OLD.hex()[:8] not in str(caught.value)
+
+    def test_a_place_that_cannot_be_written_is_a_vault_error(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(VaultError, match="cannot be read or written"):
+            load_or_create(tmp_path / "file" / "vault.json")
+
+    def test_a_record_of_the_file_shows_nothing(self, tmp_path: Path) -> None:
+        content = room._KeyFile(current=1, keys={1: OLD.hex()}, pepper=PEPPER.hex())
+        assert repr(content) == "<key file>"

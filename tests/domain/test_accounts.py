@@ -1,0 +1,195 @@
+"""Accounts and shops: names, markups, settings as an operator writes them (SPEC "Shop", DESIGN 5)."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings, shown_settings, web_address
+from cambist.core.domain.accounts import Account, Settings, account_name, fold_name, shop_markup, shop_name
+from cambist.core.domain.errors import FieldFault, Refusal
+from cambist.core.domain.money import Rub
+
+CONTROL = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))]
+
+
+def _account(**changes: object) -> Account:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    values: dict[str, object] = {"id": "acc_1", "name": "A", "default_shop_id": "s", "created_at": now} | changes
+    return Account(**values)  # type: ignore[arg-type]  # the tests give fields of the right types
+
+
+@pytest.mark.parametrize("rule", [shop_name, account_name])
+class TestNames:
+    def test_a_name_is_trimmed(self, rule: Callable[[str], str]) -> None:
+        """SPEC "Shop": 1 to 120 characters after trimming."""
+        assert rule("  Чай и кофе \n") == "Чай и кофе"
+
+    @pytest.mark.parametrize("length", [1, 120])
+    def test_one_to_120_characters_are_accepted(self, rule: Callable[[str], str], length: int) -> None:
+        assert rule(" " + "Ж" * length + "  ") == "Ж" * length
+
+    @pytest.mark.parametrize("text", ["", "   ", "\t\n", "x" * 121, "\u3000"], ids=ascii)
+    def test_none_and_more_than_120_are_refused(self, rule: Callable[[str], str], text: str) -> None:
+        with pytest.raises(Refusal, match="1 to 120 characters") as caught:
+            rule(text)
+        assert (caught.value.code, caught.value.status) == ("VALIDATION_ERROR", 400)
+
+    @pytest.mark.parametrize("char", CONTROL, ids=ascii)
+    def test_control_characters_are_refused(self, rule: Callable[[str], str], char: str) -> None:
+        """SPEC "Shop": no control characters, C0, DEL or C1."""
+        with pytest.raises(Refusal, match="control characters"):
+            rule(f"Te{char}a")
+
+    def test_a_lone_surrogate_is_refused(self, rule: Callable[[str], str]) -> None:
+        """No storage keeps one, and no JSON carries one."""
+        with pytest.raises(Refusal):
+            rule("Te\ud800a")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Tea", "TEA"), ("чай", "ЧАЙ"), ("Straße", "STRASSE"), ("ΐ", "ΐ".upper()), ("Ｔｅａ", "tea"), ("e\u0301", "É")],
+)
+def test_names_are_compared_ignoring_case(one: str, other: str) -> None:
+    """SPEC "Shop": unique in the account ignoring case, in every alphabet and in every way of composing a letter."""
+    assert fold_name(one) == fold_name(other)
+
+
+def test_different_names_stay_different() -> None:
+    assert len({fold_name(name) for name in ("Tea", "Tee", "Чай", "Tea 2", "Te a")}) == 5
+
+
+@given(st.text())
+def test_a_folded_name_folds_to_itself(name: str) -> None:
+    assert fold_name(fold_name(name)) == fold_name(name)
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0.03", "0.999999", "0.000001"])
+def test_a_markup_is_kept_as_written(text: str) -> None:
+    assert shop_markup(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "1.0", "-0.03", "+0.03", ".03", "0.", "0,03", "3%", "0.0000001", "3e-2", "0.03\n", "NaN", "0.٣"],
+    ids=ascii,
+)
+def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
+    """Merchant rate = market rate / (1 - markup): a markup of 1 would divide by nothing (SPEC "Rate")."""
+    with pytest.raises(Refusal, match="fraction"):
+        shop_markup(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("acceptance", "false", False),
+        ("auto_return", "true", True),
+        ("ttl_minutes_max", "1", 1),
+        ("ttl_minutes_max", "1440", 1440),
+        ("amount_rub_max", "30", Rub(3000)),
+        ("amount_rub_max", "2500000.50", Rub(250_000_050)),
+        ("return_url", "https://shop.example/thanks?order=1", "https://shop.example/thanks?order=1"),
+        ("webhook_url", "http://127.0.0.1:9000/hook", "http://127.0.0.1:9000/hook"),
+        ("webhook_url", "https://[2001:db8::1]/hook", "https://[2001:db8::1]/hook"),
+        ("webhook_secret", "s" * 16, "s" * 16),
+        ("webhook_url", "", None),
+        ("return_url", "", None),
+        ("webhook_secret", "", None),
+    ],
+)
+def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> None:
+    """DESIGN 5: booleans are true|false; an empty text clears what may be empty."""
+    assert read_settings({name: text}) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("acceptance", text) for text in ("", "True", "yes", "1", "on", "true ")),
+        *(("ttl_minutes_max", text) for text in ("", "0", "1441", "-1", "1.5", "١", "1e2", "+5", "9" * 30, "60\n")),
+        *(("amount_rub_max", text) for text in ("", "29.99", "0", "-100", "1e6", "NaN", "1,000", "99999999999")),
+        *(("webhook_secret", text) for text in ("short", "s" * 15, "s" * 257, "with a space inside", "ключ" * 8)),
+        ("webhook_secret", "s" * 16 + "\n"),
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_a_setting_of_the_wrong_type_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_settings({name: text})
+    assert caught.value.code == "VALIDATION_ERROR"
+    assert caught.value.message.startswith(f"{name} must be")
+
+
+@pytest.mark.parametrize("name", sorted(ACCOUNT_SETTINGS))
+def test_a_refused_text_is_never_quoted(name: str) -> None:
+    """It may be a secret in the wrong place."""
+    with pytest.raises(Refusal) as caught:
+        read_settings({name: "hunter2 correct horse"})
+    assert "hunter2" not in f"{caught.value.message} {caught.value.details}"
+
+
+BAD_ADDRESSES = (
+    "shop.example", "//shop.example", "ftp://shop.example", "javascript:alert(1)", "file:///etc/passwd", "https://",
+    "https:///path", "https://user@shop.example", "https://user:password@shop.example", "https://shop.example:0",
+    "https://shop.example:65536", "https://shop.example:port", "https://[::1", "https://shop example", " https://shop.example",
+    "https://shop.example\n", "https://shop.example\\@evil.example", "https://кофе.example", "https://shop.example/\0",
+    "https://shop.example/" + "x" * 2048,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD_ADDRESSES, ids=ascii)
+@pytest.mark.parametrize("name", ["webhook_url", "return_url"])
+def test_an_address_is_an_http_url_without_user_of_at_most_2048_characters(name: str, text: str) -> None:
+    with pytest.raises(Refusal, match=name):
+        read_settings({name: text})
+
+
+def test_an_address_of_2048_characters_is_accepted() -> None:
+    longest = "https://shop.example/".ljust(2048, "x")
+    assert web_address(longest) == longest
+
+
+def test_an_unknown_setting_is_refused_with_the_list_of_those_there_are() -> None:
+    with pytest.raises(Refusal) as caught:
+        read_settings({"webhok_url": "https://a.example"})
+    assert "webhok_url" in caught.value.message
+    for name in ACCOUNT_SETTINGS:
+        assert name in caught.value.message
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(Refusal) as caught:
+        read_settings({"acceptance": "maybe", "auto_return": "true", "ttl_minutes_max": "0"})
+    assert isinstance(caught.value.details, list)
+    assert [fault.path for fault in caught.value.details if isinstance(fault, FieldFault)] == [
+        "acceptance",
+        "ttl_minutes_max",
+    ]
+
+
+def test_every_field_of_the_settings_can_be_set_and_nothing_else_but_the_secret() -> None:
+    """A setting added to the record and forgotten in the table would be one that nobody can set."""
+    assert set(ACCOUNT_SETTINGS) == {*Settings.__struct_fields__, "webhook_secret"}
+
+
+def test_of_the_secret_only_whether_it_is_set_is_shown() -> None:
+    shown = shown_settings(_account(webhook_secret=b"sealed", settings=Settings(amount_rub_max=Rub(5000))))
+    assert shown["webhook_secret_set"] is True
+    assert shown["amount_rub_max"] == "50.00"
+    assert "webhook_secret" not in shown
+    assert b"sealed" not in shown.values()
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "receives"),
+    [(None, None, False), ("https://a.example", None, False), (None, b"s", False), ("https://a.example", b"s", True)],
+)
+def test_an_account_receives_once_address_and_secret_are_both_set(
+    url: str | None, secret: bytes | None, receives: bool
+) -> None:
+    """SPEC "Events", 2."""
+    assert _account(settings=Settings(webhook_url=url), webhook_secret=secret).receives is receives

@@ -1,0 +1,153 @@
+"""A crash at any point loses nothing and does nothing twice: the story is run once per commit, killed just before or
+just after it, and continued by a new process (DESIGN 3, "Nothing is lost by kill -9 at any await")."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.events import Delivery, DeliveryStatus, Event
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments import Payment
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from cambist.ports.storage import Unit
+from tests.houses import TestHouse, open_test_house
+
+KEY = str(UUID(int=7))
+
+
+class Killed(BaseException):
+    """The process is gone: nothing may catch it."""
+
+
+class Fuse:
+    """Kills at one commit of many, before or after it takes effect."""
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self.at = at
+        self.after = after
+        self.commits = 0
+
+
+class FusedUnit:
+    def __init__(self, unit: Unit, fuse: Fuse) -> None:
+        self._unit = unit
+        self._fuse = fuse
+
+    def __getitem__(self, kind: Any) -> Any:
+        return self._unit[kind]
+
+    async def commit(self) -> None:
+        self._fuse.commits += 1
+        blown = self._fuse.commits == self._fuse.at
+        if blown and not self._fuse.after:
+            raise Killed
+        await self._unit.commit()
+        if blown:
+            raise Killed
+
+
+class FusedStorage:
+    """A storage whose units blow the fuse; everything else is the storage's own."""
+
+    def __init__(self, storage: Any, fuse: Fuse) -> None:
+        self._storage = storage
+        self._fuse = fuse
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[FusedUnit]:
+        async with self._storage.unit() as unit:
+            yield FusedUnit(unit, self._fuse)
+
+
+async def caller(ports: Ports, account_id: str) -> Caller:
+    async with ports.storage.unit() as unit:
+        account = await unit[Account].get(account_id)
+    assert account is not None
+    return Caller(account=account, mode=Mode.TEST, key_id="svc_test_sweep")
+
+
+async def story(house: TestHouse, ports: Ports) -> str:
+    """Create, pay, deliver. Returns the payment's id."""
+    who = await caller(ports, house.account.account_id)
+    made = await create_payment(ports, who, KEY, lambda: PaymentOrder(amount_rub="100.00"))
+    await simulate_payment(ports, made.resource, Pretence(status=InvoiceStatus.PAID))
+    house.ports = ports
+    await house.work()
+    return made.resource.id
+
+
+async def run_with_crash(at: int, *, after: bool) -> int:
+    """Run the story with a crash at commit `at`, recover, finish it, check everything. Returns commits seen."""
+    async with open_test_house() as house:
+        whole, fuse = house.ports, Fuse(at, after=after)
+        fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+        try:
+            await story(house, fused)
+        except Killed:
+            pass
+        house.ports = whole
+        # The new process: leases of the dead one end, the watch takes up what was left.
+        await house.work(LEASE + 30)
+        payment_id = await story(house, whole)
+        await house.work(LEASE)
+        await check(house, payment_id)
+        return fuse.commits
+
+
+async def check(house: TestHouse, payment_id: str) -> None:
+    async with house.ports.storage.unit() as unit:
+        payments = await unit[Payment].find()
+        keys = await unit[IdempotencyKey].find()
+        events = await unit[Event].find()
+        deliveries = await unit[Delivery].find()
+        jobs = [job for job in await unit[Job].find() if not job.kind.startswith("webhook.release")]
+    assert [payment.id for payment in payments] == [payment_id]
+    assert [key.resource_id for key in keys] == [payment_id]
+    assert (payments[0].status, payments[0].sequence) == ("paid", 1)
+    assert [msgspec.json.decode(event.body)["status"] for event in events] == ["paid"]
+    assert [delivery.status for delivery in deliveries] == [DeliveryStatus.DELIVERED]
+    assert {letter.headers["X-Webhook-Id"] for letter in house.postman.letters} == {events[0].id}
+    assert [job.kind for job in jobs] in ([], ["payment.watch"])
+
+
+COMMITS = 4
+"""The creation, its opening, the move with its event, the delivery's receipt."""
+
+
+async def test_the_story_has_as_many_commits_as_are_swept() -> None:
+    assert await run_with_crash(0, after=False) == COMMITS
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, COMMITS + 1))
+async def test_a_crash_at_any_commit_loses_nothing_and_does_nothing_twice(at: int, after: bool) -> None:
+    await run_with_crash(at, after=after)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_crash_while_a_refused_payment_is_taken_back_frees_the_key(after: bool) -> None:
+    async with open_test_house() as house:
+        whole, fuse = house.ports, Fuse(2, after=after)
+        fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+        house.script.create.extend([Twist(ending=Ending.REFUSED)] * (1 if after else 2))
+        with pytest.raises(Killed):
+            await story(house, fused)
+        await house.work(LEASE)
+        assert not house.script.create
+        await story(house, whole)
