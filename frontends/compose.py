@@ -60,6 +60,7 @@ async def open_house(
     async def kick(jobs: Sequence[Job]) -> None:
         await queue.kick(jobs)
 
+    vault = _vault(settings)
     kept = await _open_storage(settings, clock, kick)
     posting = notifier or HttpNotifier(ticking)
     meter = MemoryMeter()
@@ -78,7 +79,7 @@ async def open_house(
         notifier=posting,
         meter=meter,
         queue=queue,
-        vault=_vault(settings),
+        vault=vault,
         places=places,
     )
     try:

@@ -98,12 +98,9 @@ class HttpNotifier:
             url, data=letter.body, headers=letter.headers, allow_redirects=False, trace_request_ctx=exchange
         ) as response:
             room = _ANSWER_MAX
-            while chunk := await response.content.read(room):
+            while room and (chunk := await response.content.read(room)):
                 room -= len(chunk)
-                if not room:
-                    response.close()
-                    break
-            return response.status
+            return response.status  # leaving here gives up a connection whose answer goes on
 
     def _session(self, open_network: bool) -> aiohttp.ClientSession:
         """The session for a kind of letter, opened inside the running loop, which it then belongs to."""

@@ -60,7 +60,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Suspense, "suspense", indexes=(("account_id", "mode"), ("payment_id",))),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
     Table(Event, "events", indexes=(("account_id", "mode", "created_at"), ("object_id",))),
-    Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "created_at"),), narrow=True),
+    # Ids are in the order of time, so that held deliveries leave as they came.
+    Table(Delivery, "deliveries", indexes=(("account_id", "status", "id"),), narrow=True),
     Table(Job, "jobs", indexes=(("due", "id"),), narrow=True),
     Table(ProviderNote, "provider_notes"),
 )

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from ...ports.faults import NotConfigured
+from ...ports.faults import NotConfigured, Unavailable
 from . import sqlite_file
 from .schema import metadata
 
@@ -58,7 +58,7 @@ async def current(url: str) -> str | None:
     path = _sqlite_path(url)
     if path is not None:
         return await asyncio.to_thread(sqlite_current, path)
-    import asyncpg  # noqa: PLC0415 - SQLite alone needs no Postgres driver
+    import asyncpg  # here: SQLite alone needs no Postgres driver
 
     connection = await asyncpg.connect(url)
     try:
@@ -70,17 +70,30 @@ async def current(url: str) -> str | None:
 async def migrate(url: str) -> str:
     """Bring the database at `url` to `head()`, all of it or nothing, and return that.
 
-    Raises SchemaMismatch when the schema is newer than this program, NotConfigured for a URL of another kind.
+    Raises SchemaMismatch when the schema is newer than this program, NotConfigured for a URL of another kind,
+    Unavailable when the database cannot be opened or refuses.
     """
     path = _sqlite_path(url)
-    if path is not None:
-        await asyncio.to_thread(migrate_sqlite, path)
-    else:
+    try:
+        if path is not None:
+            await asyncio.to_thread(migrate_sqlite, path)
+        else:
+            await _raise_postgres(url)
+    except (sqlite3.Error, sa.exc.DBAPIError, OSError) as fault:
+        raise Unavailable(f"the database cannot be migrated: {fault}") from fault
+    return head()
+
+
+async def _raise_postgres(url: str) -> None:
+    import asyncpg  # here: SQLite alone needs no Postgres driver
+
+    try:
         found = await current(url)
         _refuse_newer(found)
         if found != head():
             await _migrate_postgres(url)
-    return head()
+    except (asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
+        raise Unavailable(f"the database cannot be migrated: {fault}") from fault
 
 
 def _sqlite_path(url: str) -> Path | None:
@@ -138,8 +151,8 @@ async def postgres_current(connection: Any) -> str | None:
 
 
 async def _migrate_postgres(url: str) -> None:
-    import asyncpg  # noqa: PLC0415 - SQLite alone needs no Postgres driver
-    from sqlalchemy.ext.asyncio import create_async_engine  # noqa: PLC0415
+    import asyncpg  # here: SQLite alone needs no Postgres driver
+    from sqlalchemy.ext.asyncio import create_async_engine
 
     async def connect() -> Any:
         return await asyncpg.connect(url)
@@ -154,8 +167,8 @@ async def _migrate_postgres(url: str) -> None:
 
 
 def _upgrade(connection: sa.Connection) -> None:
-    from alembic import command  # noqa: PLC0415 - half a second, and rarely needed
-    from alembic.config import Config  # noqa: PLC0415
+    from alembic import command  # here: half a second, and rarely needed
+    from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))

@@ -60,7 +60,7 @@ class Tables:
         ids = self._bounded(sa.select(table.c.id), table, asked).offset(asked.offset)
         return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
 
-    def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> sa.Select[tuple[int]]:
+    def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> sa.Select[Any]:
         """How many rows meet all conditions."""
         table = self.of[kept.name]
         return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in asked))
@@ -129,7 +129,8 @@ class SqlReader(Reader):
         """All rows of a statement. Raises Unavailable."""
         with translated(self._translate):
             async with self._connect() as connection:
-                return (await connection.execute(statement)).all()
+                rows: Sequence[Sequence[Any]] = (await connection.execute(statement)).all()
+        return rows
 
 
 class SqlStorage(ABC):

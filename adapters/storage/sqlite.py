@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -22,9 +22,9 @@ from .codec import Row, microseconds, moment
 from .committer import Committer
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
-from .sql import SqlReader, SqlStorage
+from .sql import Connect, SqlReader, SqlStorage, Tables, Translate
 from .statements import JobStatements, beat
-from .unit import Add, Kept, Kick, Reader, Remove, Save, Write, kick_safely, lease_microseconds, no_kick
+from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
 
 _READERS = 4
 _POOL_SECONDS = 10.0
@@ -40,6 +40,11 @@ def _translate(fault: Exception) -> Exception | None:
             return Unavailable(f"SQLite could not read: {fault}")
         case _:
             return None
+
+
+def _absolute(path: Path | str) -> Path:
+    """So that a later change of folder does not matter."""
+    return Path(path).absolute()
 
 
 def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
@@ -98,7 +103,7 @@ class SqliteStorage(SqlStorage):
         self._clock = clock
         self._committer = Committer(writing)
         self._reading = reading
-        self._hot = _HotReader(self._reads, self._read)
+        self._hot = _HotReader(self._tables, self._connect, _translate, self._read)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect)
         self._kicking: set[asyncio.Task[None]] = set()
 
@@ -116,7 +121,7 @@ class SqliteStorage(SqlStorage):
 
         Raises SchemaMismatch when the schema does not fit; Unavailable when the file cannot be opened.
         """
-        where = Path(path).absolute()
+        where = _absolute(path)
         try:
             writing, reading = await asyncio.to_thread(_open_file, where, migrate=migrate)
         except (sqlite3.Error, sa.exc.DBAPIError, OSError) as fault:
@@ -204,12 +209,19 @@ class SqliteStorage(SqlStorage):
                 try:
                     changed = connection.execute(statement, parameters).rowcount
                 except sqlite3.IntegrityError:
-                    raise _refusal(connection, write) from None
+                    raise self._refusal(connection, write) from None
                 if changed != 1:
                     raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
 
         await self._committer.run(work, late=lambda: self._kick_later(jobs))
         await kick_safely(self._kick, jobs)
+
+    def _refusal(self, connection: sqlite3.Connection, write: Write) -> Exception:
+        """What a constraint refused: a unique rule, or, having made a null of the sum, one beyond 64 bits."""
+        for rule, statement in self._tables.statements(write.kept).clashes(write):
+            if connection.execute(*statement).fetchone():
+                return Conflict(rule)
+        return ValueError(f"{write.kept.name}: beyond 64 bits, or otherwise refused by the table")
 
     def _kick_later(self, jobs: Sequence[Job]) -> None:
         """Tell of jobs whose committer was cancelled while they were being written."""
@@ -218,37 +230,19 @@ class SqliteStorage(SqlStorage):
         task.add_done_callback(self._kicking.discard)
 
 
-class _HotReader(Reader):
+class _HotReader(SqlReader):
     """Reads of units: `get` on the event loop, all else as everywhere."""
 
-    def __init__(self, reads: SqlReader, read: Callable[[str, Sequence[Any]], Any]) -> None:
-        self.find = reads.find
-        self.total = reads.total
-        self._tables = reads.tables
+    def __init__(
+        self,
+        tables: Tables,
+        connect: Connect,
+        translate: Translate,
+        read: Callable[[str, Sequence[Any]], Awaitable[Row | None]],
+    ) -> None:
+        super().__init__(tables, connect, translate)
         self._read = read
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        row = await self._read(self._tables.statements(kept).get, (record_id,))
+        row = await self._read(self.tables.statements(kept).get, (record_id,))
         return None if row is None else kept.codec.decode(row)
-
-
-def _refusal(connection: sqlite3.Connection, write: Write) -> Exception:
-    """What a constraint refused. SQLite names columns, and of several rules not the first, so the rules are asked in
-    their order."""
-    kept = write.kept
-    match write:
-        case Add(_, record_id, row) | Save(_, record_id, _, row):
-            found = connection.execute(f'SELECT 1 FROM "{kept.name}" WHERE id = ?', (record_id,))  # noqa: S608 - ours
-            if isinstance(write, Add) and found.fetchone():
-                return Conflict(kept.id_rule)
-            for rule in kept.rules:
-                key = rule.key(row)
-                columns = " AND ".join(f'"{field}" = ?' for field in (*rule.fields, *rule.where))
-                text = f'SELECT 1 FROM "{kept.name}" WHERE {columns} AND id <> ?'  # noqa: S608 - names of the catalogue
-                if key and connection.execute(text, (*key, *rule.where.values(), record_id)).fetchone():
-                    return Conflict(rule.name)
-            return ValueError(f"{kept.name}: a constraint refused the record")
-        case Remove():
-            return ValueError(f"{kept.name}: a constraint refused the removal")
-        case _:
-            return ValueError(f"{kept.name}: the sum would leave 64 bits")

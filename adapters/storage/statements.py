@@ -4,7 +4,7 @@ SQLAlchemy's own execution costs some hundred microseconds a statement, several 
 Postgres takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy.engine.interfaces import Dialect
 
 from .codec import Row
 from .schema import HEARTBEAT
-from .unit import Add, Increase, Kept, Remove, Save, Write
+from .unit import Add, Increase, Kept, Remove, Rule, Save, Write
 
 Statement = tuple[str, Sequence[Any]]
 """Text and parameters, as the driver takes them."""
@@ -71,6 +71,9 @@ class TableStatements:
         self._changed = itemgetter(*(kept.codec.place[name] for name in changing))
         self._delete = Prepared(table.delete().where(guard), dialect).expect("id_", "version_")
         self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
+        taken: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(table).where(table.c.id == values["id"])
+        self._id_taken = Prepared(taken, dialect).expect("id")
+        self._rules = [(rule, self._holder(rule)) for rule in kept.rules]
 
     def of(self, write: Write) -> Statement:
         """The statement that carries out a write."""
@@ -83,6 +86,30 @@ class TableStatements:
                 return self._delete, (record_id, version)
             case Increase(_, record_id, field, by):
                 return self._increases[field].with_values(id_=record_id, by_=by)
+
+    def clashes(self, write: Write) -> Iterator[tuple[str, Statement]]:
+        """The unique rules that bind a write, as the catalogue has them, and a statement that finds a row if the rule
+        would be broken. Databases name any of several broken rules; use cases must always hear the same one."""
+        match write:
+            case Add(_, record_id, row):
+                yield self._kept.id_rule, (self._id_taken, (record_id,))
+            case Save(_, record_id, _, row):
+                pass
+            case _:
+                return
+        for rule, holder in self._rules:
+            key = rule.key(row)
+            if key is not None:
+                values = dict(zip(rule.fields, key, strict=True)) | rule.where
+                yield rule.name, holder.with_values(**values, id_=record_id)
+
+    def _holder(self, rule: Rule) -> Prepared:
+        columns = [self._table.c[field] for field in (*rule.fields, *rule.where)]
+        clauses = [column == sa.bindparam(column.name, type_=column.type) for column in columns]
+        others = self._table.c.id != sa.bindparam("id_", type_=self._table.c.id.type)
+        return Prepared(
+            sa.select(sa.literal_column("1")).select_from(self._table).where(*clauses, others), self._dialect
+        )
 
     def _update_values(self, row: Row, record_id: str, version: int) -> Sequence[Any]:
         # Never a lone column, of which itemgetter would make no tuple: there is always the version.

@@ -4,6 +4,7 @@
 import asyncio
 import functools
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,6 +46,11 @@ def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
     return asyncio.run(inside())
 
 
+def _code(fault: Fault) -> str:
+    """A fault's class as a code: `SchemaMismatch` is SCHEMA_MISMATCH."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fault).__name__).upper()
+
+
 def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     """Run it; what it cannot do becomes a message and an exit status. A fault of our own keeps its traceback."""
     try:
@@ -57,7 +63,7 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     except VaultError as error:
         complain("VAULT_ERROR", [str(error)], as_json=as_json)
     except Fault as fault:
-        complain("UNAVAILABLE", [str(fault)], as_json=as_json)
+        complain(_code(fault), [str(fault)], as_json=as_json)
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         complain("UNAVAILABLE", [f"{named}{error.strerror or error}"], as_json=as_json)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from litestar import Request, Response, Router, get, post, route
+from litestar.params import FromPath
 from litestar.response import Stream
 
 from ...core.domain.errors import Refusal
@@ -97,23 +98,23 @@ def window_router(ports: Ports, streams: WindowStreams | None = None) -> Router:
     window = _Window(ports, WindowPage(f"{base}/p"), streams or WindowStreams())
 
     @route("/{payment_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
-    async def show(request: Asked, payment_id: str) -> Response[str]:
+    async def show(request: Asked, payment_id: FromPath[str]) -> Response[str]:
         return await window.show(request, payment_id)
 
     @get("/{payment_id:str}/state", include_in_schema=False)
-    async def state(payment_id: str) -> Response[bytes]:
+    async def state(payment_id: FromPath[str]) -> Response[bytes]:
         return await window.state(payment_id)
 
     @get("/{payment_id:str}/events", include_in_schema=False)
-    async def events(request: Asked, payment_id: str) -> Response[Any]:
+    async def events(request: Asked, payment_id: FromPath[str]) -> Response[Any]:
         return await window.events(request, payment_id)
 
     @post("/{payment_id:str}/simulate", include_in_schema=False)
-    async def simulate(request: Asked, payment_id: str) -> Response[str]:
+    async def simulate(request: Asked, payment_id: FromPath[str]) -> Response[str]:
         return await window.simulate(request, payment_id)
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
-    async def asset(request: Asked, name: str) -> Response[bytes]:
+    async def asset(request: Asked, name: FromPath[str]) -> Response[bytes]:
         return window.asset(request, name)
 
     # Functions and not methods of `window`: the framework copies handlers deeply, and a method takes its object along.

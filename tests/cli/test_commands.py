@@ -2,19 +2,24 @@
 
 import re
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cambist.adapters.storage import committer
 from tests.cli.conftest import Call, Outcome
 
 SECRET = "a-webhook-secret-of-the-tests"
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
 
+Ask = Callable[..., Any]
+
 
 @pytest.fixture
-def ask(call: Call) -> Call:
+def ask(call: Call) -> Ask:
     """Call with `--json`, and take the document of a call that must be done."""
 
     def run(*arguments: str) -> Any:
@@ -26,7 +31,7 @@ def ask(call: Call) -> Call:
 
 
 @pytest.fixture
-def account(ask: Call) -> Any:
+def account(ask: Ask) -> Any:
     """A new account, as `account create` shows it."""
     return ask("account", "create", "Чайная")
 
@@ -51,13 +56,13 @@ class TestAccount:
             assert re.search(pattern, outcome.out)
         assert "cannot be shown again" in outcome.out
 
-    def test_accounts_outlive_the_call(self, ask: Call, account: Any) -> None:
+    def test_accounts_outlive_the_call(self, ask: Ask, account: Any) -> None:
         second = ask("account", "create", "Second")
         listed = ask("account", "list")["data"]
         assert [each["account_id"] for each in listed] == [account["account_id"], second["account_id"]]
         assert [each["name"] for each in listed] == ["Чайная", "Second"]
 
-    def test_show_gives_settings_and_keys(self, ask: Call, account: Any) -> None:
+    def test_show_gives_settings_and_keys(self, ask: Ask, account: Any) -> None:
         shown = ask("account", "show", account["account_id"])
         assert shown["default_shop_id"] == account["default_shop_id"]
         assert ISO.fullmatch(shown["created_at"])
@@ -74,7 +79,7 @@ class TestAccount:
             (mode, account[mode]["api_key"], None) for mode in ("live", "test")
         ]
 
-    def test_set_changes_by_name_and_shows_whether_a_secret_is_set(self, ask: Call, account: Any) -> None:
+    def test_set_changes_by_name_and_shows_whether_a_secret_is_set(self, ask: Ask, account: Any) -> None:
         wishes = (
             "webhook_url=https://a.example/?x=1",
             f"webhook_secret={SECRET}",
@@ -92,7 +97,7 @@ class TestAccount:
         cleared = ask("account", "set", account["account_id"], "webhook_url=", "webhook_secret=")["settings"]
         assert (cleared["webhook_url"], cleared["webhook_secret_set"]) == (None, False)
 
-    def test_a_replaced_secret_shows_until_when_the_old_one_signs(self, ask: Call, account: Any) -> None:
+    def test_a_replaced_secret_shows_until_when_the_old_one_signs(self, ask: Ask, account: Any) -> None:
         ask("account", "set", account["account_id"], f"webhook_secret={SECRET}")
         shown = ask("account", "set", account["account_id"], f"webhook_secret={SECRET}-2")
         assert ISO.fullmatch(shown["previous_webhook_secret_until"])
@@ -132,7 +137,7 @@ class TestAccount:
 
 
 class TestShop:
-    def test_shops_from_creation_to_the_list(self, ask: Call, account: Any) -> None:
+    def test_shops_from_creation_to_the_list(self, ask: Ask, account: Any) -> None:
         account_id = account["account_id"]
         tea = ask("shop", "create", account_id, "Tea", "--markup", "0.05")
         assert (tea["account_id"], tea["name"], tea["enabled"], tea["markup"]) == (account_id, "Tea", True, "0.05")
@@ -162,7 +167,7 @@ class TestShop:
         assert outcome.document["error"]["code"] == "VALIDATION_ERROR"
         assert "of this name" in outcome.err
 
-    def test_people_see_the_state_of_each_shop(self, call: Call, ask: Call, account: Any) -> None:
+    def test_people_see_the_state_of_each_shop(self, call: Call, ask: Ask, account: Any) -> None:
         ask("shop", "disable", ask("shop", "create", account["account_id"], "Tea")["shop_id"])
         lines = call("shop", "list", account["account_id"]).out.splitlines()
         assert [line.split()[1:] for line in lines] == [
@@ -173,7 +178,7 @@ class TestShop:
 
 
 class TestKey:
-    def test_rotate_gives_a_new_pair_and_ends_the_old_one(self, ask: Call, account: Any) -> None:
+    def test_rotate_gives_a_new_pair_and_ends_the_old_one(self, ask: Ask, account: Any) -> None:
         rotated = ask("key", "rotate", account["account_id"], "--mode", "test")
         assert set(rotated) == {"account_id", "mode", "api_key", "api_secret", "replaced"}
         assert rotated["api_key"] != account["test"]["api_key"]
@@ -184,7 +189,7 @@ class TestKey:
         assert keys[account["live"]["api_key"]] is None
         assert keys[account["test"]["api_key"]] == rotated["replaced"][0]["ends_at"]
 
-    def test_rotate_with_an_overlap_ends_the_old_pair_later(self, ask: Call, account: Any) -> None:
+    def test_rotate_with_an_overlap_ends_the_old_pair_later(self, ask: Ask, account: Any) -> None:
         rotated = ask("key", "rotate", account["account_id"], "--mode", "live", "--overlap", "24h")
         shown = ask("account", "show", account["account_id"])["keys"]
         [created] = [key["created_at"] for key in shown if key["api_key"] == rotated["api_key"]]
@@ -200,7 +205,7 @@ class TestKey:
 
 
 class TestMigrate:
-    def test_migrate_names_the_revision_and_may_be_repeated(self, ask: Call) -> None:
+    def test_migrate_names_the_revision_and_may_be_repeated(self, ask: Ask) -> None:
         first = ask("migrate")
         assert first["revision"]
         assert ask("migrate") == first
@@ -227,13 +232,23 @@ class TestProcesses:
         assert spawn("--data-dir", "by-flag", "account", "create", "Tea", env=env).status == 0
         assert sorted(path.name for path in folder.iterdir()) == ["by-flag", "by-variable"]
 
-    def test_a_schema_of_a_later_version_is_a_message(self, spawn: Call, folder: Path) -> None:
-        assert spawn("account", "create", "Tea").status == 0
+    def test_a_schema_of_a_later_version_is_a_message(self, call: Call, folder: Path) -> None:
+        assert call("account", "create", "Tea").status == 0
         [database] = (folder / "cambist-data").glob("*.db")
-        with sqlite3.connect(database) as connection:
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("UPDATE alembic_version SET version_num = 'ffff'")
-        connection.close()
-        outcome = spawn("account", "list", "--json")
+        for arguments in (("account", "list"), ("migrate",)):
+            outcome = call(*arguments, "--json")
+            assert outcome.status == 1
+            assert outcome.document["error"]["code"] == "SCHEMA_MISMATCH"
+
+    def test_a_locked_database_is_a_message(self, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert call("account", "create", "Tea").status == 0
+        monkeypatch.setattr(committer, "BUSY_MILLISECONDS", 20)
+        [database] = (folder / "cambist-data").glob("*.db")
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            outcome = call("account", "create", "Coffee", "--json")
         assert outcome.status == 1
         assert outcome.document["error"]["code"] == "UNAVAILABLE"
-        assert "Traceback" not in outcome.err
+        assert len(call("account", "list", "--json").document["data"]) == 1

@@ -36,7 +36,7 @@ def test_decimals_beyond_the_smallest_part_are_refused() -> None:
     for text in ("1.234", "0.001", "1.000"):
         with pytest.raises(ValueError, match="up to 2 decimals"):
             Rub.parse(text)
-        assert Usdt.parse(text)
+        assert str(Usdt.parse(text)).startswith(text)
     for text in ("1.123456789", "0.000000001", "1.000000000"):
         with pytest.raises(ValueError, match="up to 8 decimals"):
             Usdt.parse(text)
@@ -111,18 +111,20 @@ def test_currencies_do_not_mix(other: Any) -> None:
     """`Rub + Usdt` is a TypeError, and so is money with a bare number; nor are they equal or in an order."""
     rub: Any = Rub(100)
     usdt: Any = Usdt(100)
-    for mixed in (
+    sums: tuple[Callable[[], Any], ...] = (
         lambda: rub + other,
         lambda: other + rub,
         lambda: rub - other,
         lambda: other - rub,
         lambda: rub < other,
         lambda: rub >= other,
-    ):
+        lambda: usdt + rub,
+        lambda: usdt - rub,
+        lambda: usdt < rub,
+        lambda: usdt + 1,
+    )
+    for mixed in sums:
         with pytest.raises(TypeError):
             mixed()
     assert rub != other
-    for mixed in (lambda: usdt + rub, lambda: usdt - rub, lambda: usdt < rub, lambda: usdt + 1):
-        with pytest.raises(TypeError):
-            mixed()
     assert usdt != rub

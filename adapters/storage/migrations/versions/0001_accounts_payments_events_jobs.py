@@ -175,9 +175,7 @@ def _events() -> None:
         sa.PrimaryKeyConstraint("id", name="deliveries_id"),
         sqlite_with_rowid=False,
     )
-    op.create_index(
-        "deliveries_account_id_mode_status_created_at_ix", "deliveries", ["account_id", "mode", "status", "created_at"]
-    )
+    op.create_index("deliveries_account_id_status_id_ix", "deliveries", ["account_id", "status", "id"])
 
 
 def _jobs() -> None:

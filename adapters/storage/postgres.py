@@ -1,0 +1,270 @@
+"""The storage in Postgres: for several processes, on several machines.
+
+Units, `get` and claims run on asyncpg connections of their own pool; longer reads go through SQLAlchemy on a second
+pool whose connections are read-only, so that a slow list never keeps a payment from being written.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool
+
+from ...ports.clock import Clock
+from ...ports.faults import Conflict, NotConfigured, Stale, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import R
+from .catalogue import CATALOGUE, Table
+from .codec import microseconds, moment
+from .migrate import postgres_current, require_head
+from .schema import HEARTBEAT
+from .sql import Connect, SqlReader, SqlStorage, Tables, Translate, translated
+from .statements import JobStatements, Statement, beat
+from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
+
+_TRIES = 10
+"""How often a unit is tried that the server breaks off in favour of another (a deadlock)."""
+_ACQUIRE_SECONDS = 10.0
+_COMMAND_SECONDS = 15.0
+_READ_SECONDS = 60.0
+_SETTINGS = {
+    "application_name": "cambist",
+    "lock_timeout": "5s",
+    # A process that stops in the middle of a unit must not hold its rows for ever.
+    "idle_in_transaction_session_timeout": "10s",
+}
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+"""A commit that returned is on disk, whatever the server's default; a stronger setting is left alone."""
+_DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
+
+_AWAY = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    sa.exc.TimeoutError,
+    TimeoutError,
+    OSError,
+)
+
+
+def _translate(fault: Exception) -> Exception | None:
+    if isinstance(fault, sa.exc.DBAPIError) and fault.orig is not None and isinstance(fault.orig.__cause__, Exception):
+        fault = fault.orig.__cause__
+    match fault:
+        case asyncpg.UniqueViolationError():
+            return Conflict(str(fault.constraint_name))
+        case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
+            # Without the server's words, which quote the value.
+            return ValueError(f"Postgres refused a value: {type(fault).__name__}")
+        case _ if isinstance(fault, _AWAY):
+            return Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}")
+        case _:
+            return None
+
+
+def _engine(url: str, connections: int) -> AsyncEngine:
+    async def connect() -> Any:
+        return await asyncpg.connect(
+            url,
+            timeout=_ACQUIRE_SECONDS,
+            command_timeout=_READ_SECONDS,
+            server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
+        )
+
+    return create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        poolclass=AsyncAdaptedQueuePool,
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=_ACQUIRE_SECONDS,
+        isolation_level="AUTOCOMMIT",
+        hide_parameters=True,
+    )
+
+
+def _require_utf8(encoding: str) -> None:
+    """Raises NotConfigured for a database that would refuse some texts, or keep them unread."""
+    if encoding != "UTF8":
+        raise NotConfigured(f"the database's encoding must be UTF8, not {encoding}")
+
+
+async def _prepare(connection: Any) -> None:
+    await connection.execute(_DURABLE)
+
+
+async def _leave(_: Any) -> None:
+    """Connections go back to their pool as they are: nothing here changes a session, and asyncpg itself ends
+    transactions. Its usual reset is one more round trip for every use."""
+
+
+class PostgresStorage(SqlStorage):
+    """A Storage (ports/storage.py) in Postgres.
+
+    Leases and due times are judged by the database's clock, so that a machine with a wrong clock neither stalls nor
+    doubles work; by `clock` where one is given (tests, simulations).
+    """
+
+    def __init__(
+        self, url: str, pool: Any, clock: Clock | None, kick: Kick, connections: int, catalogue: Sequence[Table]
+    ) -> None:
+        super().__init__(_engine(url, connections), catalogue, kick, _translate)
+        self._clock = clock
+        self._pool = pool
+        self._hot = _HotReader(self._tables, self._connect, _translate, self._fetch)
+        self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect, _DATABASE_NOW)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        clock: Clock | None = None,
+        kick: Kick = no_kick,
+        *,
+        connections: int = 10,
+        catalogue: Sequence[Table] = CATALOGUE,
+    ) -> Self:
+        """Connect to `postgresql://…`. Units have `connections` at most, longer reads half as many besides.
+
+        Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
+        only `cambist migrate` changes it); NotConfigured for a database that does not keep every text; Unavailable
+        when the server does not answer.
+        """
+        with translated(_translate):
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=connections,
+                timeout=_ACQUIRE_SECONDS,
+                command_timeout=_COMMAND_SECONDS,
+                server_settings=_SETTINGS,
+                init=_prepare,
+                reset=_leave,
+            )
+        try:
+            with translated(_translate):
+                async with pool.acquire() as connection:
+                    encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
+                    found = await postgres_current(connection)
+            _require_utf8(encoding)
+            require_head(found)
+        except BaseException:
+            pool.terminate()
+            raise
+        return cls(url, pool, clock, kick, connections, catalogue)
+
+    @property
+    def _reader(self) -> Reader:
+        return self._hot
+
+    async def _begin_snapshot(self, connection: AsyncConnection) -> None:
+        # The engine's connections are read-only; the transaction begins with the first read.
+        await connection.execution_options(isolation_level="REPEATABLE READ")
+
+    async def claim(self, limit: int, lease: float) -> list[Job]:
+        """Take due jobs, skipping those that another worker is just taking."""
+        span = lease_microseconds(lease)
+        if limit <= 0:
+            return []
+        rows = await self._fetch(*self._job_statements.claim.with_values(now=self._now(), limit=limit, lease=span))
+        jobs = [self._jobs.codec.decode(row) for row in rows]
+        return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest job without a living lease is due."""
+        rows = await self._fetch(*self._job_statements.next_due.with_values(now=self._now()))
+        return moment(rows[0][0]) if rows else None
+
+    async def now(self) -> datetime:
+        """The clock given, or the database's."""
+        if self._clock is not None:
+            return self._clock.now()
+        found: datetime = (await self._fetch("SELECT clock_timestamp()"))[0][0]
+        return found
+
+    async def check(self) -> None:
+        """Write and read the heartbeat, over both pools."""
+        now = microseconds(await self.now())
+        await self._fetch(beat("$1"), (now,))
+        await self._reads.rows(sa.select(self._tables.of[HEARTBEAT]))
+
+    async def close(self) -> None:
+        """Let running units end, then disconnect."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            # A connection that hangs must not keep the process from ending.
+            await asyncio.wait_for(self._pool.close(), _COMMAND_SECONDS)
+        except TimeoutError:
+            self._pool.terminate()
+        await self._engine.dispose()
+
+    def _now(self) -> int | None:
+        """What the statements take for the present; None lets the database judge."""
+        return None if self._clock is None else microseconds(self._clock.now())
+
+    async def _fetch(self, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
+        """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
+        self._refuse_when_closed()
+        with translated(_translate):
+            async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
+                rows: Sequence[Any] = await connection.fetch(statement, *parameters)
+        return rows
+
+    async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+        self._refuse_when_closed()
+        statements = [(write, self._tables.statements(write.kept).of(write)) for write in writes]
+        with translated(_translate):
+            await self._commit(statements)
+        await kick_safely(self._kick, jobs)
+
+    async def _commit(self, statements: Sequence[tuple[Write, Statement]]) -> None:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
+                    # A lone statement is a transaction already, in one round trip instead of three.
+                    whole = connection.transaction() if len(statements) > 1 else contextlib.nullcontext()
+                    async with whole:
+                        for write, (text, parameters) in statements:
+                            status = await connection.execute(text, *parameters)
+                            if status.endswith(" 0"):
+                                raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
+            except asyncpg.UniqueViolationError as fault:
+                raise await self._conflict(write, str(fault.constraint_name)) from None
+            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    async def _conflict(self, write: Write, named: str) -> Conflict:
+        """The first broken rule of the catalogue; Postgres named any of them."""
+        for rule, statement in self._tables.statements(write.kept).clashes(write):
+            if rule == named or await self._fetch(*statement):
+                return Conflict(rule)
+        return Conflict(named)
+
+
+class _HotReader(SqlReader):
+    """Reads of units: `get` on asyncpg, all else as everywhere."""
+
+    def __init__(self, tables: Tables, connect: Connect, translate: Translate, fetch: Callable[..., Any]) -> None:
+        super().__init__(tables, connect, translate)
+        self._fetch = fetch
+
+    async def get(self, kept: Kept[R], record_id: str) -> R | None:
+        rows = await self._fetch(self.tables.statements(kept).get, (record_id,))
+        return kept.codec.decode(rows[0]) if rows else None

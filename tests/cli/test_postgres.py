@@ -1,0 +1,40 @@
+"""The commands on Postgres: the schema comes by `cambist migrate` only, and what a server refuses becomes a message."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from tests.cli.conftest import Call
+from tests.servers import database, postgres_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a Postgres server."""
+    with postgres_server() as url:
+        yield url
+
+
+def test_an_unmigrated_schema_is_refused_with_what_to_do(call: Call, server: str) -> None:
+    with database(server) as url:
+        env = {"CAMBIST_DATABASE_URL": url}
+        refused = call("account", "create", "Tea", "--json", env=env)
+        assert refused.status == 1
+        assert refused.document["error"]["code"] == "SCHEMA_MISMATCH"
+        assert "run `cambist migrate`" in refused.err
+        migrated = call("migrate", "--json", env=env)
+        assert (migrated.status, migrated.document) == (0, call("migrate", "--json", env=env).document)
+        created = call("account", "create", "Tea", "--json", env=env)
+        assert created.status == 0
+        taken = call("shop", "create", created.document["account_id"], "default", "--json", env=env)
+        assert (taken.status, taken.document["error"]["code"]) == (1, "VALIDATION_ERROR")
+        strange = call("account", "show", "acc_\udcff\x01", "--json", env=env)
+        assert (strange.status, strange.document["error"]["code"]) == (1, "ACCOUNT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("arguments", [("account", "list"), ("migrate",)], ids=" ".join)
+def test_a_database_that_is_not_there_is_a_message(call: Call, server: str, arguments: tuple[str, ...]) -> None:
+    env = {"CAMBIST_DATABASE_URL": urlunsplit(urlsplit(server)._replace(path="/cambist_none"))}
+    outcome = call(*arguments, "--json", env=env)
+    assert (outcome.status, outcome.document["error"]["code"]) == (1, "UNAVAILABLE")
