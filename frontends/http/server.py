@@ -127,17 +127,25 @@ def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        lifespan="on",
+        lifespan="off",
         timeout_graceful_shutdown=int(house.settings.shutdown_seconds),
     )
 
 
 def _handle_signals(server: uvicorn.Server) -> None:
     """The server raises its signal anew when it has stopped, for whoever handled it before. Without these that is the
-    system's default, which would end the process with the worker's jobs under way."""
+    system's default, which would end the process with the worker's jobs under way.
+
+    The loop hears each signal beside the server's own handler, so this only says once more what that one said: called
+    itself, it would take one Ctrl-C for two.
+    """
+
+    def stop() -> None:
+        server.should_exit = True
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.handle_exit, number, None)
+        loop.add_signal_handler(number, stop)
 
 
 def _stop_if_dead(working: asyncio.Task[None], server: uvicorn.Server) -> None:

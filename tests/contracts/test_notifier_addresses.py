@@ -6,9 +6,11 @@ The ways in are tried on a real loopback socket: not a connection may reach it.
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cambist.adapters.notifier.guard import is_loopback, is_public
 from cambist.adapters.notifier.resolver import ThreadResolver
@@ -113,6 +115,23 @@ async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver:
     assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
 
 
+@pytest.mark.parametrize("odd", ["\t", "\n", "\r\nX-Webhook-Id: evt_2", " ", "\x00", "\x1f", "\x7f", "\\", "a" * 2048])
+async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but_blocked(
+    receiver: Receiver, odd: str
+) -> None:
+    """Parsers differ in what they drop or quote; test mode shows it, as its host is allowed."""
+    receipt = await post(letter(f"{receiver.url}?x={odd}"))
+    assert receipt.answer is Answer.BLOCKED
+    assert not receiver.connections
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:0/", "http://me@127.0.0.1/", "http://:pw@127.0.0.1/", "ws://127.0.0.1/"]
+)
+async def test_test_mode_opens_hosts_and_http_but_no_other_form_of_address(url: str) -> None:
+    assert (await post(letter(url))).answer is Answer.BLOCKED
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("address", [address for address in LITERALS if not is_loopback(ip_address(address))])
 async def test_a_letter_of_test_mode_goes_to_no_other_private_address(scheme: str, address: str) -> None:
@@ -163,6 +182,14 @@ async def test_a_live_letter_never_travels_on_a_connection_of_test_mode(
 def test_addresses_of_the_open_network_are_public(address: str) -> None:
     """A guard that refused everything would pass all tests above."""
     assert is_public(ip_address(address))
+
+
+@given(st.ip_addresses())
+def test_what_the_standard_library_calls_not_global_is_never_public(address: IPv4Address | IPv6Address) -> None:
+    """A second opinion on our lists, drawn mostly from the special ranges."""
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+        assert not is_public(address) or (mapped is not None and is_public(mapped))
 
 
 async def test_names_are_looked_up_as_the_system_does() -> None:

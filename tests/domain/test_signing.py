@@ -154,7 +154,8 @@ def test_the_standardwebhooks_library_refuses_another_body_or_id(fresh: int) -> 
 
 def test_standard_secret_is_the_secret_where_it_has_that_form_and_else_whsec_of_its_utf8() -> None:
     assert standard_secret(STANDARD) == STANDARD
-    assert standard_secret(TEXT) == "whsec_" + base64.b64encode(TEXT.encode()).decode()
+    for secret in (TEXT, "whsec_abcd!", "whsec_"):
+        assert standard_secret(secret) == "whsec_" + base64.b64encode(secret.encode()).decode()
 
 
 # The headers
