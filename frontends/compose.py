@@ -9,6 +9,7 @@ import msgspec
 from ..adapters.bank.script import Script
 from ..adapters.bank.simulator import SimulatedBank
 from ..adapters.clock import SystemClock, SystemIds
+from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.meter.memory import MemoryMeter
 from ..adapters.notifier.http import HttpNotifier
 from ..adapters.queue.memory import MemoryQueue
@@ -72,6 +73,7 @@ async def open_house(
         for mode in Mode
     }
     ports = Ports(
+        kyc=SimulatedVerifier("simulator", kept, ticking),
         storage=kept,
         clock=ticking,
         ids=chance,

@@ -4,6 +4,7 @@ import msgspec
 
 from .bank import BankRoutes
 from .clock import Clock, Ids
+from .kyc import KycVerifier
 from .meter import Meter
 from .notifier import Notifier
 from .queue import Queue
@@ -26,6 +27,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     ids: Ids
     banks: BankRoutes
+    kyc: KycVerifier
     notifier: Notifier
     meter: Meter
     queue: Queue

@@ -23,9 +23,9 @@ from ...ports.bank import (
     Transfer,
 )
 from ...ports.clock import Clock, Ids
-from ...ports.faults import Conflict, OutcomeUnknown, Refused, Stale, Unavailable
-from ...ports.notes import ProviderNote
+from ...ports.faults import OutcomeUnknown, Refused, Unavailable
 from ...ports.storage import Storage
+from ..notebook import Notebook
 from .script import Ending, Script, Twist, fault, next_twist
 
 INSUFFICIENT_FUNDS = 404_01
@@ -38,8 +38,6 @@ _REACTION = timedelta(seconds=1)
 """From the creation of an invoice of such an amount until the payer or the bank has acted."""
 _SHORT_BY = 100
 """How many kopecks less than asked the payer of 404.03 sends."""
-_TRIES = 20
-"""Attempts to write against others who write the same page."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,10 +72,7 @@ class SimulatedBank:
         script: Script | None = None,
     ) -> None:
         """`link_base` is where payment links seem to lead, without a slash at the end."""
-        if not name or ":" in name:
-            raise ValueError("a bank's name is not empty and has no colon")
-        self._name = name
-        self._storage = storage
+        self._books = Notebook(name, _Entry, storage, clock)
         self._clock = clock
         self._ids = ids
         self._link_base = link_base
@@ -86,7 +81,7 @@ class SimulatedBank:
     @property
     def name(self) -> str:
         """As given; part of every note's id."""
-        return self._name
+        return self._books.provider
 
     @property
     def capabilities(self) -> BankCapabilities:
@@ -116,16 +111,16 @@ class SimulatedBank:
     async def find_invoice(self, operation: str) -> Invoice | None:
         """The invoice of this operation, or None. Raises: what the script says."""
         await self._answer_read(self._script.find)
-        note = await self._read(self._note_id(operation))
-        return None if note is None else self._invoice(_entry(note))
+        entry = await self._books.read(operation)
+        return None if entry is None else self._invoice(entry)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
         """The invoice by the clock of now. Raises: Refused when there is none; what the script says."""
         await self._answer_read(self._script.state)
-        note = await self._read(reference)
-        if note is None or note.provider != self._name:
-            raise Refused(f"{self._name} has no invoice {reference}", reason="not_found")
-        entry = _as_of(_entry(note), self._clock.now())
+        found = await self._books.read(reference.removeprefix(self._books.page_id("")))
+        if found is None:
+            raise Refused(f"{self.name} has no invoice {reference}", reason="not_found")
+        entry = _as_of(found, self._clock.now())
         return InvoiceState(reference=reference, status=entry.status, transfers=entry.transfers, failure=entry.failure)
 
     async def pretend(self, operation: str, pretence: Pretence) -> Sequence[Notice]:
@@ -140,38 +135,15 @@ class SimulatedBank:
             raise ValueError("an invoice does not become open again")
         if pretence.amount_kopecks is not None and pretence.amount_kopecks <= 0:
             raise ValueError("a transfer is of more than nothing")
-        for _ in range(_TRIES):
-            if await self._try_to_pretend(operation, pretence):
-                break
-        else:
-            raise Unavailable("the invoice is being changed by too many at once")
+        now = self._clock.now()
+        if await self._books.change(operation, lambda entry: _pretended(_as_of(entry, now), pretence, now)) is None:
+            raise Refused(f"{self.name} has no invoice of {operation}", reason="not_found")
         if pretence.silent:
             return ()
         return (Notice(operation=operation),) * (2 if pretence.doubled else 1)
 
-    async def _try_to_pretend(self, operation: str, pretence: Pretence) -> bool:
-        """False when somebody else was quicker."""
-        async with self._storage.unit() as unit:
-            note = await unit[ProviderNote].get(self._note_id(operation))
-            if note is None:
-                raise Refused(f"{self._name} has no invoice of {operation}", reason="not_found")
-            now = self._clock.now()
-            before = _as_of(_entry(note), now)
-            after = _pretended(before, pretence, now)
-            if after == before:
-                return True
-            unit[ProviderNote].save(msgspec.structs.replace(note, body=msgspec.json.encode(after)))
-            try:
-                await unit.commit()
-            except Stale:
-                return False
-            return True
-
     async def _open(self, request: InvoiceRequest) -> tuple[_Entry, bool]:
         """The entry of the operation, and whether this call made it."""
-        note = await self._read(self._note_id(request.operation))
-        if note is not None:
-            return _entry(note), False
         entry = _Entry(
             operation=request.operation,
             amount_kopecks=request.amount_kopecks,
@@ -180,33 +152,10 @@ class SimulatedBank:
             created_at=self._clock.now(),
             expires_at=request.expires_at,
         )
-        async with self._storage.unit() as unit:
-            unit[ProviderNote].add(
-                ProviderNote(
-                    id=self._note_id(request.operation),
-                    provider=self._name,
-                    body=msgspec.json.encode(entry),
-                    created_at=entry.created_at,
-                )
-            )
-            try:
-                await unit.commit()
-            except Conflict:
-                # The same operation came twice at once, and the other call was first.
-                return await self._other(request.operation), False
-            except Unavailable as fault:
-                raise OutcomeUnknown("the bank's books did not answer") from fault
-        return entry, True
-
-    async def _other(self, operation: str) -> _Entry:
-        note = await self._read(self._note_id(operation))
-        if note is None:
-            raise OutcomeUnknown("an invoice was there and is gone")
-        return _entry(note)
-
-    async def _read(self, note_id: str) -> ProviderNote | None:
-        async with self._storage.unit() as unit:
-            return await unit[ProviderNote].get(note_id)
+        try:
+            return await self._books.start(request.operation, entry)
+        except Unavailable as fault:
+            raise OutcomeUnknown("the bank's books did not answer") from fault
 
     async def _answer_read(self, twists: deque[Twist]) -> None:
         """Let the script have its say in a read."""
@@ -219,9 +168,6 @@ class SimulatedBank:
         if twist.silence > 0:
             await self._clock.sleep(twist.silence)
 
-    def _note_id(self, operation: str) -> str:
-        return f"{self._name}:{operation}"
-
     def _payload(self, kopecks: int) -> str:
         """Of the shape that NSPK gives a dynamic QR, with an id and a bank that cannot exist."""
         chance = self._ids.uuid().hex[-16:].upper()
@@ -231,15 +177,11 @@ class SimulatedBank:
     def _invoice(self, entry: _Entry) -> Invoice:
         acts_alone = entry.amount_kopecks in (INSUFFICIENT_FUNDS, DECLINED, ANOTHER_AMOUNT)
         return Invoice(
-            reference=self._note_id(entry.operation),
+            reference=self._books.page_id(entry.operation),
             payload=entry.payload,
             link=entry.payload,
             check_after=_REACTION.total_seconds() if acts_alone else None,
         )
-
-
-def _entry(note: ProviderNote) -> _Entry:
-    return msgspec.json.decode(note.body, type=_Entry)
 
 
 def _as_of(entry: _Entry, now: datetime) -> _Entry:

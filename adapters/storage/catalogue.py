@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ...core.domain.accounts import Account, ApiKey, Shop
+from ...core.domain.clients import Client
 from ...core.domain.events import Delivery, Event
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.payments import Payment, Suspense
@@ -57,7 +58,8 @@ CATALOGUE: tuple[Table, ...] = (
             ("external_id",),
         ),
     ),
-    Table(Suspense, "suspense", indexes=(("account_id", "mode"), ("payment_id",))),
+    Table(Suspense, "suspense", indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"))),
+    Table(Client, "clients", uniques=(Unique("clients_phone", ("phone_digest",)),)),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
     Table(Event, "events", indexes=(("account_id", "mode", "created_at"), ("object_id",))),
     # Ids are in the order of time, so that held deliveries leave as they came.

@@ -120,10 +120,7 @@ def _json_column(name: str, hint: Any, nullable: bool) -> Column:
     decoder = msgspec.json.Decoder(hint)
 
     def encode(value: Any) -> str:
-        try:
-            return encoder.encode(value).decode()
-        except OverflowError as fault:
-            raise ValueError(f"{name} cannot be stored: {fault}") from None
+        return encoder.encode(value).decode()
 
     return Column(name, Storing.JSON, nullable, name, encode, decoder.decode)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.pool import NullPool
 
 from ...ports.faults import NotConfigured, Unavailable
@@ -78,13 +79,13 @@ async def migrate(url: str) -> str:
         if path is not None:
             await asyncio.to_thread(migrate_sqlite, path)
         else:
-            await _raise_postgres(url)
-    except (sqlite3.Error, sa.exc.DBAPIError, OSError) as fault:
+            await _bring_up_postgres(url)
+    except (sqlite3.Error, exc.DBAPIError, OSError) as fault:
         raise Unavailable(f"the database cannot be migrated: {fault}") from fault
     return head()
 
 
-async def _raise_postgres(url: str) -> None:
+async def _bring_up_postgres(url: str) -> None:
     import asyncpg  # here: SQLite alone needs no Postgres driver
 
     try:

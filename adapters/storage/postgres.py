@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import asyncpg
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
@@ -29,9 +30,9 @@ from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no
 
 _TRIES = 10
 """How often a unit is tried that the server breaks off in favour of another (a deadlock)."""
-_ACQUIRE_SECONDS = 10.0
-_COMMAND_SECONDS = 15.0
-_READ_SECONDS = 60.0
+_ACQUIRE_SECONDS = 10
+_COMMAND_SECONDS = 15
+_READ_SECONDS = 60
 _SETTINGS = {
     "application_name": "cambist",
     "lock_timeout": "5s",
@@ -53,18 +54,17 @@ _AWAY = (
     asyncpg.TransactionRollbackError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    sa.exc.TimeoutError,
+    exc.TimeoutError,
     TimeoutError,
     OSError,
 )
 
 
 def _translate(fault: Exception) -> Exception | None:
-    if isinstance(fault, sa.exc.DBAPIError) and fault.orig is not None and isinstance(fault.orig.__cause__, Exception):
-        fault = fault.orig.__cause__
+    cause = fault.orig.__cause__ if isinstance(fault, exc.DBAPIError) and fault.orig is not None else None
+    if isinstance(cause, Exception):
+        fault = cause
     match fault:
-        case asyncpg.UniqueViolationError():
-            return Conflict(str(fault.constraint_name))
         case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
             # Without the server's words, which quote the value.
             return ValueError(f"Postgres refused a value: {type(fault).__name__}")
@@ -108,6 +108,26 @@ async def _prepare(connection: Any) -> None:
 async def _leave(_: Any) -> None:
     """Connections go back to their pool as they are: nothing here changes a session, and asyncpg itself ends
     transactions. Its usual reset is one more round trip for every use."""
+
+
+class _Clash(Exception):
+    """A write broke a unique rule, which is `rule` or one that the catalogue has before it."""
+
+    def __init__(self, write: Write, rule: str) -> None:
+        super().__init__(rule)
+        self.write = write
+        self.rule = rule
+
+
+async def _carry_out(connection: Any, write: Write, statement: Statement) -> None:
+    """One write of a unit. Raises _Clash and Stale; both break off its transaction."""
+    text, parameters = statement
+    try:
+        status = await connection.execute(text, *parameters)
+    except asyncpg.UniqueViolationError as fault:
+        raise _Clash(write, str(getattr(fault, "constraint_name", None))) from None
+    if status.endswith(" 0"):
+        raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
 
 
 class PostgresStorage(SqlStorage):
@@ -238,24 +258,22 @@ class PostgresStorage(SqlStorage):
                     # A lone statement is a transaction already, in one round trip instead of three.
                     whole = connection.transaction() if len(statements) > 1 else contextlib.nullcontext()
                     async with whole:
-                        for write, (text, parameters) in statements:
-                            status = await connection.execute(text, *parameters)
-                            if status.endswith(" 0"):
-                                raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
-            except asyncpg.UniqueViolationError as fault:
-                raise await self._conflict(write, str(fault.constraint_name)) from None
+                        for write, statement in statements:
+                            await _carry_out(connection, write, statement)
+            except _Clash as clash:
+                raise await self._conflict(clash) from None
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
                 if not tries_left:
                     raise
             else:
                 return
 
-    async def _conflict(self, write: Write, named: str) -> Conflict:
+    async def _conflict(self, clash: _Clash) -> Conflict:
         """The first broken rule of the catalogue; Postgres named any of them."""
-        for rule, statement in self._tables.statements(write.kept).clashes(write):
-            if rule == named or await self._fetch(*statement):
+        for rule, statement in self._tables.statements(clash.write.kept).clashes(clash.write):
+            if rule == clash.rule or await self._fetch(*statement):
                 return Conflict(rule)
-        return Conflict(named)
+        return Conflict(clash.rule)
 
 
 class _HotReader(SqlReader):

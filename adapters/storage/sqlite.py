@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import aiosqlite
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
@@ -32,11 +33,11 @@ _POOL_SECONDS = 10.0
 
 def _translate(fault: Exception) -> Exception | None:
     match fault:
-        case sa.exc.ProgrammingError() | sa.exc.IntegrityError():
+        case exc.ProgrammingError() | exc.IntegrityError():
             return None
-        case sa.exc.DBAPIError():
+        case exc.DBAPIError():
             return Unavailable(f"SQLite could not read: {fault.orig}")
-        case sqlite3.Error() | sa.exc.TimeoutError() | OSError():
+        case sqlite3.Error() | exc.TimeoutError() | OSError():
             return Unavailable(f"SQLite could not read: {fault}")
         case _:
             return None
@@ -124,7 +125,7 @@ class SqliteStorage(SqlStorage):
         where = _absolute(path)
         try:
             writing, reading = await asyncio.to_thread(_open_file, where, migrate=migrate)
-        except (sqlite3.Error, sa.exc.DBAPIError, OSError) as fault:
+        except (sqlite3.Error, exc.DBAPIError, OSError) as fault:
             raise Unavailable(f"SQLite could not open {where}: {fault}") from fault
         return cls(where, writing, reading, clock, kick, catalogue)
 

@@ -66,14 +66,14 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     Changing to it is the one statement for which SQLite does not wait for a lock, so that two processes that open a
     new file together need this loop.
     """
-    for attempt in range(_WAL_TRIES):
+    for tries_left in reversed(range(_WAL_TRIES)):
         try:
             (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         except sqlite3.OperationalError:
-            if attempt == _WAL_TRIES - 1:
+            if not tries_left:
                 raise
+            time.sleep(_WAL_PAUSE)
         else:
-            if mode == "wal":
-                return
-        time.sleep(_WAL_PAUSE)
-    raise sqlite3.OperationalError(f"the file does not take a write-ahead log, it stays in mode {mode}")
+            if mode != "wal":
+                raise sqlite3.OperationalError(f"the file takes no write-ahead log, it stays in mode {mode}")
+            return

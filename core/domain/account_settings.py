@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .accounts import Account, Settings
+from .accounts import Account, KycDemand, Settings
 from .errors import FieldFault, Refusal
 from .money import Rub
 from .orders import is_web_address
@@ -76,10 +76,17 @@ class Setting(msgspec.Struct, frozen=True):
     """An empty text sets it to null."""
 
 
+def _kyc(text: str) -> KycDemand:
+    if text not in tuple(KycDemand):
+        raise ValueError(f"must be one of: {', '.join(KycDemand)}")
+    return KycDemand(text)
+
+
 ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "acceptance": Setting(_boolean, clearable=False),
     "amount_rub_max": Setting(_largest_amount, clearable=False),
     "auto_return": Setting(_boolean, clearable=False),
+    "kyc": Setting(_kyc, clearable=False),
     "return_url": Setting(web_address, clearable=True),
     "ttl_minutes_max": Setting(_integer(1, 1440), clearable=False),
     WEBHOOK_SECRET: Setting(_secret, clearable=True),

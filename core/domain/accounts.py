@@ -22,6 +22,15 @@ class Mode(StrEnum):
 KEY_PREFIXES = {Mode.LIVE: "svc_live_", Mode.TEST: "svc_test_"}
 
 
+class KycDemand(StrEnum):
+    """Whether the account's clients must be verified (the setting `kyc`)."""
+
+    OFF = "off"
+    REQUIRED = "required"
+    DISABLED = "disabled"
+    """KYC calls answer `403 PROVIDER_DISABLED`; payments ask for nothing."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator sets per account. Names are those of `cambist account set`."""
 
@@ -34,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ttl_minutes_max: int = 60
     amount_rub_max: Rub = Rub(1_000_000_00)
     """The largest one-off payment outside a terminal."""
+    kyc: KycDemand = KycDemand.OFF
+    """Whether a new payment needs a verified client."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

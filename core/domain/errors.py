@@ -43,6 +43,9 @@ _ENTRIES = (
     Entry("INVALID_AMOUNT", 400, "The amount is zero, below zero, or above the largest allowed"),
     Entry("AMOUNT_BELOW_MINIMUM", 400, "A one-off payment is at least 30 RUB"),
     Entry("SHOP_NOT_FOUND", 400, "The account has no shop of this id"),
+    Entry("KYC_REQUIRED", 400, "The client must be verified before this payment"),
+    Entry("KYC_PROCESSING", 400, "The client's verification is in progress", Retry.SAME_KEY),
+    Entry("KYC_FAILED", 400, "The client's verification was refused"),
     Entry("METHOD_SELECTION_DISABLED", 400, "Choosing a terminal is off for the account", variants=(403,)),
     Entry(
         "PAYMENT_ROUTE_UNAVAILABLE",

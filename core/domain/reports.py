@@ -39,7 +39,10 @@ class Stray(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do: where the payment moves (None: it stays), with which money, and what goes to suspense."""
+    """What to do: where the payment moves (None: it stays), with which money, and what goes to suspense.
+
+    Money without a move belongs to a payment under review, whose amount the bank could not say at first.
+    """
 
     status: PaymentStatus | None = None
     arrival: Arrival | None = None
@@ -60,6 +63,8 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
         return Decision(strays=_strays(arrivals, payment.transfer_id, "second_transfer"))
     if arrivals:
         first, rest = arrivals[0], arrivals[1:]
+        if payment.status is PaymentStatus.AMOUNT_MISMATCH:
+            return Decision(arrival=first, strays=_strays(rest, None, "second_transfer"))
         barrier = _barrier(payment, first)
         if barrier is not None:
             return Decision(strays=_strays(arrivals, None, barrier))
@@ -102,17 +107,24 @@ def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: b
     if decision.status is None:
         raise IllegalMove(f"{payment.status} was to stay")
     status = PAYMENT_MOVES.move(payment.status, decision.status)
+    payment = noted(payment, decision, sealed_name=sealed_name)
     changes: dict[str, object] = {"status": status, "sequence": payment.sequence + 1}
-    if decision.arrival is not None:
-        changes |= {
-            "actual_amount": decision.arrival.amount,
-            "transfer_id": decision.arrival.id,
-            "payer_name": sealed_name,
-        }
-        if status is PaymentStatus.PAID:
-            changes["paid_at"] = min(decision.arrival.at, now)
+    if status is PaymentStatus.PAID and payment.paid_at is None:
+        changes["paid_at"] = now if decision.arrival is None else min(decision.arrival.at, now)
     if decision.failure is not None:
         changes["failure_reason"] = decision.failure
     if status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.FAILED, PaymentStatus.CANCELLED):
         changes["closed_at"] = now
     return msgspec.structs.replace(payment, **changes)
+
+
+def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) -> Payment:
+    """The payment with the money that the decision names, unmoved."""
+    if decision.arrival is None:
+        return payment
+    return msgspec.structs.replace(
+        payment,
+        actual_amount=decision.arrival.amount,
+        transfer_id=decision.arrival.id,
+        payer_name=sealed_name,
+    )

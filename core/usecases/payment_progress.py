@@ -12,7 +12,7 @@ from ...ports.storage import Unit
 from ..domain.errors import Refusal
 from ..domain.money import Rub
 from ..domain.payments import LATE_WINDOW, FailureReason, Opening, Payment, PaymentStatus, Suspense
-from ..domain.reports import Arrival, Decision, Report, decide, moved
+from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
 from .outbox import announce_payment
 from .payment_opening import find_at_bank, open_at_bank, take_back
 from .seals import payer_name_place
@@ -76,24 +76,32 @@ async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None
             return None
         decision = decide(payment, report, ports.clock.now())
         for stray in decision.strays:
-            await _suspend(unit, payment, stray.arrival, stray.reason)
-        if decision.status is None:
-            return payment
-        return await _move(ports, unit, payment, decision)
+            await suspend(unit, payment, stray.arrival, stray.reason)
+        if decision.status is not None:
+            return await move(ports, unit, payment, decision)
+        if decision.arrival is not None:
+            return unit[Payment].save(noted(payment, decision, sealed_name=_seal_name(ports, payment, decision)))
+        return payment
 
-    return await retrying(ports.storage, work)
+    # Two notices at once may book the same stray; the second then finds it booked.
+    return await retrying(ports.storage, work, again_on=("suspense_id",))
 
 
-async def _move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
-    name = decision.arrival.payer_name if decision.arrival is not None else None
-    sealed = None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
-    after = moved(payment, decision, ports.clock.now(), sealed_name=sealed)
+async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
+    """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
+    after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
     unit[Payment].save(after)
     await announce_payment(ports, unit, after, payment.status)
     return msgspec.structs.replace(after, version=after.version + 1)
 
 
-async def _suspend(unit: Unit, payment: Payment, arrival: Arrival, reason: str) -> None:
+def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:
+    name = decision.arrival.payer_name if decision.arrival is not None else None
+    return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
+
+
+async def suspend(unit: Unit, payment: Payment, arrival: Arrival, reason: str) -> None:
+    """Book money that may move nothing, once per transfer."""
     suspense_id = f"sus_{payment.bank}:{arrival.id}"
     if await unit[Suspense].get(suspense_id) is None:
         unit[Suspense].add(

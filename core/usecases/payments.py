@@ -25,6 +25,7 @@ from ..domain.orders import (
 )
 from ..domain.payments import LIFETIME, Opening, Payment, PaymentStatus
 from .idempotency import Made, once
+from .kyc import pass_gate
 from .payment_opening import first_watch, open_at_bank, outcome_unknown
 from .seals import private_place
 
@@ -64,6 +65,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     async with ports.storage.unit() as unit:
         shop = check_shop(await unit[Shop].get(shop_id), caller)
     amount = check_after_shop(order, caller)
+    await pass_gate(ports, caller, order.client_phone)
     routes = ports.banks.of_mode(caller.mode)
     if not routes:
         raise Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")

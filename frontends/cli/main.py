@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "account": "accounts",
     "shop": "shops",
     "key": "keys",
+    "payment": "payments",
 }
 """Each command and the module of this room that holds it under its own name."""
 

@@ -3,6 +3,7 @@
 from litestar import Response, Router, post
 from litestar.params import FromPath
 
+from ...core.usecases.operations import Review, resolve_own_mismatch
 from ...core.usecases.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
@@ -12,7 +13,7 @@ from .views import payment_view
 
 
 def sandbox_router(ports: Ports) -> Router:
-    """POST /sandbox/payments/{id}/simulate."""
+    """POST /sandbox/payments/{id}/simulate and /resolve."""
 
     @post("/payments/{payment_id:str}/simulate", status_code=200)
     async def simulate_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
@@ -20,4 +21,12 @@ def sandbox_router(ports: Ports) -> Router:
         wanted = read_body(body, request.headers.get("content-type"), PaymentSimulation)
         return answer(payment_view(ports, await simulate(ports, request.auth, payment_id, wanted)))
 
-    return Router("/sandbox", route_handlers=[simulate_payment], guards=[require_test_mode])
+    @post("/payments/{payment_id:str}/resolve", status_code=200)
+    async def resolve_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
+        body = await request.body()
+        wanted = read_body(body, request.headers.get("content-type"), Review)
+        return answer(
+            payment_view(ports, await resolve_own_mismatch(ports, request.auth, payment_id, wanted.outcome))
+        )
+
+    return Router("/sandbox", route_handlers=[simulate_payment, resolve_payment], guards=[require_test_mode])

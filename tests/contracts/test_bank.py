@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 
 from cambist.adapters.bank import simulator
@@ -487,4 +488,4 @@ class TestStorageTrouble:
         async with world.storage.unit() as unit:
             note = await unit[ProviderNote].get("sim:pay_1")
         assert note is not None
-        assert "Ivan" not in repr(simulator._entry(note))
+        assert "Ivan" not in repr(msgspec.json.decode(note.body, type=simulator._Entry))

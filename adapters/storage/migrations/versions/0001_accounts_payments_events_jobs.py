@@ -128,8 +128,25 @@ def _payments() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="suspense_id"),
     )
-    op.create_index("suspense_account_id_mode_ix", "suspense", ["account_id", "mode"])
-    op.create_index("suspense_payment_id_ix", "suspense", ["payment_id"])
+    op.create_index("suspense_resolved_at_received_at_id_ix", "suspense", ["resolved_at", "received_at", "id"])
+    op.create_index("suspense_account_id_resolved_at_ix", "suspense", ["account_id", "resolved_at"])
+    op.create_table(
+        "clients",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("phone", sa.LargeBinary(), nullable=False),
+        sa.Column("phone_digest", sa.LargeBinary(), nullable=False),
+        sa.Column("kyc", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("verifier", TEXT, nullable=True),
+        sa.Column("check_reference", TEXT, nullable=True),
+        sa.Column("verified_at", sa.BigInteger(), nullable=True),
+        sa.Column("blocked", sa.Boolean(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="clients_id"),
+    )
+    op.create_index("clients_phone", "clients", ["phone_digest"], unique=True)
     op.create_table(
         "idempotency_keys",
         sa.Column("id", TEXT, nullable=False),

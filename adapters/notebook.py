@@ -1,0 +1,87 @@
+"""A provider's notebook in the storage, typed: what simulators keep their state in, and adapters their references."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ..ports.clock import Clock
+from ..ports.faults import Conflict, Stale, Unavailable
+from ..ports.notes import ProviderNote
+from ..ports.storage import Storage
+
+P = TypeVar("P")
+
+_TRIES = 20
+
+
+class Notebook(Generic[P]):
+    """Pages of one provider, each a struct kept as JSON under a key. Written at once and durably, one at a time."""
+
+    def __init__(self, provider: str, page: type[P], storage: Storage, clock: Clock) -> None:
+        if not provider or ":" in provider:
+            raise ValueError("a provider's name is not empty and has no colon")
+        self.provider = provider
+        self._page = page
+        self._storage = storage
+        self._clock = clock
+
+    def page_id(self, key: str) -> str:
+        """The id of a page's note: it tells providers apart, so it serves as a reference too."""
+        return f"{self.provider}:{key}"
+
+    async def read(self, key: str) -> P | None:
+        """The page, or None. Raises: Unavailable."""
+        async with self._storage.unit() as unit:
+            note = await unit[ProviderNote].get(self.page_id(key))
+        return None if note is None else self._open(note)
+
+    async def start(self, key: str, page: P) -> tuple[P, bool]:
+        """Write a new page, or return the one that is there; True when it is new. Raises: Unavailable, after which
+        it may have been written."""
+        async with self._storage.unit() as unit:
+            note = await unit[ProviderNote].get(self.page_id(key))
+            if note is not None:
+                return self._open(note), False
+            unit[ProviderNote].add(
+                ProviderNote(
+                    id=self.page_id(key),
+                    provider=self.provider,
+                    body=msgspec.json.encode(page),
+                    created_at=self._clock.now(),
+                )
+            )
+            try:
+                await unit.commit()
+            except Conflict:
+                # Begun twice at once, and the other was first.
+                present = await self.read(key)
+                if present is None:
+                    raise Unavailable(f"{self.provider}: a page was there and is gone") from None
+                return present, False
+        return page, True
+
+    async def change(self, key: str, turn: Callable[[P], P]) -> P | None:
+        """Replace the page by `turn(page)`, which may be called again when others write it too; None: no such page.
+
+        Raises: what `turn` raises; Unavailable.
+        """
+        for _ in range(_TRIES):
+            async with self._storage.unit() as unit:
+                note = await unit[ProviderNote].get(self.page_id(key))
+                if note is None:
+                    return None
+                before = self._open(note)
+                after = turn(before)
+                if after == before:
+                    return before
+                unit[ProviderNote].save(msgspec.structs.replace(note, body=msgspec.json.encode(after)))
+                try:
+                    await unit.commit()
+                except Stale:
+                    continue
+                return after
+        raise Unavailable(f"{self.provider}: a page is being changed by too many at once")
+
+    def _open(self, note: ProviderNote) -> P:
+        return msgspec.json.decode(note.body, type=self._page)

@@ -1,0 +1,69 @@
+"""`cambist payment …`: the operator's acts on payments."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso
+from ...core.domain.errors import shape_error
+from ...core.domain.money import Rub
+from ...core.domain.payments import Payment, Suspense
+from ...core.usecases import operations as usecases
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+
+@click.group()
+def payment() -> None:
+    """Payments: what an operator decides."""
+
+
+@payment.command("resolve")
+@click.argument("payment_id", metavar="ID")
+@click.argument("outcome", type=click.Choice(usecases.OUTCOMES))
+@click.option("--amount", help="What came, in RUB, where the bank could not say it.")
+@answering
+def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
+    """End the review of an amount_mismatch: credit what came (paid), or nothing (failed)."""
+    came = None if amount is None else _rub(amount)
+    done = in_house(lambda ports: usecases.resolve_mismatch(ports, payment_id, outcome, amount=came))
+    document = _document(done)
+    return Answer(document=document, text=fields(document))
+
+
+@payment.command("suspense")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@answering
+def suspense(account_id: str | None) -> Answer:
+    """Money that came and could move nothing, oldest first."""
+    rows = [_suspense(row) for row in in_house(lambda ports: usecases.list_suspense(ports, account_id))]
+    titles = ("received_at", "amount_rub", "reason", "payment_id", "account_id", "mode", "id")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+def _rub(text: str) -> Rub:
+    try:
+        return Rub.parse(text)
+    except ValueError as error:
+        raise shape_error("--amount", str(error)) from None
+
+
+def _document(done: Payment) -> dict[str, Any]:
+    return {
+        "payment_id": done.id,
+        "status": done.status.value,
+        "amount_rub": str(done.amount),
+        "actual_amount_rub": None if done.actual_amount is None else str(done.actual_amount),
+    }
+
+
+def _suspense(row: Suspense) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "account_id": row.account_id,
+        "mode": row.mode.value,
+        "payment_id": row.payment_id,
+        "amount_rub": str(row.amount),
+        "reason": row.reason,
+        "received_at": iso(row.received_at),
+    }

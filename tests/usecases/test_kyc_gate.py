@@ -1,0 +1,127 @@
+"""The gate before a new payment of an account that requires KYC (SPEC "Payment creation rules", 8)."""
+
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.clients import Client, KycStatus
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.kyc import client_id
+from cambist.ports.kyc import CheckStatus
+from tests.houses import TestHouse
+
+PHONE = "+79001234567"
+GATE = "KYC_"
+
+
+async def require(house: TestHouse, demand: str = "required") -> None:
+    await set_settings(house.ports, house.account.account_id, {"kyc": demand})
+
+
+async def add_client(
+    house: TestHouse, kyc: KycStatus, *, blocked: bool = False, reference: str | None = None
+) -> Client:
+    client = Client(
+        id=str(uuid4()),
+        account_id=house.account.account_id,
+        mode=Mode.LIVE,
+        phone=house.ports.vault.seal(PHONE.encode(), "clients.phone"),
+        phone_digest=client_id(house.ports, house.account.account_id, Mode.LIVE, PHONE),
+        kyc=kyc,
+        created_at=house.clock.now(),
+        check_reference=reference,
+        blocked=blocked,
+    )
+    async with house.ports.storage.unit() as unit:
+        unit[Client].add(client)
+        await unit.commit()
+    return client
+
+
+async def answer(house: TestHouse, phone: str | None = PHONE, mode: str = "live") -> tuple[int, str]:
+    response = await house.create({} if phone is None else {"client_phone": phone}, mode=mode)
+    body = response.json()
+    return response.status_code, body["error"]["code"] if "error" in body else body["status"]
+
+
+@pytest.mark.parametrize("demand", ["off", "disabled"])
+async def test_without_the_demand_nobody_is_asked(house: TestHouse, demand: str) -> None:
+    await require(house, demand)
+    assert await answer(house, None) == (201, "pending")
+
+
+ROWS = [
+    (KycStatus.VERIFIED, False, (201, "pending")),
+    (KycStatus.PROCESSING, False, (400, "KYC_PROCESSING")),
+    (KycStatus.FAILED, False, (400, "KYC_FAILED")),
+    (KycStatus.VERIFIED, True, (400, "KYC_FAILED")),
+]
+
+
+@pytest.mark.parametrize(("kyc", "blocked", "expected"), ROWS)
+async def test_the_client_s_state_decides(
+    house: TestHouse, kyc: KycStatus, blocked: bool, expected: tuple[int, str]
+) -> None:
+    await require(house)
+    await add_client(house, kyc, blocked=blocked)
+    assert await answer(house) == expected
+
+
+async def test_without_a_phone_or_an_account_s_client_kyc_is_required(house: TestHouse) -> None:
+    await require(house)
+    await add_client(house, KycStatus.VERIFIED)
+    assert await answer(house, None) == (400, "KYC_REQUIRED")
+    assert await answer(house, "+79001234568") == (400, "KYC_REQUIRED")
+
+
+async def test_a_client_of_live_mode_is_none_of_test_mode_where_certain_phones_are_verified(house: TestHouse) -> None:
+    await require(house)
+    await add_client(house, KycStatus.VERIFIED)
+    assert await answer(house, PHONE, "test") == (400, "KYC_REQUIRED")
+    assert await answer(house, "+70000000005", "test") == (201, "pending")
+    assert await answer(house, "+70000000005", "live") == (400, "KYC_REQUIRED")
+    assert await answer(house, "+700000000055", "test") == (400, "KYC_REQUIRED")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "kept"),
+    [
+        (CheckStatus.VERIFIED, (201, "pending"), KycStatus.VERIFIED),
+        (CheckStatus.FAILED, (400, "KYC_FAILED"), KycStatus.FAILED),
+        (CheckStatus.PROCESSING, (400, "KYC_PROCESSING"), KycStatus.PROCESSING),
+    ],
+)
+async def test_a_check_in_progress_is_asked_for_anew(
+    house: TestHouse, found: CheckStatus, expected: tuple[int, str], kept: KycStatus
+) -> None:
+    await require(house)
+    client = await add_client(house, KycStatus.PROCESSING, reference="check-1")
+    verifier = house.ports.kyc
+    assert isinstance(verifier, SimulatedVerifier)
+    await verifier.pretend("check-1", found)
+    assert await answer(house) == expected
+    async with house.ports.storage.unit() as unit:
+        present = await unit[Client].get(client.id)
+    assert present is not None
+    assert (present.kyc, present.verified_at is not None) == (kept, kept is KycStatus.VERIFIED)
+
+
+async def test_a_verifier_that_is_away_leaves_the_client_in_progress(house: TestHouse) -> None:
+    await require(house)
+    await add_client(house, KycStatus.PROCESSING, reference="check-1")
+    verifier = house.ports.kyc
+    assert isinstance(verifier, SimulatedVerifier)
+    verifier.away = True
+    assert await answer(house) == (400, "KYC_PROCESSING")
+    verifier.away = False
+    assert await answer(house) == (400, "KYC_PROCESSING")
+
+
+async def test_the_gate_does_not_lock_the_key(house: TestHouse) -> None:
+    await require(house)
+    key = str(uuid4())
+    assert (await house.create({"client_phone": PHONE}, key=key, mode="live")).status_code == 400
+    await add_client(house, KycStatus.VERIFIED)
+    assert (await house.create({"client_phone": PHONE}, key=key, mode="live")).status_code == 201

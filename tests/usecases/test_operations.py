@@ -1,0 +1,133 @@
+"""The review of a mismatch and the money that waits for an operator (DECISIONS 2; SPEC "Payment statuses")."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.reports import Arrival, Report
+from cambist.core.usecases.operations import list_suspense, resolve_mismatch
+from cambist.core.usecases.payment_progress import apply
+from tests.houses import TestHouse
+
+
+async def mismatch(house: TestHouse, came: str = "60.00") -> str:
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid", actual_amount_rub=came)
+    found: str = payment["id"]
+    return found
+
+
+async def shown(house: TestHouse, payment_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await house.get(f"/payments/{payment_id}")).json()
+    return found
+
+
+async def test_resolved_to_paid_the_credit_is_what_came(house: TestHouse) -> None:
+    payment_id = await mismatch(house)
+    await house.clock.advance(3600)
+    await resolve_mismatch(house.ports, payment_id, "paid")
+    payment = await shown(house, payment_id)
+    assert (payment["status"], payment["amount_rub"], payment["actual_amount_rub"]) == ("paid", "100.00", "60.00")
+    assert payment["paid_at"] == house.clock.now().strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert [event["status"] for event in await house.events(payment_id)] == ["amount_mismatch", "paid"]
+    assert await list_suspense(house.ports) == []
+
+
+async def test_resolved_to_failed_nothing_is_credited_and_the_money_waits_to_be_sent_back(house: TestHouse) -> None:
+    payment_id = await mismatch(house)
+    await resolve_mismatch(house.ports, payment_id, "failed")
+    payment = await shown(house, payment_id)
+    assert (payment["status"], payment["failure_reason"], payment["paid_at"]) == ("failed", "unknown", None)
+    [money] = await list_suspense(house.ports, house.account.account_id)
+    assert (money.payment_id, str(money.amount), money.reason) == (payment_id, "60.00", "mismatch_rejected")
+    assert await list_suspense(house.ports, "acc_other") == []
+
+
+@pytest.mark.parametrize("status", [None, "paid", "failed", "expired", "processing"])
+async def test_only_a_mismatch_is_resolved(house: TestHouse, status: str | None) -> None:
+    payment = await house.created()
+    if status is not None:
+        await house.simulate(payment["id"], outcome=status)
+    with pytest.raises(Refusal, match="not amount_mismatch") as refused:
+        await resolve_mismatch(house.ports, payment["id"], "paid")
+    assert (refused.value.code, refused.value.status) == ("INVALID_STATUS", 409)
+
+
+@pytest.mark.parametrize("payment_id", ["pay_x", "", "pay_00000000-0000-0000-0000-000000000000"])
+async def test_an_unknown_payment_is_not_found(house: TestHouse, payment_id: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        await resolve_mismatch(house.ports, payment_id, "paid")
+    assert refused.value.code == "PAYMENT_NOT_FOUND"
+
+
+async def unconfirmed(house: TestHouse) -> str:
+    """A payment that the bank calls paid without saying how much."""
+    payment = await house.created()
+    await apply(house.ports, payment["id"], Report(status=PaymentStatus.PAID))
+    found: str = payment["id"]
+    return found
+
+
+async def test_an_amount_that_could_not_be_confirmed_is_given_by_the_operator(house: TestHouse) -> None:
+    payment_id = await unconfirmed(house)
+    assert (await shown(house, payment_id))["actual_amount_rub"] is None
+    with pytest.raises(Refusal, match="give the amount"):
+        await resolve_mismatch(house.ports, payment_id, "paid")
+    with pytest.raises(Refusal, match="above zero"):
+        await resolve_mismatch(house.ports, payment_id, "paid", amount=Rub(0))
+    await resolve_mismatch(house.ports, payment_id, "paid", amount=Rub(100_00))
+    assert (await shown(house, payment_id))["actual_amount_rub"] == "100.00"
+
+
+async def test_the_operator_cannot_contradict_the_bank(house: TestHouse) -> None:
+    payment_id = await mismatch(house)
+    with pytest.raises(Refusal, match=r"60\.00 came"):
+        await resolve_mismatch(house.ports, payment_id, "paid", amount=Rub(100_00))
+
+
+async def test_an_amount_that_the_bank_confirms_during_the_review_is_noted_without_an_event(house: TestHouse) -> None:
+    payment_id = await unconfirmed(house)
+    now = house.clock.now()
+    arrivals = (Arrival(id="t1", amount=Rub(70_00), at=now), Arrival(id="t2", amount=Rub(30_00), at=now))
+    for _ in range(2):
+        await apply(house.ports, payment_id, Report(status=PaymentStatus.PAID, arrivals=arrivals))
+    payment = await shown(house, payment_id)
+    assert (payment["status"], payment["actual_amount_rub"]) == ("amount_mismatch", "70.00")
+    assert len(await house.events(payment_id)) == 1
+    assert [(str(money.amount), money.reason) for money in await list_suspense(house.ports)] == [
+        ("30.00", "second_transfer")
+    ]
+
+
+async def test_of_two_operators_at_once_one_wins_and_the_other_is_told(house: TestHouse) -> None:
+    payment_id = await mismatch(house)
+    results = await asyncio.gather(
+        resolve_mismatch(house.ports, payment_id, "paid"),
+        resolve_mismatch(house.ports, payment_id, "failed"),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(result, Payment) for result in results) == 1
+    [refusal] = [result for result in results if isinstance(result, Refusal)]
+    assert refusal.code == "INVALID_STATUS"
+
+
+RESOLVED = [({"outcome": "paid"}, 200, "paid"), ({"outcome": "failed"}, 200, "failed")]
+
+
+@pytest.mark.parametrize(("body", "status", "after"), RESOLVED)
+async def test_the_sandbox_plays_the_review(house: TestHouse, body: dict[str, str], status: int, after: str) -> None:
+    payment_id = await mismatch(house)
+    path = f"/api/v1/sandbox/payments/{payment_id}/resolve"
+    response = await house.http.post(path, json=body, headers=house.headers())
+    assert (response.status_code, response.json()["status"]) == (status, after)
+    again = await house.http.post(path, json=body, headers=house.headers())
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "INVALID_STATUS")
+    wrong = await house.http.post(path, json={"outcome": "maybe"}, headers=house.headers())
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    live = await house.http.post(path, json=body, headers=house.headers(Mode.LIVE))
+    assert (live.status_code, live.json()["error"]["code"]) == (404, "NOT_FOUND")
