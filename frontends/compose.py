@@ -8,6 +8,7 @@ import msgspec
 
 from ..adapters.bank.script import Script
 from ..adapters.bank.simulator import SimulatedBank
+from ..adapters.chain.simulator import SimulatedChain
 from ..adapters.clock import SystemClock, SystemIds
 from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.meter.memory import MemoryMeter
@@ -16,7 +17,7 @@ from ..adapters.queue.memory import MemoryQueue
 from ..adapters.storage.memory import MemoryStorage
 from ..adapters.vault.sealed import SealedVault, load_or_create
 from ..core.domain.accounts import Mode
-from ..ports.bank import BankRoutes
+from ..ports.bank import BankCapabilities, BankRoutes
 from ..ports.bundle import Places, Ports
 from ..ports.clock import Clock, Ids
 from ..ports.jobs import Job
@@ -24,7 +25,6 @@ from ..ports.notifier import Notifier
 from ..ports.storage import Storage
 from ..ports.vault import Vault
 from .settings import Settings
-
 
 _SIMULATED_LINKS = "https://qr.nspk.example"
 """Reserved for examples, so that a simulated QR never leads to a real one."""
@@ -39,6 +39,15 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     ports: Ports
 
 
+class FurtherBank(msgspec.Struct, frozen=True, kw_only=True):
+    """One more simulated bank of a mode, tried after those before it."""
+
+    name: str
+    mode: Mode = Mode.TEST
+    script: Script | None = None
+    capabilities: BankCapabilities | None = None
+
+
 @asynccontextmanager
 async def open_house(
     settings: Settings,
@@ -47,11 +56,12 @@ async def open_house(
     ids: Ids | None = None,
     notifier: Notifier | None = None,
     script: Script | None = None,
+    further_banks: Sequence[FurtherBank] = (),
 ) -> AsyncIterator[House]:
     """Open everything that `settings` ask for, and close it at the end.
 
     What is given goes in place of the usual adapter (and stays the giver's to close): a virtual clock, ids from a
-    seed, a bank that follows a `script`.
+    seed, a bank that follows a `script`. Each mode has one bank, and `further_banks`.
     Raises: Unavailable when the database cannot be opened or its schema is not at head.
     """
     ticking = clock or SystemClock()
@@ -66,18 +76,27 @@ async def open_house(
     posting = notifier or HttpNotifier(ticking)
     meter = MemoryMeter()
     places = Places(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
+    wired = [*(FurtherBank(name=f"simulator-{mode}", mode=mode, script=script) for mode in Mode), *further_banks]
     banks = {
-        f"simulator-{mode}": SimulatedBank(
-            f"simulator-{mode}", kept, ticking, chance, link_base=_SIMULATED_LINKS, script=script
+        bank.name: SimulatedBank(
+            bank.name,
+            kept,
+            ticking,
+            chance,
+            link_base=_SIMULATED_LINKS,
+            script=bank.script,
+            capabilities=bank.capabilities,
         )
-        for mode in Mode
+        for bank in wired
     }
+    order = {mode.value: tuple(bank.name for bank in wired if bank.mode is mode) for mode in Mode}
     ports = Ports(
         kyc=SimulatedVerifier("simulator", kept, ticking),
+        chain=SimulatedChain(kept, ticking),
         storage=kept,
         clock=ticking,
         ids=chance,
-        banks=BankRoutes(banks=banks, order={mode.value: (f"simulator-{mode}",) for mode in Mode}),
+        banks=BankRoutes(banks=banks, order=order),
         notifier=posting,
         meter=meter,
         queue=queue,

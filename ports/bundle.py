@@ -3,6 +3,7 @@
 import msgspec
 
 from .bank import BankRoutes
+from .chain import ChainWatcher
 from .clock import Clock, Ids
 from .kyc import KycVerifier
 from .meter import Meter
@@ -27,6 +28,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     ids: Ids
     banks: BankRoutes
+    chain: ChainWatcher
     kyc: KycVerifier
     notifier: Notifier
     meter: Meter

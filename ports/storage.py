@@ -71,8 +71,11 @@ class Shelf(Protocol[R]):
         """The record, or None."""
         ...
 
-    async def find(self, *, order: str = "id", limit: int = 1000, **criteria: Any) -> list[R]:
-        """At most `limit` records that meet all criteria, by field `order` (`-field` for descending, ties by id)."""
+    async def find(self, *, order: str = "id", limit: int = 1000, offset: int = 0, **criteria: Any) -> list[R]:
+        """At most `limit` records that meet all criteria, by field `order`, after the first `offset` of them.
+
+        `-field` is for descending. Ties go by id, in the same direction, so that one order is the other reversed.
+        """
         ...
 
     async def page(self, number: int, size: int, *, order: str = "-id", **criteria: Any) -> list[R]:
@@ -81,6 +84,11 @@ class Shelf(Protocol[R]):
 
     async def total(self, **criteria: Any) -> int:
         """How many records meet all criteria."""
+        ...
+
+    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
+        """The sum of an integer field (money in its smallest part) over all records that meet the criteria, for each
+        value of the field `by` that one of them has."""
         ...
 
     def add(self, record: R, /) -> R:
@@ -101,6 +109,15 @@ class Shelf(Protocol[R]):
     def increase(self, record_id: str, field: str, by: int, /) -> None:
         """Add `by` to an integer field, without reading and without touching the version: sums that every request
         moves commute, and so never go stale. Commit raises Stale when there is no such record."""
+        ...
+
+    def accrue(self, *records: R) -> None:
+        """Add each record's sums to those of the stored record of its id; where there is none, write it as it is.
+
+        For counts that every request moves and whose rows come into being on the way: it commutes, needs no reading,
+        and loses no race. All that a unit accrues is written after its other writes, in the order of ids: such rows
+        are locked last and never crosswise, however many units move them at once.
+        """
         ...
 
 

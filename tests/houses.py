@@ -1,7 +1,7 @@
 """Houses for tests: wired by the composition root, in memory, under a virtual clock, and with the ways in that a
 merchant, a payer and a bank have."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -15,7 +15,7 @@ from cambist.core.domain.events import Event
 from cambist.core.domain.signing import verify
 from cambist.core.usecases import accounts
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import FurtherBank, open_house
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
@@ -127,11 +127,16 @@ class TestHouse:
 
 
 @asynccontextmanager
-async def open_test_house(*, receiver: bool = True, **settings: Any) -> AsyncIterator[TestHouse]:
-    """A house in memory; with `receiver`, the merchant's webhook address and secret are set."""
+async def open_test_house(
+    *, receiver: bool = True, further_banks: Sequence[FurtherBank] = (), **settings: Any
+) -> AsyncIterator[TestHouse]:
+    """A house in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
+    each mode's first bank; `further_banks` bring their own."""
     clock, postman, script = VirtualClock(), Postman(), Script()
     wanted = Settings(**{"database_url": "memory://", "base_url": "https://pay.example", **settings})
-    async with open_house(wanted, clock=clock, ids=SeededIds(), notifier=postman, script=script) as house:
+    async with open_house(
+        wanted, clock=clock, ids=SeededIds(), notifier=postman, script=script, further_banks=further_banks
+    ) as house:
         account = await accounts.create_account(house.ports, "Merchant")
         if receiver:
             wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}

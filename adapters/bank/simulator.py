@@ -70,13 +70,16 @@ class SimulatedBank:
         *,
         link_base: str = "https://qr.nspk.ru",
         script: Script | None = None,
+        capabilities: BankCapabilities | None = None,
     ) -> None:
-        """`link_base` is where payment links seem to lead, without a slash at the end."""
+        """`link_base` is where payment links seem to lead, without a slash at the end; `capabilities` is what it says
+        of itself, where it shall be less than everything."""
         self._books = Notebook(name, _Entry, storage, clock)
         self._clock = clock
         self._ids = ids
         self._link_base = link_base
         self._script = script or Script()
+        self._capabilities = capabilities or BankCapabilities(own_lifetime=True, direct_link=True, simulated=True)
 
     @property
     def name(self) -> str:
@@ -85,8 +88,8 @@ class SimulatedBank:
 
     @property
     def capabilities(self) -> BankCapabilities:
-        """It can do everything."""
-        return BankCapabilities(own_lifetime=True, direct_link=True, simulated=True)
+        """It can do everything, unless told otherwise."""
+        return self._capabilities
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         """Open an invoice, or return the one that this operation made before.

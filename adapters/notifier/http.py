@@ -3,7 +3,6 @@
 import asyncio
 import os
 import ssl
-from types import SimpleNamespace
 
 import aiohttp
 from aiohttp import hdrs
@@ -14,14 +13,16 @@ from ...ports.clock import Clock
 from ...ports.notifier import Answer, Letter, Receipt
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .resolver import ThreadResolver
+from .shares import Shares
 
 _ANSWER_MAX = 64 * 1024
 """Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
 _NOTE_MAX = 200
 _DNS_SECONDS = 10
 """How long a lookup is remembered. It may be stale or a lie: the guard looks at what is connected to."""
+_DNS_THREADS = 64
 _NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-"""The one limit is ours, over the whole exchange; aiohttp's would also count the wait for a free connection."""
+"""The one limit is ours, over the whole exchange."""
 
 
 class HttpNotifier:
@@ -45,43 +46,35 @@ class HttpNotifier:
         """Opens nothing yet.
 
         `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_receiver` and
-        `connections`: how many connections may be open to one host and port, and in all, for each kind of letter; what
-        is more waits, and the wait is not charged to the receiver. `connections` is generous, because every dead
+        `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
+        further letters wait, which is not charged to the receiver. `connections` is generous, because every dead
         receiver holds `per_receiver` of them for `limit` seconds. `keep_alive`: seconds an idle connection is kept.
         `tls`: other than the system's trust, for receivers under a private authority.
         """
         self._clock = clock
         self._limit = limit
-        self._per_receiver = per_receiver
-        self._connections = connections
         self._keep_alive = keep_alive
         self._tls = tls
-        self._resolver = resolver or ThreadResolver(threads=64)
+        self._resolver = resolver or ThreadResolver(_DNS_THREADS)
+        self._shares = {kind: Shares(per_receiver=per_receiver, total=connections) for kind in (False, True)}
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._closed = False
 
     async def post(self, letter: Letter) -> Receipt:
-        """Send it once. Never raises for what the receiver or the network does: that is the receipt."""
-        exchange = _Exchange(self._clock, self._limit)
+        """Send it once. Never raises for what the receiver or the network does: that is the receipt.
+
+        Raises RuntimeError when the notifier was closed before the letter's turn came.
+        """
         try:
             url = check_url(letter.url, plain_http=letter.open_network)
-            async with exchange.timer:
-                status = await self._exchange(url, letter, exchange)
         except BadAddress as error:
-            return exchange.receipt(Answer.BLOCKED, str(error))
-        except aiohttp.InvalidURL:
-            return exchange.receipt(Answer.BLOCKED, "not a URL")
-        except TimeoutError:
-            return exchange.receipt(Answer.TIMEOUT, f"no whole answer within {self._limit:g} s")
-        except aiohttp.ClientSSLError as error:
-            return exchange.receipt(Answer.TLS, _tls_note(error))
-        except aiohttp.ClientConnectorError as error:
-            if isinstance(error.os_error, AddressBlocked):
-                return exchange.receipt(Answer.BLOCKED, AddressBlocked.WHY)
-            return exchange.receipt(Answer.CONNECTION, _connection_note(error))
-        except (aiohttp.ClientError, OSError) as error:
-            return exchange.receipt(Answer.CONNECTION, _broken_note(error))
-        return exchange.receipt(Answer.RESPONDED, "", status)
+            return Receipt(answer=Answer.BLOCKED, note=str(error))
+        async with self._shares[letter.open_network].turn(url.raw_host or "", url.port or 0):
+            session = self._session(letter.open_network)
+            started = self._clock.monotonic()
+            answer, status, note = await self._attempt(session, url, letter)
+            took = self._clock.monotonic() - started
+        return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
 
     async def close(self) -> None:
         """Close all connections. Letters under way end as broken connections; no further one can be posted."""
@@ -92,15 +85,25 @@ class HttpNotifier:
             await session.close()
         await self._resolver.close()
 
-    async def _exchange(self, url: URL, letter: Letter, exchange: "_Exchange") -> int:
-        """The status, once the answer was read to its end or to our limit."""
-        async with self._session(letter.open_network).post(
-            url, data=letter.body, headers=letter.headers, allow_redirects=False, trace_request_ctx=exchange
-        ) as response:
-            room = _ANSWER_MAX
-            while room and (chunk := await response.content.read(room)):
-                room -= len(chunk)
-            return response.status  # leaving here gives up a connection whose answer goes on
+    async def _attempt(
+        self, session: aiohttp.ClientSession, url: URL, letter: Letter
+    ) -> tuple[Answer, int | None, str]:
+        """How it ended, the status, and a note on the cause."""
+        try:
+            async with asyncio.timeout(self._limit):
+                return Answer.RESPONDED, await _exchange(session, url, letter), ""
+        except TimeoutError:
+            return Answer.TIMEOUT, None, f"no whole answer within {self._limit:g} s"
+        except aiohttp.InvalidURL:
+            return Answer.BLOCKED, None, "not a URL"
+        except aiohttp.ClientSSLError as error:
+            return Answer.TLS, None, _tls_note(error)
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, AddressBlocked):
+                return Answer.BLOCKED, None, AddressBlocked.WHY
+            return Answer.CONNECTION, None, _connection_note(error)
+        except (aiohttp.ClientError, OSError) as error:
+            return Answer.CONNECTION, None, _broken_note(error)
 
     def _session(self, open_network: bool) -> aiohttp.ClientSession:
         """The session for a kind of letter, opened inside the running loop, which it then belongs to."""
@@ -113,17 +116,13 @@ class HttpNotifier:
 
     def _open(self, open_network: bool) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            limit=self._connections,
-            limit_per_host=self._per_receiver,
+            limit=0,
             keepalive_timeout=self._keep_alive,
             ttl_dns_cache=_DNS_SECONDS,
             resolver=self._resolver,
             ssl=True if self._tls is None else self._tls,
             socket_factory=SocketGuard(loopback=open_network),
         )
-        queue = aiohttp.TraceConfig()
-        queue.on_connection_queued_start.append(_stop_the_clock)
-        queue.on_connection_queued_end.append(_start_the_clock)
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -131,41 +130,16 @@ class HttpNotifier:
             trust_env=False,
             auto_decompress=False,
             skip_auto_headers=(hdrs.ACCEPT_ENCODING,),
-            trace_configs=[queue],
         )
 
 
-class _Exchange:
-    """The time of one exchange. It stands while the letter waits for one of our own connections."""
-
-    def __init__(self, clock: Clock, limit: float) -> None:
-        self._clock = clock
-        self._limit = limit
-        self._started = clock.monotonic()
-        self.timer = asyncio.timeout(limit)
-
-    def stop(self) -> None:
-        self.timer.reschedule(None)
-
-    def start(self) -> None:
-        self._started = self._clock.monotonic()
-        self.timer.reschedule(asyncio.get_running_loop().time() + self._limit)
-
-    def receipt(self, answer: Answer, note: str, status: int | None = None) -> Receipt:
-        took = self._clock.monotonic() - self._started
-        return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
-
-
-async def _stop_the_clock(
-    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionQueuedStartParams
-) -> None:
-    context.trace_request_ctx.stop()
-
-
-async def _start_the_clock(
-    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionQueuedEndParams
-) -> None:
-    context.trace_request_ctx.start()
+async def _exchange(session: aiohttp.ClientSession, url: URL, letter: Letter) -> int:
+    """The status, once the answer was read to its end or to our limit."""
+    async with session.post(url, data=letter.body, headers=letter.headers, allow_redirects=False) as response:
+        room = _ANSWER_MAX
+        while room and (chunk := await response.content.read(room)):
+            room -= len(chunk)
+        return response.status  # leaving here gives up a connection whose answer goes on
 
 
 def _tls_note(error: aiohttp.ClientSSLError) -> str:

@@ -13,6 +13,9 @@ from ...core.domain.clients import Client
 from ...core.domain.events import Delivery, Event
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.payments import Payment, Suspense
+from ...core.domain.proofs import DeliveryProof
+from ...core.domain.tallies import Tally, Turnover
+from ...core.domain.terminals import Terminal
 from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Record
@@ -37,8 +40,8 @@ class Table(msgspec.Struct, frozen=True):
     indexes: tuple[tuple[str, ...], ...] = ()
     """Fields of an index, in order; `-field` descends."""
     sums: tuple[str, ...] = ()
-    """Fields that only `increase` moves. `save` leaves them as they stand: it carries what they were when the record
-    was read, and would take back every increase since."""
+    """Fields that only `increase` and `accrue` move. `save` leaves them as they stand: it carries what they were when
+    the record was read, and would take back every increase since."""
     narrow: bool = False
     """Rows of some hundred bytes: SQLite keeps them in the tree of the primary key itself, one tree less to write."""
 
@@ -48,16 +51,23 @@ CATALOGUE: tuple[Table, ...] = (
     Table(ApiKey, "api_keys", indexes=(("account_id",),), narrow=True),
     # Finding the shops of an account walks the rule's own index.
     Table(Shop, "shops", uniques=(Unique("shops_name", ("account_id", "name_folded")),)),
+    # A few per account: the find of a method's oldest enabled one walks them all.
+    Table(Terminal, "terminals", indexes=(("account_id", "created_at", "id"),), narrow=True),
     Table(
         Payment,
         "payments",
         indexes=(
-            ("account_id", "mode", "-created_at", "id"),
-            ("account_id", "mode", "shop_id", "-created_at", "id"),
-            ("account_id", "mode", "status", "-created_at", "id"),
-            ("external_id",),
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "shop_id", "created_at", "id"),
+            ("account_id", "mode", "status", "created_at", "id"),
+            ("account_id", "mode", "external_id", "created_at", "id"),
+            ("account_id", "mode", "subscription_id", "created_at", "id"),
         ),
     ),
+    # Found by ranges of ids, which the primary key follows.
+    Table(Tally, "tallies", sums=("count",), narrow=True),
+    Table(Turnover, "turnover", sums=("payments", "amount"), narrow=True),
+    Table(DeliveryProof, "delivery_proofs", uniques=(Unique("delivery_proofs_claim", ("claim",)),), narrow=True),
     Table(Suspense, "suspense", indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"))),
     Table(Client, "clients", uniques=(Unique("clients_phone", ("phone_digest",)),)),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),

@@ -24,6 +24,8 @@ Row = Sequence[Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Storing(Enum):
@@ -51,11 +53,18 @@ class Column(msgspec.Struct, frozen=True):
     """Back again; None: the plain value is the field's."""
     summable: bool = False
 
+    def value_of(self, plain: Any) -> Any:
+        """The field's value of a plain one, which may be null."""
+        return plain if plain is None or self.decode is None else self.decode(plain)
+
 
 def microseconds(moment: datetime) -> int:
-    """Microseconds since 1970 UTC. Raises ValueError for a moment without a zone."""
+    """Microseconds since 1970 UTC. Raises ValueError for a moment without a zone, and for one that its zone puts
+    outside the years 1 to 9999 of UTC."""
     if moment.tzinfo is None:
         raise ValueError("a stored time needs a zone")
+    if not _FIRST <= moment <= _LAST:
+        raise ValueError("a stored time lies in the years 1 to 9999 of UTC")
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 

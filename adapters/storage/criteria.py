@@ -1,7 +1,7 @@
 """Criteria and order, checked and put into plain values: what memory and SQL both work from.
 
 Two points on which databases differ are settled here for all: a null is the largest value when ordering (last
-ascending, first descending), and ties go by id, ascending.
+ascending, first descending), and ties go by id, in the same direction.
 """
 
 from enum import Enum

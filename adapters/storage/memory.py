@@ -19,6 +19,7 @@ from .codec import Row, integer, microseconds, moment
 from .criteria import Condition, Query, Relation, conditions
 from .due import DueJobs
 from .unit import (
+    Accrue,
     Add,
     Increase,
     Keeping,
@@ -29,6 +30,7 @@ from .unit import (
     View,
     WorkUnit,
     Write,
+    added,
     keep,
     kept_of,
     kick_safely,
@@ -103,6 +105,9 @@ class _Rows:
                 changed = list(self.at(record_id, None))
                 changed[place] = integer(changed[place] + by)
                 self.put(record_id, changed)
+            case Accrue(_, record_id, row):
+                present = self.rows.get(record_id)
+                self.put(record_id, row if present is None else added(write, present))
 
 
 class _Reader:
@@ -117,15 +122,23 @@ class _Reader:
 
     async def find(self, kept: Kept[R], asked: Query) -> list[R]:
         place, number = kept.codec.place[asked.order], kept.codec.place["id"]
-        rows = sorted(_matching(self._rows_of(kept.name), kept, asked.conditions), key=lambda row: row[number])
-        # A stable sort keeps ties by id, also when reversed; a null is the largest value (criteria.py).
+        rows = _matching(self._rows_of(kept.name), kept, asked.conditions)
+        # A null is the largest value (criteria.py).
         rows.sort(
-            key=lambda row: (row[place] is None, 0 if row[place] is None else row[place]), reverse=asked.descending
+            key=lambda row: (row[place] is None, 0 if row[place] is None else row[place], row[number]),
+            reverse=asked.descending,
         )
         return [kept.codec.decode(row) for row in rows[asked.offset : asked.offset + asked.limit]]
 
     async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int:
         return len(_matching(self._rows_of(kept.name), kept, asked))
+
+    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
+        place, group, value_of = kept.codec.place[field], kept.codec.place[by], kept.codec.column(by).value_of
+        found: dict[Any, int] = {}
+        for row in _matching(self._rows_of(kept.name), kept, asked):
+            found[row[group]] = found.get(row[group], 0) + row[place]
+        return {value_of(plain): amount for plain, amount in found.items()}
 
 
 def _matching(rows: Rows, kept: Kept[Any], asked: tuple[Condition, ...]) -> list[Row]:

@@ -30,6 +30,9 @@ from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no
 
 _TRIES = 10
 """How often a unit is tried that the server breaks off in favour of another (a deadlock)."""
+_IN_TURN = "SELECT pg_advisory_xact_lock(7161111)"
+"""Units that were broken off wait for each other before they touch a row again: writes are made in the order that the
+use case gave them, so two that met once would meet again and again."""
 _ACQUIRE_SECONDS = 10
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
@@ -46,6 +49,8 @@ _DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) 
 _AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    # What asyncpg raises when the server's farewell came between two statements of a transaction.
+    asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.PostgresSystemError,
@@ -246,24 +251,26 @@ class PostgresStorage(SqlStorage):
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         self._refuse_when_closed()
-        statements = [(write, self._tables.statements(write.kept).of(write)) for write in writes]
+        statements = self._tables.of_unit(writes)
         with translated(_translate):
             await self._commit(statements)
         await kick_safely(self._kick, jobs)
 
     async def _commit(self, statements: Sequence[tuple[Write, Statement]]) -> None:
-        for tries_left in reversed(range(_TRIES)):
+        for tried in range(_TRIES):
             try:
                 async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
                     # A lone statement is a transaction already, in one round trip instead of three.
                     whole = connection.transaction() if len(statements) > 1 else contextlib.nullcontext()
                     async with whole:
+                        if tried:
+                            await connection.execute(_IN_TURN)
                         for write, statement in statements:
                             await _carry_out(connection, write, statement)
             except _Clash as clash:
                 raise await self._conflict(clash) from None
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                if not tries_left:
+                if tried == _TRIES - 1:
                     raise
             else:
                 return

@@ -7,6 +7,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,12 +20,15 @@ from ...ports.storage import R, Snapshot, Unit
 from .catalogue import Table
 from .criteria import Condition, Query, Relation, conditions
 from .schema import metadata
-from .statements import TableStatements
-from .unit import Keeping, Kept, Kick, Reader, View, WorkUnit, Write, keep, kept_of
+from .statements import Statement, TableStatements
+from .unit import Accrue, Kept, Kick, Reader, View, WorkUnit, Write, keep, kept_of
 
 Translate = Callable[[Exception], Exception | None]
 """A driver's or SQLAlchemy's exception in the words of ports/faults.py; None for what is a bug of ours."""
 Connect = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
+
+_ROWS_TOGETHER = 64
+"""Accrued rows in one statement at most: databases bound the number of parameters."""
 
 
 @contextmanager
@@ -43,12 +47,31 @@ def translated(translate: Translate) -> Iterator[None]:
 class Tables:
     """The catalogue's tables and their statements, for one dialect."""
 
-    def __init__(self, keeping: Keeping, schema: sa.MetaData, dialect: Dialect) -> None:
+    def __init__(self, schema: sa.MetaData, dialect: Dialect) -> None:
         self.of = schema.tables
-        self._statements = {kept.name: TableStatements(kept, self.of[kept.name], dialect) for kept in keeping.values()}
+        self._dialect = dialect
+        self._statements: dict[str, TableStatements] = {}
 
     def statements(self, kept: Kept[Any]) -> TableStatements:
-        return self._statements[kept.name]
+        """A table's statements, made when they are first asked for: all of them together would make every command of
+        the command line wait."""
+        known = self._statements.get(kept.name)
+        if known is None:
+            known = self._statements[kept.name] = TableStatements(kept, self.of[kept.name], self._dialect)
+        return known
+
+    def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
+        """A unit's statements, in order: one for each write, but one for many rows that are accrued in one table."""
+        found: list[tuple[Write, Statement]] = []
+        for name, group in groupby(writes, key=lambda write: write.kept.name if isinstance(write, Accrue) else None):
+            if name is None:
+                found.extend((write, self.statements(write.kept).of(write)) for write in group)
+            else:
+                rows = [write for write in group if isinstance(write, Accrue)]
+                for start in range(0, len(rows), _ROWS_TOGETHER):
+                    part = rows[start : start + _ROWS_TOGETHER]
+                    found.append((part[0], self.statements(part[0].kept).accrue(part)))
+        return found
 
     def select(self, kept: Kept[Any], asked: Query) -> sa.Select[Any]:
         """The rows that a query asks for."""
@@ -64,6 +87,13 @@ class Tables:
         """How many rows meet all conditions."""
         table = self.of[kept.name]
         return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in asked))
+
+    def sums(self, kept: Kept[Any], field: str, by: str, asked: tuple[Condition, ...]) -> sa.Select[Any, Any]:
+        """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
+        table = self.of[kept.name]
+        amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
+        clauses = [_clause(table, each) for each in asked]
+        return sa.select(table.c[by], amount).where(*clauses).group_by(table.c[by])
 
     def after(self, kept: Kept[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> sa.Select[Any]:
         """The next rows in the order of ids; from the first one when `last` is None."""
@@ -83,7 +113,7 @@ def _order(table: sa.Table, asked: Query) -> list[sa.ColumnElement[Any]]:
     order: sa.ColumnElement[Any] = column.desc() if asked.descending else column.asc()
     if asked.nulls:
         order = order.nulls_first() if asked.descending else order.nulls_last()
-    return [order] if asked.order == "id" else [order, table.c.id.asc()]
+    return [order] if asked.order == "id" else [order, table.c.id.desc() if asked.descending else table.c.id.asc()]
 
 
 def _clause(table: sa.Table, condition: Condition) -> sa.ColumnElement[bool]:
@@ -125,7 +155,11 @@ class SqlReader(Reader):
         total: int = (await self.rows(self.tables.count(kept, asked)))[0][0]
         return total
 
-    async def rows(self, statement: sa.Select[Any]) -> Sequence[Sequence[Any]]:
+    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
+        value_of = kept.codec.column(by).value_of
+        return {value_of(row[0]): row[1] for row in await self.rows(self.tables.sums(kept, field, by, asked))}
+
+    async def rows(self, statement: sa.Executable) -> Sequence[Sequence[Any]]:
         """All rows of a statement. Raises Unavailable."""
         with translated(self._translate):
             async with self._connect() as connection:
@@ -140,7 +174,7 @@ class SqlStorage(ABC):
         self._keeping = keep(catalogue)
         self._jobs: Kept[Job] = self._keeping[Job]
         self._engine = engine
-        self._tables = Tables(self._keeping, metadata(catalogue), engine.dialect)
+        self._tables = Tables(metadata(catalogue), engine.dialect)
         self._kick = kick
         self._translate = translate
         self._reads = SqlReader(self._tables, self._connect, translate)

@@ -203,15 +203,15 @@ class SqliteStorage(SqlStorage):
         return row
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
-        statements = [(write, *self._tables.statements(write.kept).of(write)) for write in writes]
+        statements = self._tables.of_unit(writes)
 
         def work(connection: sqlite3.Connection) -> None:
-            for write, statement, parameters in statements:
+            for write, (statement, parameters) in statements:
                 try:
                     changed = connection.execute(statement, parameters).rowcount
                 except sqlite3.IntegrityError:
                     raise self._refusal(connection, write) from None
-                if changed != 1:
+                if not changed:
                     raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
 
         await self._committer.run(work, late=lambda: self._kick_later(jobs))

@@ -9,11 +9,12 @@ from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 
 from .codec import Row
 from .schema import HEARTBEAT
-from .unit import Add, Increase, Kept, Remove, Rule, Save, Write
+from .unit import Accrue, Add, Increase, Kept, Remove, Rule, Save, Write
 
 Statement = tuple[str, Sequence[Any]]
 """Text and parameters, as the driver takes them."""
@@ -71,6 +72,7 @@ class TableStatements:
         self._changed = itemgetter(*(kept.codec.place[name] for name in changing))
         self._delete = Prepared(table.delete().where(guard), dialect).expect("id_", "version_")
         self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
+        self._upserts: dict[int, str] = {}
         taken: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(table).where(table.c.id == values["id"])
         self._id_taken = Prepared(taken, dialect).expect("id")
         self._rules = [(rule, self._holder(rule)) for rule in kept.rules]
@@ -86,6 +88,12 @@ class TableStatements:
                 return self._delete, (record_id, version)
             case Increase(_, record_id, field, by):
                 return self._increases[field].with_values(id_=record_id, by_=by)
+            case Accrue():
+                return self.accrue([write])
+
+    def accrue(self, accruals: Sequence[Accrue]) -> Statement:
+        """The one statement that carries out accruals, in their order."""
+        return self._upsert(len(accruals)), [value for accrual in accruals for value in accrual.row]
 
     def clashes(self, write: Write) -> Iterator[tuple[str, Statement]]:
         """The unique rules that bind a write, as the catalogue has them, and a statement that finds a row if the rule
@@ -118,12 +126,32 @@ class TableStatements:
 
     def _increase(self, field: str) -> Prepared:
         column = self._table.c[field]
-        total: sa.ColumnElement[Any] = column + sa.bindparam("by_", type_=sa.BigInteger())
-        if self._dialect.name == "sqlite":
-            # SQLite makes a float of a sum beyond 64 bits. A null instead is refused by the column.
-            total = sa.case((sa.func.typeof(total) == sa.literal_column("'integer'"), total))
+        total = self._whole(column + sa.bindparam("by_", type_=sa.BigInteger()))
         identified = self._table.c.id == sa.bindparam("id_", type_=self._table.c.id.type)
         return Prepared(self._table.update().values({field: total}).where(identified), self._dialect)
+
+    def _whole(self, total: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """SQLite makes a float of a sum beyond 64 bits. A null instead is refused by the column."""
+        if self._dialect.name != "sqlite":
+            return total
+        return sa.case((sa.func.typeof(total) == sa.literal_column("'integer'"), total))
+
+    def _upsert(self, rows: int) -> str:
+        """The text for so many rows, made when it is first asked for."""
+        if rows not in self._upserts:
+            names, columns = self._kept.codec.names, self._table.c
+            insert: Any = (sqlite if self._dialect.name == "sqlite" else postgresql).insert(self._table)
+            values = [
+                {name: sa.bindparam(f"{name}_{row}", type_=columns[name].type) for name in names} for row in range(rows)
+            ]
+            sums = [names[place] for place in sorted(self._kept.sums)]
+            insert = insert.values(values).on_conflict_do_update(
+                index_elements=[columns.id],
+                set_={name: self._whole(columns[name] + insert.excluded[name]) for name in sums},
+            )
+            order = [f"{name}_{row}" for row in range(rows) for name in names]
+            self._upserts[rows] = Prepared(insert, self._dialect).expect(*order)
+        return self._upserts[rows]
 
 
 class JobStatements:

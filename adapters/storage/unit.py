@@ -113,7 +113,15 @@ class Increase(msgspec.Struct, frozen=True):
     by: int
 
 
-Write = Add | Save | Remove | Increase
+class Accrue(msgspec.Struct, frozen=True):
+    """A row whose sums are added to those of the stored one, or that is written as it is."""
+
+    kept: Kept[Any]
+    id: str
+    row: Row
+
+
+Write = Add | Save | Remove | Increase | Accrue
 
 
 class Reader(Protocol):
@@ -125,6 +133,8 @@ class Reader(Protocol):
 
     async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int: ...
 
+    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
+
 
 class Pending:
     """What a unit has written and not yet committed. One that is `closed` takes no more."""
@@ -132,6 +142,8 @@ class Pending:
     def __init__(self, *, closed: str | None = None) -> None:
         self.writes: list[Write] = []
         self.jobs: list[Job] = []
+        self.accruals: dict[tuple[str, str], Accrue] = {}
+        """By table and id: what is accrued twice is added up here."""
         self.closed = closed
         """Why nothing more may be written; None while it may."""
 
@@ -140,6 +152,25 @@ class Pending:
         if self.closed:
             raise RuntimeError(self.closed)
         self.writes.append(write)
+
+    def accrue(self, accrual: Accrue) -> None:
+        """Keep an accrual. Raises RuntimeError as `put` does."""
+        if self.closed:
+            raise RuntimeError(self.closed)
+        place = accrual.kept.name, accrual.id
+        known = self.accruals.get(place)
+        self.accruals[place] = accrual if known is None else Accrue(accrual.kept, accrual.id, added(accrual, known.row))
+
+    def all_writes(self) -> list[Write]:
+        """The writes as they were made, then what was accrued, in the order of tables and ids."""
+        return [*self.writes, *(accrual for _, accrual in sorted(self.accruals.items()))]
+
+
+def added(accrual: Accrue, to: Row) -> list[Any]:
+    """The row `to`, with the sums of the accrual added. Raises ValueError beyond 64 bits."""
+    return [
+        integer(value + accrual.row[place]) if place in accrual.kept.sums else value for place, value in enumerate(to)
+    ]
 
 
 class BoundShelf(Generic[R]):
@@ -160,9 +191,9 @@ class BoundShelf(Generic[R]):
             return None
         return await self._reader.get(self._kept, record_id)
 
-    async def find(self, *, order: str = "id", limit: int = 1000, **criteria: Any) -> list[R]:
+    async def find(self, *, order: str = "id", limit: int = 1000, offset: int = 0, **criteria: Any) -> list[R]:
         """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
-        return await self._reader.find(self._kept, query(self._kept.codec, criteria, order, limit))
+        return await self._reader.find(self._kept, query(self._kept.codec, criteria, order, limit, offset))
 
     async def page(self, number: int, size: int, *, order: str = "-id", **criteria: Any) -> list[R]:
         """Page `number` (from 1) of `size` records."""
@@ -173,6 +204,13 @@ class BoundShelf(Generic[R]):
     async def total(self, **criteria: Any) -> int:
         """How many records meet all criteria."""
         return await self._reader.total(self._kept, conditions(self._kept.codec, criteria))
+
+    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
+        """The sums of a field for each value of another. Raises TypeError for a field that holds no integer."""
+        codec = self._kept.codec
+        if not codec.column(field).summable:
+            raise TypeError(f"{self._kept.name}.{field} is no integer that can be added up")
+        return await self._reader.sums(self._kept, field, codec.column(by).name, conditions(codec, criteria))
 
     def add(self, record: R, /) -> R:
         """Write a new record, as it is. Raises ValueError for a value that cannot be stored."""
@@ -201,6 +239,17 @@ class BoundShelf(Generic[R]):
         if field not in self._kept.table.sums:
             raise TypeError(f"{self._kept.name}.{field} is not declared a sum in the catalogue")
         self._pending.put(Increase(self._kept, text(record_id), field, integer(by)))
+
+    def accrue(self, *records: R) -> None:
+        """Add the records' sums to the stored ones.
+
+        Raises TypeError for a table that has no sums, or a unique rule, which might refuse what must never fail;
+        ValueError for a value that cannot be stored. When a sum would leave 64 bits, commit raises ValueError.
+        """
+        if not self._kept.sums or self._kept.rules:
+            raise TypeError(f"{self._kept.name} is not declared a table of sums in the catalogue")
+        for record in records:
+            self._pending.accrue(Accrue(self._kept, record.id, self._kept.codec.encode(record)))
 
     def _written(self, record: R) -> R:
         if isinstance(record, Job):
@@ -243,8 +292,9 @@ class WorkUnit(View):
         if self._pending.closed:
             raise RuntimeError(self._pending.closed)
         self._pending.closed = "the unit was committed"
-        if self._pending.writes:
-            await self._apply(self._pending.writes, self._pending.jobs)
+        writes = self._pending.all_writes()
+        if writes:
+            await self._apply(writes, self._pending.jobs)
 
 
 async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:

@@ -43,6 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ttl_minutes_max: int = 60
     amount_rub_max: Rub = Rub(1_000_000_00)
     """The largest one-off payment outside a terminal."""
+    terminals: bool = False
+    """Merchants may list terminals and name one by `method_id`."""
+    direct_links: bool = False
+    """The bank's own link of a payment may be handed out (`GET /payments/{id}/sbp-link`)."""
+    proof_reminders: bool = True
+    """Events remind of delivery proofs that are missing; judged when one would be sent."""
     kyc: KycDemand = KycDemand.OFF
     """Whether a new payment needs a verified client."""
 
@@ -115,7 +121,8 @@ DEFAULT_SHOP_NAME = "Default"
 DEFAULT_MARKUP = "0.03"
 
 
-def _name(text: str, whose: str) -> str:
+def plain_name(text: str, whose: str) -> str:
+    """A name as it is kept: trimmed, 1 to 120 characters, no control characters. Raises: Refusal VALIDATION_ERROR."""
     name = text.strip()
     if not 1 <= len(name) <= 120:
         raise Refusal("VALIDATION_ERROR", f"{whose} name has 1 to 120 characters")
@@ -129,7 +136,7 @@ def account_name(text: str) -> str:
 
     Raises: Refusal VALIDATION_ERROR.
     """
-    return _name(text, "An account")
+    return plain_name(text, "An account")
 
 
 def shop_name(text: str) -> str:
@@ -137,7 +144,7 @@ def shop_name(text: str) -> str:
 
     Raises: Refusal VALIDATION_ERROR.
     """
-    return _name(text, "A shop")
+    return plain_name(text, "A shop")
 
 
 def fold_name(name: str) -> str:

@@ -3,16 +3,18 @@ row of its own. Omitted is omitted (UNSET), null is null (None)."""
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from .accounts import Mode
+from .proofs import RejectionReason
 
 
 class EventType(StrEnum):
     PAYMENT_STATUS_CHANGED = "payment.status_changed"
+    DELIVERY_PROOF_REMINDER = "payment.delivery_proof_reminder"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,5 +77,21 @@ class PaymentPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     period_ref: str | UnsetType = UNSET
     failure_reason: str | UnsetType = UNSET
     sandbox: bool | UnsetType = UNSET
+    shop_id: str | None | UnsetType = UNSET
+    shop_name: str | None | UnsetType = UNSET
+
+
+class ProofReminderPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """SPEC "Delivery proof reminder payload"."""
+
+    event: Literal["payment.delivery_proof_reminder"] = "payment.delivery_proof_reminder"
+    payment_id: str
+    external_id: str | None
+    paid_at: str
+    reminder: Annotated[int, msgspec.Meta(ge=1, le=3)]
+    status: Literal["waiting", "rejected"]
+    timestamp: str
+    reason: RejectionReason | UnsetType = UNSET
+    """With `rejected` only."""
     shop_id: str | None | UnsetType = UNSET
     shop_name: str | None | UnsetType = UNSET

@@ -6,6 +6,7 @@ from uuid import UUID
 ACCOUNT = "acc_"
 PAYMENT = "pay_"
 EVENT = "evt_"
+SUBSCRIPTION = "sub_"
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.ASCII)
 

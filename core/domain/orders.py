@@ -1,5 +1,5 @@
-"""What a merchant asks for with POST /payments, and the order in which it is refused (SPEC "Payment creation rules",
-DECISIONS 1.8): shape (400), value rules (422), account, shop, method, amount."""
+"""What a merchant asks for with POST /payments, and the order in which it is refused: RULES (SPEC "Payment creation
+rules", DECISIONS 1.8)."""
 
 import re
 from collections.abc import Callable
@@ -13,10 +13,11 @@ from .accounts import Caller, Shop
 from .errors import Refusal, shape_error, value_error
 from .ids import canonical_uuid
 from .money import Rub
-from .payments import MINIMUM
+from .payments import CONTACT_KEY, MINIMUM
+from .terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
 
-PAYMENT_METHODS = ("sbp",)
 CLIENT_INFO_BYTES = 4096
+EXTERNAL_ID_LONGEST = 256
 
 RESERVED_METADATA = frozenset(
     (
@@ -26,7 +27,7 @@ RESERVED_METADATA = frozenset(
         "methodId",
         "tariffCoreReview",
         "payerNameMasked",
-        "payerContactMasked",
+        CONTACT_KEY,
         "payerCardMasked",
         "nameMatch",
         "charge_recovery",
@@ -83,7 +84,27 @@ def is_web_address(text: str, *, limit: int = 2048) -> bool:
         return False
 
 
-def _check_shape(order: PaymentOrder) -> None:
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """An order with all that its rules look at, read beforehand."""
+
+    order: PaymentOrder
+    caller: Caller
+    now: datetime
+    shop: Shop | None
+    """Of `shop_id`, the default one without; None when there is none."""
+    terminal: Terminal | None
+    """Of `method_id`; without, the account's oldest enabled one of the payment method, so that leaving `method_id`
+    out escapes no rule of it. None when there is none, and while the account's terminals are off."""
+
+    @property
+    def amount(self) -> Rub:
+        """Only after the rule of shape. Raises: ValueError."""
+        return Rub.parse(self.order.amount_rub)
+
+
+def _shape(case: Case) -> None:
+    order = case.order
+
     def text(name: str, value: str | None, limit: int) -> None:
         if value is not None and len(value) > limit:
             raise shape_error(name, f"has at most {limit} characters")
@@ -100,7 +121,7 @@ def _check_shape(order: PaymentOrder) -> None:
         raise shape_error("payment_method", f"must be one of: {', '.join(PAYMENT_METHODS)}")
     uuid("method_id", order.method_id)
     uuid("shop_id", order.shop_id)
-    text("external_id", order.external_id, 256)
+    text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
     text("client_phone", order.client_phone, 256)
     text("client_email", order.client_email, 254)
     text("description", order.description, 255)
@@ -131,48 +152,123 @@ def _check_payer(payer: Payer, now: datetime) -> None:
             raise value_error("payer.kyc_completed_at", "must not be later than now")
 
 
-def _check_values(order: PaymentOrder, caller: Caller, now: datetime) -> None:
+def _values(case: Case) -> None:
+    order = case.order
     if order.payer is not None:
-        _check_payer(order.payer, now)
+        _check_payer(order.payer, case.now)
     if order.client_phone is not None and not _E164.match(order.client_phone):
         raise value_error("client_phone", "must be E.164: + and 10 to 15 digits")
-    longest = caller.account.settings.ttl_minutes_max
+    longest = case.caller.account.settings.ttl_minutes_max
     if order.ttl_minutes is not None and order.ttl_minutes > longest:
         raise value_error("ttl_minutes", f"is at most {longest}")
 
 
-def check_before_shop(order: PaymentOrder, caller: Caller, now: datetime) -> None:
-    """Everything that needs no reading. Raises: Refusal."""
-    _check_shape(order)
-    _check_values(order, caller, now)
-    if not caller.account.settings.acceptance:
+def _acceptance(case: Case) -> None:
+    if not case.caller.account.settings.acceptance:
         raise Refusal("PAYMENT_UNAVAILABLE", "Acceptance is not available for this account")
 
 
-def check_shop(shop: Shop | None, caller: Caller) -> Shop:
-    """The shop that takes the payment. Raises: Refusal SHOP_NOT_FOUND, SHOP_DISABLED, SHOP_MARKUP_NOT_SET."""
-    if shop is None or shop.account_id != caller.account_id:
+def _shop_is_known(case: Case) -> None:
+    if case.shop is None or case.shop.account_id != case.caller.account_id:
         raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
-    if not shop.enabled:
+
+
+def _shop_is_enabled(case: Case) -> None:
+    if case.shop is not None and not case.shop.enabled:
         raise Refusal("SHOP_DISABLED", "The shop is disabled")
-    if shop.markup is None:
+
+
+def _shop_has_markup(case: Case) -> None:
+    if case.shop is not None and case.shop.markup is None:
         raise Refusal("SHOP_MARKUP_NOT_SET", "The shop's markup is not set")
-    return shop
 
 
-def check_after_shop(order: PaymentOrder, caller: Caller) -> Rub:
-    """Method, then amount. Returns the amount. Raises: Refusal."""
-    if order.method_id is not None:
+def _selection_is_on(case: Case) -> None:
+    if case.order.method_id is not None and not case.caller.account.settings.terminals:
         raise Refusal("METHOD_SELECTION_DISABLED", "Choosing a terminal is off for this account", status=400)
-    amount = Rub.parse(order.amount_rub)
-    largest = caller.account.settings.amount_rub_max
-    if amount <= Rub(0):
+
+
+def _method_is_available(case: Case) -> None:
+    terminal = case.terminal
+    if case.order.method_id is None:
+        return
+    if terminal is None or terminal.account_id != case.caller.account_id or not terminal.enabled:
+        raise Refusal("METHOD_NOT_AVAILABLE", "The account offers no terminal of this method_id")
+
+
+def _methods_agree(case: Case) -> None:
+    terminal, named = case.terminal, case.order.payment_method
+    if terminal is not None and named is not None and terminal.payment_method != named:
+        raise shape_error("payment_method", f"is {terminal.payment_method} by this terminal")
+
+
+def _exchange_bounds(case: Case) -> None:
+    is_exchange = case.terminal is not None and case.terminal.is_exchange
+    if is_exchange and not EXCHANGE_LOWEST <= case.amount <= EXCHANGE_HIGHEST:
+        raise shape_error("amount_rub", f"must be from {EXCHANGE_LOWEST} to {EXCHANGE_HIGHEST} RUB by this terminal")
+
+
+def _above_zero(case: Case) -> None:
+    if case.amount <= Rub(0):
         raise Refusal("INVALID_AMOUNT", "amount_rub must be above zero")
-    if amount < MINIMUM:
+
+
+def _minimum(case: Case) -> None:
+    if case.amount < MINIMUM:
         raise Refusal("AMOUNT_BELOW_MINIMUM", f"The minimum amount is {MINIMUM} RUB")
-    if amount > largest:
+
+
+def _maximum(case: Case) -> None:
+    largest = case.caller.account.settings.amount_rub_max
+    if case.terminal is None and case.amount > largest:
         raise Refusal("INVALID_AMOUNT", f"amount_rub is at most {largest}")
-    return amount
+
+
+def _required_fields(case: Case) -> None:
+    required = () if case.terminal is None else case.terminal.required_fields
+    missing = [name for name in required if _is_missing(getattr(case.order, name))]
+    if missing:
+        raise Refusal(
+            "PAYER_DATA_REQUIRED", f"This method requires: {', '.join(missing)}", details={"missing_fields": missing}
+        )
+
+
+def _is_missing(value: object) -> bool:
+    """Absent, null, or a text that says nothing."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
+
+    name: str
+    check: Callable[[Case], None]
+
+
+RULES = (
+    Rule("shape", _shape),
+    Rule("values", _values),
+    Rule("acceptance", _acceptance),
+    Rule("shop is known", _shop_is_known),
+    Rule("shop is enabled", _shop_is_enabled),
+    Rule("shop has markup", _shop_has_markup),
+    Rule("selection is on", _selection_is_on),
+    Rule("method is available", _method_is_available),
+    Rule("methods agree", _methods_agree),
+    Rule("exchange bounds", _exchange_bounds),
+    Rule("above zero", _above_zero),
+    Rule("minimum", _minimum),
+    Rule("maximum", _maximum),
+    Rule("required fields", _required_fields),
+)
+"""The order in which POST /payments is refused by what is known without asking others. What asks others comes after:
+the client's verification, then the routes (usecases/payments.py)."""
+
+
+def judge(case: Case) -> None:
+    """Raises: the Refusal of the first rule that the order breaks."""
+    for rule in RULES:
+        rule.check(case)
 
 
 def kept_metadata(order: PaymentOrder) -> dict[str, Any] | None:
@@ -192,6 +288,11 @@ def private_data(order: PaymentOrder) -> bytes | None:
     }
     given = {name: value for name, value in data.items() if value is not None}
     return msgspec.json.encode(given) if given else None
+
+
+def contact_mask(order: PaymentOrder) -> str | None:
+    """`***` and the last 4 digits of the payer's phone, for `payerContactMasked`; None without a phone."""
+    return None if order.client_phone is None else f"***{order.client_phone[-4:]}"
 
 
 ReadOrder = Callable[[], PaymentOrder]

@@ -76,6 +76,9 @@ PAYMENT_MOVES: Moves[PaymentStatus] = Moves(
 )
 """SPEC "Payment statuses" and DECISIONS 2. Every move sends one `payment.status_changed`."""
 
+RECURRING = "recurring"
+"""The payment method of subscription charges and bindings."""
+
 LIFETIME = timedelta(minutes=15)
 LATE_WINDOW = timedelta(hours=6)
 """From creation; later money moves nothing and goes to suspense."""
@@ -97,8 +100,15 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     actual_amount: Rub | None = None
     amount_usdt: Usdt | None = None
     external_id: str | None = None
+    subscription_id: str | None = None
+    """The subscription that it charges or binds; null for a one-off payment."""
+    period_ref: str | None = None
+    """The period of the subscription that it pays for."""
     description: str | None = None
     method_id: str | None = None
+    """The terminal it goes by."""
+    ttl_minutes: int | None = None
+    """The lifetime that the merchant wished, where its terminal lets it: it counts at banks that can do it, too."""
     metadata: dict[str, Any] | None = None
     auto_return: bool = True
     failure_reason: FailureReason | None = None
@@ -109,6 +119,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """When it last came to rest (paid, settled, failed, cancelled): the payer window's minute runs from it."""
     private: bytes | None = None
     """Sealed: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
+    payer_contact: str | None = None
+    """The mask of the payer's phone: `***` and its last 4 digits."""
     payer_name: bytes | None = None
     """Sealed: as the bank reported it with the money."""
     key_id: str | None = None
@@ -122,17 +134,32 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     transfer_id: str | None = None
     """The bank's id of the transfer that moved it; any further one is suspense."""
     sequence: int = 0
-    """Rises by one with every move; the webhook header X-Webhook-Sequence."""
+    """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
+
+
+def lifetime(ttl_minutes: int | None, *, own: bool) -> timedelta:
+    """How long a payment waits. `own`: its bank can do lifetimes other than the usual one (SPEC "Payment creation
+    rules", 1)."""
+    return LIFETIME if ttl_minutes is None or not own else timedelta(minutes=ttl_minutes)
+
+
+_FROM_PAID_ON = frozenset((PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED))
 
 
 def shows_payer_name(payment: Payment) -> bool:
     """The payer's name appears with status `paid` or later (SPEC "Payment"), and only where the bank gave one."""
-    return payment.payer_name is not None and payment.status in (
-        PaymentStatus.PAID,
-        PaymentStatus.SETTLED,
-        PaymentStatus.REFUNDED,
-    )
+    return payment.payer_name is not None and payment.status in _FROM_PAID_ON
+
+
+CONTACT_KEY = "payerContactMasked"
+
+
+def shown_metadata(payment: Payment) -> dict[str, Any] | None:
+    """The merchant's keys, and from `paid` on the mask of the payer's phone (SPEC "Payment", `metadata`)."""
+    if payment.payer_contact is None or payment.payment_method != "sbp" or payment.status not in _FROM_PAID_ON:
+        return payment.metadata
+    return {**(payment.metadata or {}), CONTACT_KEY: payment.payer_contact}
 
 
 class Suspense(msgspec.Struct, frozen=True, kw_only=True):

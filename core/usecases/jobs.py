@@ -13,10 +13,19 @@ from .deliveries import deliver
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
 from .payment_progress import watch
+from .proof_checks import check
+from .proof_reminders import REMIND, remind
+from .proofs import CHECK
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
 
-HANDLERS: Mapping[str, Handler] = {WATCH: watch, DELIVER: deliver, RELEASE: release_held}
+HANDLERS: Mapping[str, Handler] = {
+    WATCH: watch,
+    DELIVER: deliver,
+    RELEASE: release_held,
+    CHECK: check,
+    REMIND: remind,
+}
 
 LEASE = 60.0
 """Seconds a claimed job is left to its worker; far above what any handler takes."""

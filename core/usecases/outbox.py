@@ -12,7 +12,7 @@ from ..domain import ids
 from ..domain.accounts import Account, Mode, Shop
 from ..domain.days import iso
 from ..domain.events import Delivery, DeliveryStatus, Event, EventType, PaymentPayload
-from ..domain.payments import Payment, PaymentStatus, shows_payer_name
+from ..domain.payments import Payment, PaymentStatus, shown_metadata, shows_payer_name
 from .seals import open_payer_name
 from .units import retrying
 
@@ -40,13 +40,22 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
         payment_method=payment.payment_method,
         refund_pending=payment.refund_pending,
         timestamp=iso(ports.clock.now()),
-        metadata=payment.metadata,
+        metadata=shown_metadata(payment),
         payer_name=UNSET if payer_name is None else payer_name,
+        subscription_id=UNSET if payment.subscription_id is None else payment.subscription_id,
+        period_ref=UNSET if payment.period_ref is None else payment.period_ref,
         failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason.value,
         sandbox=True if payment.mode is Mode.TEST else UNSET,
         shop_id=payment.shop_id,
         shop_name=None if shop is None else shop.name,
     )
+    await announce_of_payment(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
+
+
+async def announce_of_payment(
+    ports: Ports, unit: Unit, payment: Payment, event_type: EventType, payload: msgspec.Struct
+) -> None:
+    """Write an event about a payment that the same unit saves, with its `sequence` raised for this event."""
     await _announce(
         ports,
         unit,
@@ -54,7 +63,7 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
             id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
             account_id=payment.account_id,
             mode=payment.mode,
-            type=EventType.PAYMENT_STATUS_CHANGED,
+            type=event_type,
             object_id=payment.id,
             sequence=payment.sequence,
             body=msgspec.json.encode(payload),

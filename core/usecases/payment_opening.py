@@ -15,7 +15,9 @@ from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.errors import Refusal
 from ..domain.idempotency import IdempotencyKey
-from ..domain.payments import Opening, Payment
+from ..domain.payments import Opening, Payment, lifetime
+from .tallies import remove_payment
+from .terminals import terminal_of
 from .units import retrying
 
 WATCH = "payment.watch"
@@ -42,20 +44,16 @@ def first_watch(payment: Payment) -> Job:
 
 
 async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
-    """Try the mode's banks in order, from the payment's own on. Returns the payment as it then stands.
+    """Try the payment's routes in order, from its own bank on. Returns the payment as it then stands.
 
     A refused or absent bank leads to the next; an unknown outcome never does, or the payer could pay twice.
     Raises: Refusal PROVIDER_ERROR (outcome unknown; the key keeps it), PAYMENT_ROUTE_UNAVAILABLE (400: every route
     refused for certain; 503: one was away), both with the payment and its key taken back.
     """
     away = False
-    routes = ports.banks.of_mode(payment.mode)
-    names = [bank.name for bank in routes]
-    for bank in routes[names.index(payment.bank) if payment.bank in names else 0 :]:
-        if bank.name != payment.bank:
-            payment = await _take_route(ports, payment, bank)
+    while True:
         try:
-            invoice = await bank.create_invoice(
+            invoice = await ports.banks.named(payment.bank or "").create_invoice(
                 InvoiceRequest(
                     operation=payment.id,
                     amount_kopecks=payment.amount.kopecks,
@@ -71,25 +69,62 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
             pass
         else:
             return await take_invoice(ports, payment, invoice)
-    await take_back(ports, payment)
+        left = await _take_next_route(ports, payment)
+        if left is None:
+            raise _no_route(away=away)
+        if left.opening is Opening.UNKNOWN:
+            raise outcome_unknown()
+        if left.bank_reference is not None:
+            return left
+        payment = left
+
+
+def _no_route(*, away: bool) -> Refusal:
     if away:
-        raise Refusal(
+        return Refusal(
             "PAYMENT_ROUTE_UNAVAILABLE",
             "No route could be reached; try again with the same Idempotency-Key",
             status=503,
             retry_after=_ROUTE_RETRY_AFTER,
         )
-    raise Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
+    return Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
 
 
-async def _take_route(ports: Ports, payment: Payment, bank: Bank) -> Payment:
-    """Write down which bank is asked next, before it is asked."""
+async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
+    """After a bank's no: write down which bank is asked next, before it is asked; with none left, take the payment
+    back and return None.
 
-    async def work(unit: Unit) -> Payment:
-        present = await unit[Payment].get(payment.id) or payment
-        return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name))
+    The request and the watch may both be asking. Where the other went on meanwhile, nothing is written, and the
+    payment is returned as the other left it.
+    """
+
+    async def work(unit: Unit) -> Payment | None:
+        present = await unit[Payment].get(asked.id)
+        if present is None or not _is_asking(present) or present.bank != asked.bank:
+            return present
+        bank = await _next_bank(ports, unit, present)
+        if bank is None:
+            await _remove(unit, present)
+            return None
+        # The deadline follows the bank that takes the payment.
+        expires_at = present.created_at + lifetime(present.ttl_minutes, own=bank.capabilities.own_lifetime)
+        return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name, expires_at=expires_at))
 
     return await retrying(ports.storage, work)
+
+
+async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
+    """The bank after the payment's own in its order of routes; the first, where its own is not in it any more."""
+    terminal = await terminal_of(unit, payment)
+    routes = ports.banks.of_mode(payment.mode, () if terminal is None else terminal.routes)
+    names = [bank.name for bank in routes]
+    later = routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
+    return later[0] if later else None
+
+
+def _is_asking(payment: Payment) -> bool:
+    """No bank has it yet, and none may have it."""
+    return payment.opening is Opening.ASKING and payment.bank_reference is None
 
 
 async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
@@ -101,7 +136,7 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
     if invoice.check_after is not None:
         look_at = min(look_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
     async with ports.storage.unit() as unit:
-        opened = unit[Payment].save(_with_invoice(payment, invoice))
+        opened = unit[Payment].save(_with_invoice(payment, payment, invoice))
         unit[Job].save(msgspec.structs.replace(first_watch(payment), due=look_at))
         try:
             await unit.commit()
@@ -117,16 +152,19 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
         job = await unit[Job].get(watch_id(payment.id))
         if job is not None and job.leased_until is None:
             unit[Job].save(msgspec.structs.replace(job, due=look_at))
-        return unit[Payment].save(_with_invoice(present, invoice))
+        return unit[Payment].save(_with_invoice(present, payment, invoice))
 
     return await retrying(ports.storage, work)
 
 
-def _with_invoice(payment: Payment, invoice: Invoice) -> Payment:
-    """An opening that the merchant was told is unknown stays so: its key keeps the 502."""
+def _with_invoice(present: Payment, asked: Payment, invoice: Invoice) -> Payment:
+    """The reference with the bank that gave it, whichever is being asked meanwhile. An opening that the merchant was
+    told is unknown stays so: its key keeps the 502."""
     return msgspec.structs.replace(
-        payment,
-        opening=Opening.OPEN if payment.opening is Opening.ASKING else payment.opening,
+        present,
+        opening=Opening.OPEN if present.opening is Opening.ASKING else present.opening,
+        bank=asked.bank,
+        expires_at=asked.expires_at,
         bank_reference=invoice.reference,
         qr_payload=invoice.payload,
         bank_link=invoice.link,
@@ -159,17 +197,20 @@ async def take_back(ports: Ports, payment: Payment) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Payment].get(payment.id)
-        if present is None or present.bank_reference is not None:
-            return
-        unit[Payment].remove(present)
-        job = await unit[Job].get(watch_id(payment.id))
-        if job is not None:
-            unit[Job].remove(job)
-        key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
-        if key is not None and key.resource_id == payment.id:
-            unit[IdempotencyKey].remove(key)
+        if present is not None and _is_asking(present):
+            await _remove(unit, present)
 
     await retrying(ports.storage, work)
+
+
+async def _remove(unit: Unit, payment: Payment) -> None:
+    remove_payment(unit, payment)
+    job = await unit[Job].get(watch_id(payment.id))
+    if job is not None:
+        unit[Job].remove(job)
+    key = None if payment.key_id is None else await unit[IdempotencyKey].get(payment.key_id)
+    if key is not None and key.resource_id == payment.id:
+        unit[IdempotencyKey].remove(key)
 
 
 async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:

@@ -15,7 +15,9 @@ from ..domain.payments import LATE_WINDOW, FailureReason, Opening, Payment, Paym
 from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
 from .outbox import announce_payment
 from .payment_opening import find_at_bank, open_at_bank, take_back
+from .proof_reminders import plan_reminders
 from .seals import payer_name_place
+from .tallies import save_moved
 from .units import retrying
 
 _S = PaymentStatus
@@ -90,9 +92,10 @@ async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None
 async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
     """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
     after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
-    unit[Payment].save(after)
+    saved = save_moved(unit, payment, after)
     await announce_payment(ports, unit, after, payment.status)
-    return msgspec.structs.replace(after, version=after.version + 1)
+    await plan_reminders(unit, payment, after)
+    return saved
 
 
 def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:

@@ -1,33 +1,34 @@
-"""What merchants do with payments: create, read, list (SPEC "Endpoints: Payments")."""
+"""What merchants do with payments: create, read (SPEC "Endpoints: Payments")."""
 
 from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
 
 import msgspec
 
-from ...ports.bank import Bank
 from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured
 from ...ports.jobs import Job
 from ..domain import ids
 from ..domain.accounts import Caller, Shop
-from ..domain.errors import Refusal, shape_error
+from ..domain.errors import Refusal
 from ..domain.idempotency import IdempotencyKey
 from ..domain.ids import canonical_uuid
 from ..domain.orders import (
+    Case,
     PaymentOrder,
     ReadOrder,
-    check_after_shop,
-    check_before_shop,
-    check_shop,
+    contact_mask,
+    judge,
     kept_metadata,
     private_data,
 )
-from ..domain.payments import LIFETIME, Opening, Payment, PaymentStatus
+from ..domain.payments import Opening, Payment, PaymentStatus, lifetime
+from ..domain.terminals import PAYMENT_METHODS
 from .idempotency import Made, once
 from .kyc import pass_gate
 from .payment_opening import first_watch, open_at_bank, outcome_unknown
 from .seals import private_place
+from .tallies import add_payment
+from .terminals import offered_terminal, terminal_of
 
 KIND = "payment"
 
@@ -49,7 +50,7 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
         payment = msgspec.structs.replace(payment, key_id=key_record.id)
         async with ports.storage.unit() as unit:
             unit[IdempotencyKey].add(key_record)
-            unit[Payment].add(payment)
+            add_payment(unit, payment)
             unit[Job].add(first_watch(payment))
             await unit.commit()
         return await open_at_bank(ports, payment)
@@ -59,42 +60,55 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
 
 async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment:
     """The payment that this order makes, not yet written. Raises: Refusal."""
-    now = ports.clock.now()
-    check_before_shop(order, caller, now)
-    shop_id = caller.account.default_shop_id if order.shop_id is None else order.shop_id.lower()
-    async with ports.storage.unit() as unit:
-        shop = check_shop(await unit[Shop].get(shop_id), caller)
-    amount = check_after_shop(order, caller)
+    case = await _case(ports, caller, order)
+    judge(case)
     await pass_gate(ports, caller, order.client_phone)
-    routes = ports.banks.of_mode(caller.mode)
+    terminal = case.terminal
+    routes = ports.banks.of_mode(caller.mode, () if terminal is None else terminal.routes)
     if not routes:
         raise Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     private = private_data(order)
+    ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
+    now = ports.clock.now()
     return Payment(
         id=payment_id,
         account_id=caller.account_id,
         mode=caller.mode,
-        shop_id=shop.id,
+        shop_id=_shop_id(caller, order),
         status=PaymentStatus.PENDING,
-        amount=amount,
-        payment_method=order.payment_method or "sbp",
+        amount=case.amount,
+        payment_method=_payment_method(order) if terminal is None else terminal.payment_method,
+        method_id=None if terminal is None else terminal.id,
         created_at=now,
-        expires_at=now + _lifetime(order, routes[0]),
+        expires_at=now + lifetime(ttl_minutes, own=routes[0].capabilities.own_lifetime),
+        ttl_minutes=ttl_minutes,
         external_id=order.external_id,
         description=order.description,
         metadata=kept_metadata(order),
         auto_return=caller.account.settings.auto_return if order.auto_return is None else order.auto_return,
         private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
+        payer_contact=contact_mask(order),
         bank=routes[0].name,
     )
 
 
-def _lifetime(order: PaymentOrder, bank: Bank) -> timedelta:
-    """`ttl_minutes` counts only where the bank lets us choose (SPEC "Payment creation rules", 1)."""
-    if order.ttl_minutes is None or not bank.capabilities.own_lifetime:
-        return LIFETIME
-    return timedelta(minutes=order.ttl_minutes)
+async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
+    """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
+    shop_id = canonical_uuid(_shop_id(caller, order))
+    async with ports.storage.unit() as unit:
+        shop = None if shop_id is None else await unit[Shop].get(shop_id)
+        terminal = await offered_terminal(unit, caller, order.method_id, _payment_method(order))
+    return Case(order=order, caller=caller, now=ports.clock.now(), shop=shop, terminal=terminal)
+
+
+def _shop_id(caller: Caller, order: PaymentOrder) -> str:
+    """Payments without `shop_id` go to the default shop (SPEC "Shop")."""
+    return caller.account.default_shop_id if order.shop_id is None else order.shop_id.lower()
+
+
+def _payment_method(order: PaymentOrder) -> str:
+    return order.payment_method or PAYMENT_METHODS[0]
 
 
 async def _recall(ports: Ports, payment_id: str) -> Payment | None:
@@ -130,45 +144,28 @@ async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
     return payment
 
 
-class PaymentFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Query values of GET /payments as they came; None: not given."""
+async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | None:
+    """The bank's own link of a payment; None where there is none to hand out: for exchange terminals, whose payers
+    must pass our window, and once the payment cannot be paid any more.
 
-    shop_id: str | None = None
-    status: str | None = None
-
-
-class Page(msgspec.Struct, frozen=True):
-    """A page of payments, newest first, and how many there are in all."""
-
-    payments: list[Payment]
-    number: int
-    size: int
-    total: int
-
-
-async def list_payments(ports: Ports, caller: Caller, wanted: PaymentFilter, number: int, size: int) -> Page:
-    """A page of the caller's payments. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
-    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
-    if wanted.status is not None:
-        criteria["status"] = _status(wanted.status)
+    Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
+    and the bank does not forbid them.
+    """
+    payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.unit() as unit:
-        if wanted.shop_id is not None:
-            shop_id = canonical_uuid(wanted.shop_id)
-            if shop_id is None:
-                raise shape_error("shop_id", "must be a UUID")
-            shop = await unit[Shop].get(shop_id)
-            if shop is None or shop.account_id != caller.account_id:
-                raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
-            criteria["shop_id"] = shop_id
-        shelf = unit[Payment]
-        total = await shelf.total(**criteria)
-        past_end = (number - 1) * size >= total
-        payments = [] if past_end else await shelf.page(number, size, order="-created_at", **criteria)
-    return Page(payments, number, size, total)
+        terminal = await terminal_of(unit, payment)
+    if terminal is not None and terminal.is_exchange:
+        return None
+    allowed = caller.account.settings.direct_links or (terminal is not None and terminal.direct_link)
+    if not allowed or not _bank_hands_out(ports, payment):
+        raise Refusal("DIRECT_LINK_NOT_ALLOWED", "Direct links are not allowed for this payment")
+    payable = payment.status is PaymentStatus.PENDING and ports.clock.now() < payment.expires_at
+    return payment.bank_link if payable else None
 
 
-def _status(text: str) -> PaymentStatus:
+def _bank_hands_out(ports: Ports, payment: Payment) -> bool:
+    """The bank's link may be used without our window. A bank that is not wired any more cannot be asked."""
     try:
-        return PaymentStatus(text.lower())
-    except ValueError:
-        raise shape_error("status", f"must be one of: {', '.join(PaymentStatus)}") from None
+        return ports.banks.named(payment.bank or "").capabilities.direct_link
+    except NotConfigured:
+        return False

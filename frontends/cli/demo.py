@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import re
+import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -35,30 +36,41 @@ def demo(settings: Settings, *, keep: bool) -> None:
     end. With `keep` the service stays up until Ctrl-C, and says how to play with it."""
     configure_logging("error", settings.log_format)
     with tempfile.TemporaryDirectory(prefix="cambist-demo-") as folder:
-        fresh = Settings(data_dir=Path(folder), host=settings.host, port=_free_port(settings))
-        run_loop(_demo(fresh, keep=keep))
+        listener = _listen(settings)
+        fresh = Settings(data_dir=Path(folder), host=settings.host, port=listener.getsockname()[1])
+        run_loop(_demo(fresh, listener, keep=keep))
 
 
-def _free_port(settings: Settings) -> int:
-    """The wished port, or any free one where that is taken: a tour shall not fail for it."""
+def _listen(settings: Settings) -> socket.socket:
+    """On the wished port, or on any free one where that is taken: a tour shall not fail for it."""
     try:
-        with contextlib.closing(listen(settings.host, settings.port)):
-            return settings.port
+        return listen(settings.host, settings.port)
     except OSError:
-        return 0
+        return listen(settings.host, 0)
 
 
-async def _demo(settings: Settings, *, keep: bool) -> None:
-    async with running(settings) as service, _receiver() as receiver:
+async def _demo(settings: Settings, listener: socket.socket, *, keep: bool) -> None:
+    async with running(settings, listener) as service, _receiver() as receiver:
         ports = service.house.ports
         merchant = await create_account(ports, "Demo merchant")
         wish = {"webhook_url": receiver.url, "webhook_secret": receiver.secret(ports)}
         await set_settings(ports, merchant.account_id, wish)
-        await _tour(service, merchant, receiver)
+        await _unless_stopped(service, _tour(service, merchant, receiver))
         if keep:
             _say_how_to_go_on(service, merchant)
             receiver.aloud = True
             await asyncio.wait([service.stopped])
+
+
+async def _unless_stopped(service: Running, tour: Coroutine[None, None, None]) -> None:
+    """Take the tour. Ctrl-C ends it at once: whatever fails then is no news. Raises: what the tour raises; Abort."""
+    touring = asyncio.create_task(tour)
+    await asyncio.wait([touring, service.stopped], return_when=asyncio.FIRST_COMPLETED)
+    if service.stopping():
+        touring.cancel()
+        await asyncio.gather(touring, return_exceptions=True)
+        raise click.Abort
+    touring.result()
 
 
 class _Receiver:

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "config": "config",
     "account": "accounts",
     "shop": "shops",
+    "terminal": "terminals",
     "key": "keys",
     "payment": "payments",
 }

@@ -11,9 +11,12 @@ from .access import authorized
 from .edge import Edge
 from .errors import HANDLERS
 from .health import health_handlers
+from .methods import methods_router
 from .money import money_router
 from .payments import payments_router
+from .proofs import proofs_router
 from .sandbox import sandbox_router
+from .turnover import turnover_router
 from .window import WindowStreams, window_router
 
 
@@ -26,7 +29,7 @@ def create_app(
     """
     api = Router(
         API,
-        route_handlers=[payments_router(ports), sandbox_router(ports), money_router()],
+        route_handlers=[payments_router(ports), turnover_router(ports), proofs_router(ports), methods_router(ports), sandbox_router(ports), money_router()],
         guards=[authorized(ports)],
     )
     app = Litestar(

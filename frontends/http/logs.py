@@ -26,9 +26,10 @@ def configure_logging(level: str, form: str) -> None:
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer: structlog.types.Processor = (
-        structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
-    )
+    # Plain tracebacks: the renderer's own choice, where rich is installed, prints the local variables of every frame,
+    # and those are request bodies and secrets.
+    for_people = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    renderer: structlog.types.Processor = structlog.processors.JSONRenderer() if form == "json" else for_people
     exceptions = [structlog.processors.format_exc_info] if form == "json" else []
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

@@ -6,7 +6,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -27,10 +27,13 @@ _BACKLOG = 1024
 
 
 class Running(msgspec.Struct, frozen=True):
-    """A service that accepts requests. `stopped` is done when SIGTERM or SIGINT came and the server has drained."""
+    """A service that accepts requests."""
 
     house: House
     stopped: asyncio.Task[None]
+    """Done when SIGTERM or SIGINT came and the server has drained."""
+    stopping: Callable[[], bool]
+    """Whether it was told to stop; it may drain still."""
 
 
 class _Server(uvicorn.Server):
@@ -94,12 +97,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Running]:
+async def running(settings: Settings, listener: socket.socket | None = None) -> AsyncIterator[Running]:
     """A service that accepts requests and does its jobs, from here to the end of the block; then it drains.
 
-    Raises: OSError when the address cannot be listened on; what `open_house` raises.
+    It listens on `listener`, which it closes, or on a socket of its own.
+    Raises: OSError when the address cannot be listened on; what `open_house` raises; what the worker died of.
     """
-    with contextlib.closing(listen(settings.host, settings.port)) as listener:
+    with contextlib.closing(listener or listen(settings.host, settings.port)) as listener:
         settings = settings.listening_on(listener.getsockname()[1])
         async with open_house(settings) as house:
             streams = WindowStreams()
@@ -112,7 +116,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             ready = asyncio.create_task(server.ready.wait())
             try:
                 await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-                yield Running(house, serving)
+                yield Running(house, serving, lambda: server.should_exit)
             finally:
                 ready.cancel()
                 server.should_exit = True
@@ -160,6 +164,9 @@ async def _finish(worker: Worker, working: asyncio.Task[None], patience: float) 
     if not done:
         log.warning("jobs under way did not end in %.0f s; their leases bring them back", patience)
         working.cancel()
+        return
+    # A worker that died is no orderly end: whoever watches over the process shall see it fail, and start it again.
+    working.result()
 
 
 def _say_what_is_simulated(banks: BankRoutes) -> None:

@@ -7,8 +7,8 @@ from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.payments import Payment, shows_payer_name
-from ...core.usecases.payments import Page
+from ...core.domain.payments import Payment, shown_metadata, shows_payer_name
+from ...core.usecases.payment_list import Page
 from ...core.usecases.seals import open_payer_name
 from ...ports.bundle import Ports
 
@@ -30,6 +30,8 @@ class PaymentView(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] | None
     payer_name: str | UnsetType = UNSET
     shop_id: str
+    subscription_id: str | UnsetType = UNSET
+    period_ref: str | UnsetType = UNSET
     failure_reason: str | UnsetType = UNSET
     created_at: str
     paid_at: str | None
@@ -64,9 +66,11 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         payment_url=f"{ports.places.pay_url}/p/{payment.id}",
         expires_at=iso(payment.expires_at),
         refund_pending=payment.refund_pending,
-        metadata=payment.metadata,
+        metadata=shown_metadata(payment),
         payer_name=payer_name or UNSET,
         shop_id=payment.shop_id,
+        subscription_id=payment.subscription_id or UNSET,
+        period_ref=payment.period_ref or UNSET,
         failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason.value,
         created_at=iso(payment.created_at),
         paid_at=iso_or_none(payment.paid_at),

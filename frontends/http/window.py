@@ -30,7 +30,6 @@ from .window_texts import TEXTS
 log = logging.getLogger("cambist.window")
 
 _HTML = "text/html"
-_FORM_LIMIT = 4096
 
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -38,7 +37,6 @@ HEADERS: Mapping[str, str] = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -127,8 +125,8 @@ def window_router(ports: Ports, streams: WindowStreams | None = None) -> Router:
     return Router(
         "/p",
         route_handlers=[show, state, events, simulate, asset],
-        exception_handlers={Refusal: on_fault, Fault: on_fault, Exception: on_anything},
-        request_max_body_size=_FORM_LIMIT,
+        # Unavailable by its own name, because the application's handler of it would be found before one of Fault.
+        exception_handlers={Refusal: on_fault, Fault: on_fault, Unavailable: on_fault, Exception: on_anything},
     )
 
 

@@ -1,7 +1,6 @@
 """What every notifier does (ports/notifier.py), tried on real sockets (SPEC "Events", 1; DECISIONS 7)."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 
 import pytest
@@ -22,7 +21,6 @@ from tests.receivers import (
     reset,
     silence,
     slow_body,
-    tls_pair,
 )
 
 SHORT = 0.2
@@ -210,39 +208,6 @@ async def test_no_receipt_shows_the_addresss_query(receiver: Receiver, script: S
             assert len(receipt.note) <= 200
 
 
-# TLS
-
-
-@pytest.fixture(scope="module")
-def tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    return tls_pair("receiver.example")
-
-
-async def test_the_certificate_must_be_trusted_and_name_the_host(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
-    server, client = tls
-    names = Names({"receiver.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]})
-    async with Receiver(tls=server) as secure:
-        good = await post(letter(secure.url_at("receiver.example")), tls=client, resolver=names)
-        assert (good.answer, good.status) == (Answer.RESPONDED, 200)
-        other = await post(letter(secure.url_at("other.example")), tls=client, resolver=names)
-        untrusted = await post(letter(secure.url_at("receiver.example")), resolver=names)
-        assert len(secure.requests) == 1
-    assert other.answer is untrusted.answer is Answer.TLS
-    assert "mismatch" in other.note
-    assert "self-signed" in untrusted.note
-
-
-async def test_a_port_that_speaks_no_tls_is_a_tls_failure(receiver: Receiver) -> None:
-    async def no_tls(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
-
-    async with await asyncio.start_server(no_tls, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        receipt = await post(letter(f"https://127.0.0.1:{port}/"))
-    assert receipt.answer is Answer.TLS
-
-
 # Many letters, and the end
 
 
@@ -251,6 +216,26 @@ async def test_one_receiver_gets_no_more_connections_than_its_share(receiver: Re
         receipts = await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(12)))
     assert [receipt.status for receipt in receipts] == [200] * 12
     assert receiver.most_at_once <= 3
+
+
+async def test_all_receivers_together_get_no_more_connections_than_allowed(receiver: Receiver) -> None:
+    async with Receiver() as other, notifier(connections=1) as made:
+        other.answer_with(silence())
+        first = asyncio.create_task(made.post(letter(other.url)))
+        await other.arrived()
+        second = asyncio.create_task(made.post(letter(receiver.url)))
+        with pytest.raises(TimeoutError):
+            await receiver.arrived(within=SHORT)
+        first.cancel()
+        assert (await second).status == 200
+
+
+async def test_a_receiver_without_letters_is_forgotten(receiver: Receiver) -> None:
+    """Merchants come and go; a worker runs for months."""
+    made = HttpNotifier(SystemClock(), per_receiver=1)
+    await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(3)))
+    await made.close()
+    assert not made._shares[True]._gates
 
 
 async def test_waiting_for_a_free_connection_is_not_charged_to_the_receiver(receiver: Receiver) -> None:
@@ -272,8 +257,8 @@ async def test_the_measured_time_does_not_hold_the_wait_for_a_free_connection(re
 
 
 async def test_a_dead_receiver_does_not_hold_up_another(receiver: Receiver) -> None:
-    """The bound is per receiver: letters pass while another receiver's share is used up."""
-    async with Receiver() as dead, notifier(per_receiver=2) as made:
+    """The bound is per receiver, and letters that wait for theirs take no place in all."""
+    async with Receiver() as dead, notifier(per_receiver=2, connections=3) as made:
         dead.answer_with(silence())
         stuck = [asyncio.create_task(made.post(letter(dead.url))) for _ in range(10)]
         await dead.arrived(2)
@@ -297,18 +282,20 @@ async def test_cancelling_passes_through_and_leaves_the_notifier_sound(receiver:
 
 async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver) -> None:
     receiver.answer_with(silence())
-    made = HttpNotifier(SystemClock())
+    made = HttpNotifier(SystemClock(), per_receiver=1)
     task = asyncio.create_task(made.post(letter(receiver.url)))
     await receiver.arrived()
+    waiting = asyncio.create_task(made.post(letter(receiver.url)))
     await made.close()
     assert (await task).answer is Answer.CONNECTION
+    with pytest.raises(RuntimeError, match="closed"):
+        await waiting  # never sent, so no receipt says that it was
     await made.close()
     with pytest.raises(RuntimeError, match="closed"):
         await made.post(letter(receiver.url))
 
 
-def test_nothing_is_opened_before_the_first_letter() -> None:
-    """It is made by the composition root, before any event loop runs."""
+def test_it_is_made_without_an_event_loop_and_opens_nothing_before_the_first_letter() -> None:
     made = HttpNotifier(SystemClock())
     assert not made._sessions
     asyncio.run(made.close())

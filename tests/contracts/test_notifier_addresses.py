@@ -3,6 +3,7 @@
 The ways in are tried on a real loopback socket: not a connection may reach it.
 """
 
+import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -198,3 +199,33 @@ async def test_names_are_looked_up_as_the_system_does() -> None:
     assert found
     assert all(ip_address(each["host"]).is_loopback and each["port"] == 81 for each in found)
     await resolver.close()
+
+
+# TLS: a receiver must prove its name
+
+
+async def test_the_certificate_must_be_trusted_and_name_the_host(
+    trusted: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    server, client = trusted
+    names = Names({"inside.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]})
+    async with Receiver(tls=server) as secure:
+        good = await post(letter(secure.url_at("inside.example")), tls=client, resolver=names)
+        assert (good.answer, good.status) == (Answer.RESPONDED, 200)
+        other = await post(letter(secure.url_at("other.example")), tls=client, resolver=names)
+        untrusted = await post(letter(secure.url_at("inside.example")), resolver=names)
+        assert len(secure.requests) == 1
+    assert other.answer is untrusted.answer is Answer.TLS
+    assert "mismatch" in other.note
+    assert "self-signed" in untrusted.note
+
+
+async def test_a_port_that_speaks_no_tls_is_a_tls_failure(receiver: Receiver) -> None:
+    async def no_tls(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(no_tls, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        receipt = await post(letter(f"https://127.0.0.1:{port}/"))
+    assert receipt.answer is Answer.TLS

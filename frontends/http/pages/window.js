@@ -3,6 +3,7 @@
    script fetches the page again and puts the new <main> in place of the old one. Without it the page reloads itself. */
 (() => {
   const POLL = 3000;
+  const PATIENCE = 15000;
   const SILENCE = 6000; // a stream that has said nothing for so long is held back by some proxy: poll
 
   let main = document.getElementById("window");
@@ -38,15 +39,15 @@
     if (!address) return;
     const soon = document.getElementById("soon");
     const number = document.getElementById("soon-seconds");
-    let left = Number(main.dataset.returnAfter);
+    const at = performance.now() + Number(main.dataset.returnAfter) * 1000;
     soon.hidden = false;
     const timer = setInterval(() => {
-      left -= 1;
-      number.textContent = String(left);
+      const left = Math.ceil((at - performance.now()) / 1000);
+      number.textContent = String(Math.max(0, left));
       if (left > 0) return;
       clearInterval(timer);
-      location.replace(address);
-    }, 1000);
+      location.replace(address); // and not assign(): "back" in the shop shall not lead to the countdown again
+    }, 200);
   };
 
   const stop = () => {
@@ -58,8 +59,14 @@
     poll = silence = beat = 0;
   };
 
+  const get = (address, type) => fetch(address, {
+    cache: "no-store",
+    headers: { Accept: type },
+    signal: AbortSignal.timeout ? AbortSignal.timeout(PATIENCE) : undefined,
+  });
+
   const draw = async () => {
-    const answer = await fetch(location.href, { cache: "no-store", headers: { Accept: "text/html" } });
+    const answer = await get(location.href, "text/html");
     if (answer.status >= 500) throw new Error(`status ${answer.status}`);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = fresh.getElementById("window");
@@ -88,7 +95,7 @@
   const ask = async () => {
     if (!main.dataset.state) return;
     try {
-      const answer = await fetch(main.dataset.state, { cache: "no-store", headers: { Accept: "application/json" } });
+      const answer = await get(main.dataset.state, "application/json");
       if (answer.ok || answer.status === 404) hear(await answer.json());
     } catch {
       // The network is away; the next poll asks again.

@@ -60,6 +60,25 @@ def _accounts() -> None:
         sa.PrimaryKeyConstraint("id", name="shops_id"),
     )
     op.create_index("shops_name", "shops", ["account_id", "name_folded"], unique=True)
+    op.create_table(
+        "terminals",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("label", TEXT, nullable=False),
+        sa.Column("payment_method", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("required_fields", sa.Text(), nullable=False),
+        sa.Column("own_lifetime", sa.Boolean(), nullable=False),
+        sa.Column("direct_link", sa.Boolean(), nullable=False),
+        sa.Column("credit_follows_receipt", sa.Boolean(), nullable=False),
+        sa.Column("routes", sa.Text(), nullable=False),
+        sa.Column("enabled", sa.Boolean(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="terminals_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("terminals_account_id_created_at_id_ix", "terminals", ["account_id", "created_at", "id"])
 
 
 def _payments() -> None:
@@ -77,8 +96,11 @@ def _payments() -> None:
         sa.Column("actual_amount", sa.BigInteger(), nullable=True),
         sa.Column("amount_usdt", sa.BigInteger(), nullable=True),
         sa.Column("external_id", TEXT, nullable=True),
+        sa.Column("subscription_id", TEXT, nullable=True),
+        sa.Column("period_ref", TEXT, nullable=True),
         sa.Column("description", TEXT, nullable=True),
         sa.Column("method_id", TEXT, nullable=True),
+        sa.Column("ttl_minutes", sa.BigInteger(), nullable=True),
         sa.Column("metadata", sa.Text(), nullable=True),
         sa.Column("auto_return", sa.Boolean(), nullable=False),
         sa.Column("failure_reason", TEXT, nullable=True),
@@ -87,6 +109,7 @@ def _payments() -> None:
         sa.Column("settled_at", sa.BigInteger(), nullable=True),
         sa.Column("closed_at", sa.BigInteger(), nullable=True),
         sa.Column("private", sa.LargeBinary(), nullable=True),
+        sa.Column("payer_contact", TEXT, nullable=True),
         sa.Column("payer_name", sa.LargeBinary(), nullable=True),
         sa.Column("key_id", TEXT, nullable=True),
         sa.Column("opening", TEXT, nullable=False),
@@ -102,19 +125,73 @@ def _payments() -> None:
     op.create_index(
         "payments_account_id_mode_created_at_id_ix",
         "payments",
-        ["account_id", "mode", sa.text("created_at DESC"), "id"],
+        ["account_id", "mode", "created_at", "id"],
     )
     op.create_index(
         "payments_account_id_mode_shop_id_created_at_id_ix",
         "payments",
-        ["account_id", "mode", "shop_id", sa.text("created_at DESC"), "id"],
+        ["account_id", "mode", "shop_id", "created_at", "id"],
     )
     op.create_index(
         "payments_account_id_mode_status_created_at_id_ix",
         "payments",
-        ["account_id", "mode", "status", sa.text("created_at DESC"), "id"],
+        ["account_id", "mode", "status", "created_at", "id"],
     )
-    op.create_index("payments_external_id_ix", "payments", ["external_id"])
+    op.create_index(
+        "payments_account_id_mode_external_id_created_at_id_ix",
+        "payments",
+        ["account_id", "mode", "external_id", "created_at", "id"],
+    )
+    op.create_index(
+        "payments_account_id_mode_subscription_id_created_at_id_ix",
+        "payments",
+        ["account_id", "mode", "subscription_id", "created_at", "id"],
+    )
+    op.create_table(
+        "tallies",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("period", TEXT, nullable=False),
+        sa.Column("shop_id", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("payment_method", TEXT, nullable=False),
+        sa.Column("count", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="tallies_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "turnover",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("day", TEXT, nullable=False),
+        sa.Column("shop_id", TEXT, nullable=False),
+        sa.Column("payments", sa.BigInteger(), nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="turnover_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "delivery_proofs",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("network", TEXT, nullable=False),
+        sa.Column("tx_hash", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("status_at", sa.BigInteger(), nullable=False),
+        sa.Column("submitted_at", sa.BigInteger(), nullable=False),
+        sa.Column("submission", sa.BigInteger(), nullable=False),
+        sa.Column("reason", TEXT, nullable=True),
+        sa.Column("claim", TEXT, nullable=True),
+        sa.Column("looks", sa.BigInteger(), nullable=False),
+        sa.Column("final_at", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="delivery_proofs_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("delivery_proofs_claim", "delivery_proofs", ["claim"], unique=True)
     op.create_table(
         "suspense",
         sa.Column("id", TEXT, nullable=False),

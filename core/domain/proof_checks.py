@@ -1,0 +1,124 @@
+"""How the check of a delivery proof goes (SPEC "Delivery proof statuses": the triggers are ours to choose).
+
+Decided purely: what the chain shows and what the payment is worth come in; the proof as it then stands goes out, and
+when to look again.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from .money import Usdt
+from .payments import Payment
+from .proofs import PROOF_MOVES, PROVABLE, DeliveryProof, ProofStatus, RejectionReason
+
+_S = ProofStatus
+
+LOOKS = (
+    timedelta(seconds=10),
+    timedelta(seconds=20),
+    timedelta(seconds=30),
+    timedelta(minutes=1),
+    timedelta(minutes=2),
+    timedelta(minutes=5),
+    timedelta(minutes=10),
+    timedelta(minutes=20),
+    timedelta(minutes=30),
+    timedelta(hours=1),
+    timedelta(hours=2),
+    timedelta(hours=2),
+)
+"""The pauses between the looks for a transaction that is not there, or not final; the 13th look, after some 6 hours,
+is the last. The ladder begins again once, when the transaction is first seen in a block."""
+
+CHAIN_AWAY = timedelta(minutes=5)
+"""Until the next look when the chain gave no answer. Such a look counts for nothing: a chain that is away rejects
+nobody."""
+SETTLEMENT_LOOK = timedelta(hours=1)
+"""How often a final transfer is compared anew with a payment that is not settled yet."""
+TOLERANCE_PERCENT = 1
+"""How far a transfer may be from the payment's credit in USDT, either way, and still fit it."""
+
+
+class Seen(StrEnum):
+    """How the chain has a transaction."""
+
+    MISSING = "missing"
+    IN_BLOCK = "in_block"
+    REVERTED = "reverted"
+    FINAL = "final"
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One answer of the chain. `amounts`, with FINAL: of every transfer of USDT in the transaction."""
+
+    seen: Seen
+    amounts: tuple[Usdt, ...] = ()
+
+
+class Next(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look led to: the proof as it is to be stored, and when to look again; None: never."""
+
+    proof: DeliveryProof
+    again_at: datetime | None
+
+
+def after_look(proof: DeliveryProof, look: Look, payment: Payment, now: datetime) -> Next:
+    """What follows from an answer of the chain."""
+    if look.seen in (Seen.MISSING, Seen.IN_BLOCK):
+        return _later(proof, look.seen, now)
+    if look.seen is Seen.REVERTED or not look.amounts:
+        return rejected(proof, RejectionReason.INVALID, now)
+    proof = msgspec.structs.replace(proof, final_at=proof.final_at or now)
+    if payment.amount_usdt is None:
+        return until_settled(proof, payment, now)
+    fits = any(_fits(amount, payment.amount_usdt) for amount in look.amounts)
+    return Next(proof=_moved(proof, _S.CONFIRMED if fits else _S.CONFIRMED_AMOUNT_DIFFERS, now), again_at=None)
+
+
+def without_answer(proof: DeliveryProof, now: datetime) -> Next:
+    """The chain is away: nothing is known, and nothing counts."""
+    status = _S.IN_REVIEW if proof.status is _S.ACCEPTED else proof.status
+    return Next(proof=_moved(proof, status, now), again_at=now + CHAIN_AWAY)
+
+
+def waits_for_settlement(proof: DeliveryProof, payment: Payment) -> bool:
+    """The chain has said its last word; what is missing is the payment's amount in USDT."""
+    return proof.final_at is not None and payment.amount_usdt is None
+
+
+def until_settled(proof: DeliveryProof, payment: Payment, now: datetime) -> Next:
+    """In review until the payment is worth an amount in USDT. One that was refunded before will never be: its check
+    ends where it stands, and the merchant may start it anew after a day."""
+    again_at = now + SETTLEMENT_LOOK if payment.status in PROVABLE else None
+    return Next(proof=_moved(proof, _S.IN_REVIEW, now), again_at=again_at)
+
+
+def rejected(proof: DeliveryProof, reason: RejectionReason, now: datetime) -> Next:
+    """It proves nothing, and lets go of the transaction, which may prove another payment."""
+    after = msgspec.structs.replace(_moved(proof, _S.REJECTED, now), reason=reason, claim=None)
+    return Next(proof=after, again_at=None)
+
+
+def _later(proof: DeliveryProof, seen: Seen, now: datetime) -> Next:
+    """Not final yet. One that was in a block and is gone again stays awaited until its looks are used up."""
+    status, looks = proof.status, proof.looks
+    if seen is Seen.IN_BLOCK and status is not _S.AWAITING_CONFIRMATIONS:
+        status, looks = _S.AWAITING_CONFIRMATIONS, 0
+    elif seen is Seen.MISSING and status is _S.ACCEPTED:
+        status = _S.IN_REVIEW
+    if looks >= len(LOOKS):
+        return rejected(proof, RejectionReason.NOT_FOUND_OR_UNCONFIRMED, now)
+    after = msgspec.structs.replace(_moved(proof, status, now), looks=looks + 1)
+    return Next(proof=after, again_at=now + LOOKS[looks])
+
+
+def _moved(proof: DeliveryProof, status: ProofStatus, now: datetime) -> DeliveryProof:
+    if status is proof.status:
+        return proof
+    return msgspec.structs.replace(proof, status=PROOF_MOVES.move(proof.status, status), status_at=now)
+
+
+def _fits(amount: Usdt, expected: Usdt) -> bool:
+    return abs(amount.units - expected.units) * 100 <= expected.units * TOLERANCE_PERCENT

@@ -1,0 +1,92 @@
+"""`cambist terminal …`"""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso
+from ...core.domain.terminals import PAYMENT_METHODS, REQUIRABLE, Terminal, TerminalKind, TerminalWish
+from ...core.usecases import terminals as usecases
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+
+@click.group()
+def terminal() -> None:
+    """The terminals of an account: ways of paying with rules of their own.
+
+    Merchants see and use them while the account's setting `terminals` is true.
+    """
+
+
+def terminal_document(each: Terminal) -> dict[str, Any]:
+    """A terminal as the command line shows it; `method_id` is what merchants call it."""
+    return {
+        "method_id": each.id,
+        "account_id": each.account_id,
+        "label": each.label,
+        "payment_method": each.payment_method,
+        "kind": each.kind.value,
+        "required_fields": list(each.required_fields),
+        "own_lifetime": each.own_lifetime,
+        "direct_link": each.direct_link,
+        "credit_follows_receipt": each.credit_follows_receipt,
+        "routes": list(each.routes),
+        "enabled": each.enabled,
+        "created_at": iso(each.created_at),
+    }
+
+
+def _answer(each: Terminal) -> Answer:
+    document = terminal_document(each)
+    return Answer(document=document, text=fields(document))
+
+
+@terminal.command("add")
+@click.argument("account_id", metavar="ACCOUNT")
+@click.option("--label", required=True, help="What the merchant reads in the list.")
+@click.option("--method", "payment_method", default=PAYMENT_METHODS[0], show_default=True)
+@click.option("--kind", default=TerminalKind.ORDINARY.value, show_default=True, help=" or ".join(TerminalKind))
+@click.option("--require", default="", metavar="FIELD,…", help=f"Fields of every payment: {', '.join(REQUIRABLE)}.")
+@click.option("--own-lifetime/--no-own-lifetime", default=True, show_default=True, help="`ttl_minutes` counts.")
+@click.option("--direct-link/--no-direct-link", default=False, show_default=True, help="The bank's link may go out.")
+@click.option("--credit-follows-receipt", is_flag=True, help="No partial refund before settlement.")
+@click.option("--route", "routes", multiple=True, metavar="BANK", help="A bank to try; repeat it, the first first.")
+@answering
+def add(account_id: str, require: str, routes: tuple[str, ...], **rest: Any) -> Answer:
+    """Add a terminal to an account. It never changes: another rule is another terminal."""
+    required = tuple(name.strip() for name in require.split(",")) if require.strip() else ()
+    wish = TerminalWish(required_fields=required, routes=routes, **rest)
+    return _answer(in_house(lambda ports: usecases.create_terminal(ports, account_id, wish)))
+
+
+@terminal.command("list")
+@click.argument("account_id", metavar="ACCOUNT")
+@answering
+def list_all(account_id: str) -> Answer:
+    """The terminals of an account, the oldest first."""
+    found = in_house(lambda ports: usecases.list_terminals(ports, account_id))
+    rows = [
+        (each.id, each.label, each.kind.value, each.required_fields, "enabled" if each.enabled else "disabled")
+        for each in found
+    ]
+    return Answer(
+        document={"data": [terminal_document(each) for each in found]},
+        text=table(("terminal", "label", "kind", "requires", "state"), rows),
+    )
+
+
+@terminal.command("disable")
+@click.argument("terminal_id", metavar="ID")
+@answering
+def disable(terminal_id: str) -> Answer:
+    """Take no new payments by a terminal. What exists goes on."""
+    return _answer(in_house(lambda ports: usecases.disable_terminal(ports, terminal_id)))
+
+
+@terminal.command("enable")
+@click.argument("terminal_id", metavar="ID")
+@answering
+def enable(terminal_id: str) -> Answer:
+    """Take payments by a terminal again."""
+    return _answer(in_house(lambda ports: usecases.enable_terminal(ports, terminal_id)))

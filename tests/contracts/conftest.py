@@ -1,0 +1,155 @@
+"""Where the storage's contract is tried: in memory, in a SQLite file, on a Postgres server."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.postgres import PostgresStorage
+from cambist.adapters.storage.schema import metadata
+from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.unit import Kick
+from cambist.ports.storage import Storage
+from tests.contracts.storage_kit import KIT_CATALOGUE, Place
+from tests.servers import database, postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a Postgres server."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres(postgres: str) -> Iterator[str]:
+    """A database without a schema."""
+    with database(postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def kit_postgres(postgres: str) -> Iterator[str]:
+    """A database with the schema and the tables of the kit, shared by all tests of the session."""
+
+    async def prepare(url: str) -> None:
+        await migrate(url)
+        engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
+        async with engine.begin() as making:
+            await making.run_sync(metadata(KIT_CATALOGUE).create_all)
+        await engine.dispose()
+        connection = await asyncpg.connect(url)
+        # Postgres looks for a deadlock only after a second of waiting; tests make some.
+        await connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET deadlock_timeout = '50ms'")
+        await connection.close()
+
+    with database(postgres) as url:
+        asyncio.run(prepare(url))
+        yield url
+
+
+@pytest.fixture(scope="session")
+def kit_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the schema and the tables of the kit, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "kit.db"
+    asyncio.run(migrate(f"sqlite:///{path}"))
+    engine = sa.create_engine(f"sqlite:///{path}")
+    metadata(KIT_CATALOGUE).create_all(engine)
+    engine.dispose()
+    return path
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place. Not async, because the databases behind it are made in event loops of their own."""
+    return _place(request, request.param, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def any_shared_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place that keeps what is in it, and may be opened several times at once."""
+    return _place(request, request.param, tmp_path)
+
+
+@pytest.fixture
+def any_file(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty SQLite file."""
+    return _place(request, "sqlite", tmp_path)
+
+
+@pytest.fixture
+def any_server(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty Postgres database."""
+    return _place(request, "postgres", tmp_path)
+
+
+@pytest.fixture
+async def place(any_place: Place) -> AsyncIterator[Place]:
+    """An empty place to open storages on."""
+    yield any_place
+    await any_place.close()
+
+
+@pytest.fixture
+async def shared_place(any_shared_place: Place) -> AsyncIterator[Place]:
+    """An empty place that several storages may be open on."""
+    yield any_shared_place
+    await any_shared_place.close()
+
+
+@pytest.fixture
+async def file_place(any_file: Place) -> AsyncIterator[Place]:
+    """An empty SQLite file to open storages on."""
+    yield any_file
+    await any_file.close()
+
+
+@pytest.fixture
+async def server_place(any_server: Place) -> AsyncIterator[Place]:
+    """An empty Postgres database to open storages on."""
+    yield any_server
+    await any_server.close()
+
+
+@pytest.fixture
+async def storage(place: Place) -> Storage:
+    """A storage, empty."""
+    return await place.open()
+
+
+def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> Place:
+    if name == "memory":
+
+        async def in_memory(clock: VirtualClock, kick: Kick) -> Storage:
+            return MemoryStorage(clock, kick, catalogue=KIT_CATALOGUE)
+
+        return Place(name, "", in_memory)
+    if name == "sqlite":
+        path = folder / "house.db"
+        shutil.copy(request.getfixturevalue("kit_sqlite"), path)
+
+        async def in_file(clock: VirtualClock, kick: Kick) -> Storage:
+            return await SqliteStorage.open(path, clock, kick, catalogue=KIT_CATALOGUE)
+
+        return Place(name, str(path), in_file)
+    url: str = request.getfixturevalue("kit_postgres")
+    asyncio.run(_empty(url))
+
+    async def on_server(clock: VirtualClock, kick: Kick) -> Storage:
+        return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE)
+
+    return Place(name, url, on_server)
+
+
+async def _empty(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(";".join(f"DELETE FROM {name}" for name in metadata(KIT_CATALOGUE).tables))
+    await connection.close()

@@ -1,0 +1,157 @@
+"""The simulated chain keeps what ports/chain.py promises, and can do all that a chain can do to us."""
+
+import asyncio
+
+import pytest
+
+from cambist.adapters.chain import simulator
+from cambist.adapters.chain.script import ChainScript, Ending, Twist
+from cambist.adapters.chain.simulator import SimulatedChain
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage.memory import MemoryStorage
+from cambist.ports.chain import (
+    ChainSimulator,
+    ChainWatcher,
+    Final,
+    InBlock,
+    Network,
+    NotFound,
+    Reverted,
+    TokenMove,
+    TransactionState,
+)
+from cambist.ports.faults import Fault, NotConfigured, NotSupported, Unavailable
+
+HASH = "0123456789abcdef" * 4
+OTHER = "f" * 64
+MISSING, IN_BLOCK = TransactionState.MISSING, TransactionState.IN_BLOCK
+REVERTED, FINAL = TransactionState.REVERTED, TransactionState.FINAL
+
+
+class World:
+    """A storage, a clock, and the chain over them; `chain()` again is the chain after a restart."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.storage = MemoryStorage(self.clock)
+        self.script = ChainScript()
+
+    def chain(self) -> SimulatedChain:
+        return SimulatedChain(self.storage, self.clock, script=self.script)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def chain(world: World) -> SimulatedChain:
+    return world.chain()
+
+
+class TestContract:
+    @pytest.mark.parametrize("network", Network)
+    async def test_a_transaction_that_never_was_is_not_found(self, chain: ChainWatcher, network: Network) -> None:
+        assert await chain.lookup(network, HASH) == NotFound()
+
+    @pytest.mark.parametrize("network", Network)
+    async def test_in_a_block_it_says_nothing_of_transfers(self, chain: ChainSimulator, network: Network) -> None:
+        await chain.pretend(network, HASH, IN_BLOCK, [TokenMove(5)])
+        assert await chain.lookup(network, HASH) == InBlock()
+
+    async def test_reverted_is_not_final(self, chain: ChainSimulator) -> None:
+        await chain.pretend(Network.TRON, HASH, REVERTED, [TokenMove(5)])
+        assert await chain.lookup(Network.TRON, HASH) == Reverted()
+
+    async def test_final_lists_every_transfer_of_genuine_usdt(self, chain: ChainSimulator) -> None:
+        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5), TokenMove(7, genuine=False), TokenMove(9)])
+        found = await chain.lookup(Network.TRON, HASH)
+        assert isinstance(found, Final)
+        assert [(transfer.index, transfer.units) for transfer in found.transfers] == [(0, 5), (2, 9)]
+        assert len({address for transfer in found.transfers for address in (transfer.sender, transfer.recipient)}) == 4
+
+    @pytest.mark.parametrize("moves", [[], [TokenMove(0)], [TokenMove(5, genuine=False)]])
+    async def test_final_without_usdt_lists_nothing(self, chain: ChainSimulator, moves: list[TokenMove]) -> None:
+        await chain.pretend(Network.BSC, HASH, FINAL, moves)
+        assert await chain.lookup(Network.BSC, HASH) == Final(())
+
+    async def test_asked_twice_it_answers_the_same(self, chain: ChainSimulator) -> None:
+        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
+        assert await chain.lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
+
+    async def test_networks_and_hashes_are_apart(self, chain: ChainSimulator) -> None:
+        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
+        assert await chain.lookup(Network.ETHEREUM, HASH) == NotFound()
+        assert await chain.lookup(Network.TRON, OTHER) == NotFound()
+
+    @pytest.mark.parametrize("odd", ["", "0x" + HASH, HASH.upper(), HASH[:-1], HASH + "0", HASH + "\n", "г" * 64])
+    async def test_only_the_canonical_form_is_a_hash(self, chain: ChainSimulator, odd: str) -> None:
+        with pytest.raises(ValueError, match="64 hex digits"):
+            await chain.lookup(Network.TRON, odd)
+        with pytest.raises(ValueError, match="64 hex digits"):
+            await chain.pretend(Network.TRON, odd, FINAL)
+
+
+class TestSimulator:
+    def test_it_is_a_simulator(self, chain: SimulatedChain) -> None:
+        assert isinstance(chain, ChainSimulator)
+
+    async def test_a_block_can_be_dropped_and_come_again(self, chain: SimulatedChain) -> None:
+        seen = []
+        for state in (IN_BLOCK, MISSING, IN_BLOCK, FINAL):
+            await chain.pretend(Network.TRON, HASH, state)
+            seen.append(await chain.lookup(Network.TRON, HASH))
+        assert seen == [InBlock(), NotFound(), InBlock(), Final(())]
+
+    async def test_what_is_on_it_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:
+        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
+        assert await world.chain().lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
+
+    async def test_nobody_moves_less_than_nothing(self, chain: SimulatedChain) -> None:
+        with pytest.raises(ValueError, match="nothing or more"):
+            await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(-1)])
+
+    async def test_two_that_write_at_once_both_succeed(self, chain: SimulatedChain) -> None:
+        await asyncio.gather(
+            *(chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(units)]) for units in (1, 2, 3)),
+        )
+        found = await chain.lookup(Network.TRON, HASH)
+        assert isinstance(found, Final)
+        assert found.transfers[0].units in (1, 2, 3)
+
+    async def test_who_keeps_losing_gives_up(self, chain: SimulatedChain, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(simulator, "_TRIES", 1)
+        await chain.pretend(Network.TRON, HASH, IN_BLOCK)
+        ends = await asyncio.gather(
+            *(chain.pretend(Network.TRON, HASH, state) for state in (FINAL, REVERTED)), return_exceptions=True
+        )
+        assert [type(end) for end in ends].count(Unavailable) == 1
+
+    @pytest.mark.parametrize(
+        ("ending", "fault"),
+        [
+            (Ending.UNAVAILABLE, Unavailable),
+            (Ending.NOT_CONFIGURED, NotConfigured),
+            (Ending.NOT_SUPPORTED, NotSupported),
+        ],
+    )
+    async def test_the_script_brings_every_fault_about_once(
+        self, world: World, chain: SimulatedChain, ending: Ending, fault: type[Fault]
+    ) -> None:
+        world.script.lookup.append(Twist(ending=ending, retry_after=7.0))
+        with pytest.raises(fault) as raised:
+            await chain.lookup(Network.TRON, HASH)
+        assert getattr(raised.value, "retry_after", 7.0) == 7.0
+        assert await chain.lookup(Network.TRON, HASH) == NotFound()
+
+    async def test_an_answer_may_be_late_and_then_tells_how_it_is_now(
+        self, world: World, chain: SimulatedChain
+    ) -> None:
+        world.script.lookup.append(Twist(silence=30))
+        asking = asyncio.create_task(chain.lookup(Network.TRON, HASH))
+        await world.clock.advance(29)
+        assert not asking.done()
+        await chain.pretend(Network.TRON, HASH, IN_BLOCK)
+        await world.clock.advance(1)
+        assert await asking == InBlock()

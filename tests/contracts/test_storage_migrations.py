@@ -1,0 +1,236 @@
+"""Migrations: they make exactly what the catalogue declares, on both databases, whoever runs them at once."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage import migrate as migrations
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.codec import Codec
+from cambist.adapters.storage.criteria import query
+from cambist.adapters.storage.migrate import SchemaMismatch, current, head, migrate
+from cambist.adapters.storage.postgres import PostgresStorage
+from cambist.adapters.storage.schema import metadata
+from cambist.adapters.storage.sql import Tables
+from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.unit import keep
+from cambist.core.domain.accounts import ApiKey, Mode, Shop
+from cambist.core.domain.events import Delivery, DeliveryStatus, Event
+from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.tallies import Tally, Turnover
+from cambist.core.domain.terminals import Terminal
+from cambist.ports.faults import NotConfigured
+from cambist.ports.jobs import Job
+from cambist.ports.storage import AtLeast, AtMost, Between
+from tests.contracts.storage_kit import START
+
+
+def history() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent / "migrations"))
+    return ScriptDirectory.from_config(config)
+
+
+def differences(connection: sa.Connection) -> list[Any]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+    return list(compare_metadata(context, metadata()))
+
+
+def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
+    """Definitions, without the difference of white space."""
+    return sorted(tuple(" ".join(str(value).split()) for value in row) for row in rows)
+
+
+SQLITE_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'alembic%'"
+POSTGRES_SCHEMA = """
+    SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+    UNION ALL
+    SELECT table_name || '.' || column_name, concat_ws(' ', data_type, collation_name, is_nullable, column_default)
+    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+"""
+
+
+def test_the_history_is_one_line_and_head_is_read_off_its_file_names() -> None:
+    assert history().get_heads() == [head()]
+    assert history().get_bases() == ["0001"]
+
+
+def test_sqlite_migrations_make_what_the_catalogue_declares(tmp_path: Path) -> None:
+    path, model = tmp_path / "migrated.db", tmp_path / "model.db"
+    assert asyncio.run(migrate(f"sqlite:///{path}")) == head()
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        assert differences(connection) == []
+    engine.dispose()
+    engine = sa.create_engine(f"sqlite:///{model}")
+    metadata().create_all(engine)
+    engine.dispose()
+    with closing(sqlite3.connect(path)) as migrated, closing(sqlite3.connect(model)) as declared:
+        assert described(migrated.execute(SQLITE_SCHEMA).fetchall()) == described(
+            declared.execute(SQLITE_SCHEMA).fetchall()
+        )
+
+
+async def test_postgres_migrations_make_what_the_catalogue_declares(empty_postgres: str) -> None:
+    assert await migrate(empty_postgres) == head()
+    engine = create_async_engine(empty_postgres.replace("postgresql://", "postgresql+asyncpg://"))
+    async with engine.begin() as connection:
+        assert await connection.run_sync(differences) == []
+        migrated = described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all())
+    async with engine.begin() as connection:
+        await connection.run_sync(metadata().drop_all)
+        await connection.run_sync(metadata().create_all)
+        assert described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all()) == migrated
+    await engine.dispose()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_processes_that_migrate_at_once_all_succeed(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """`serve`, `worker` and the command line may start together on a new database."""
+    url = f"sqlite:///{tmp_path / 'a' / 'new.db'}"
+    if database == "postgres":
+        url = request.getfixturevalue("empty_postgres")
+    script = "import asyncio, sys; from cambist.adapters.storage.migrate import migrate; "
+    script += "print(asyncio.run(migrate(sys.argv[1])))"
+    running = [
+        subprocess.Popen([sys.executable, "-c", script, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    ends = [process.communicate(timeout=60) for process in running]
+    assert [(process.returncode, out.strip()) for process, (out, _) in zip(running, ends, strict=True)] == [
+        (0, head())
+    ] * 4, ends
+    assert asyncio.run(current(url)) == head()
+
+
+async def test_a_schema_at_head_is_not_touched_and_alembic_is_not_imported(tmp_path: Path) -> None:
+    """Start-up time: one SELECT instead of half a second of imports."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    await migrate(url)
+    script = (
+        "import asyncio, sys; from cambist.adapters.storage.sqlite import SqliteStorage; "
+        "from cambist.adapters.clock import SystemClock\n"
+        "async def main():\n"
+        "    storage = await SqliteStorage.open(sys.argv[1], SystemClock())\n"
+        "    await storage.check()\n"
+        "    await storage.close()\n"
+        "asyncio.run(main()); print('alembic' in sys.modules, 'asyncpg' in sys.modules)"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script, str(tmp_path / "a.db")), stdout=subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert out.split() == [b"False", b"False"]
+
+
+async def test_current_is_none_before_the_first_migration(tmp_path: Path, empty_postgres: str) -> None:
+    assert await current(f"sqlite:///{tmp_path / 'none.db'}") is None
+    assert not (tmp_path / "none.db").exists()
+    (tmp_path / "empty.db").touch()
+    assert await current(f"sqlite:///{tmp_path / 'empty.db'}") is None
+    assert await current(empty_postgres) is None
+
+
+async def test_a_url_of_another_kind_is_refused() -> None:
+    for url in ("mysql://localhost/x", "sqlite://", "sqlite:///", "house.db", ""):
+        with pytest.raises(NotConfigured):
+            await current(url)
+        with pytest.raises(NotConfigured):
+            await migrate(url)
+
+
+async def test_a_storage_does_not_open_on_a_schema_that_does_not_fit(tmp_path: Path, empty_postgres: str) -> None:
+    path = tmp_path / "a.db"
+    with pytest.raises(SchemaMismatch, match="no schema yet"):
+        await SqliteStorage.open(path, VirtualClock(), migrate=False)
+    with pytest.raises(SchemaMismatch, match="cambist migrate"):
+        await PostgresStorage.open(empty_postgres)
+    await migrate(f"sqlite:///{path}")
+    await migrate(empty_postgres)
+    for version, words in (("0000", "cambist migrate"), ("9999", "update the program")):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
+        server = await asyncpg.connect(empty_postgres)
+        await server.execute("UPDATE alembic_version SET version_num = $1", version)
+        await server.close()
+        with pytest.raises(SchemaMismatch, match=words):
+            await SqliteStorage.open(path, VirtualClock(), migrate=False)
+        with pytest.raises(SchemaMismatch, match=words):
+            await PostgresStorage.open(empty_postgres)
+    for url in (f"sqlite:///{path}", empty_postgres):
+        with pytest.raises(SchemaMismatch, match="update the program"):
+            await migrate(url)
+
+
+def test_the_catalogue_can_be_stored_and_named() -> None:
+    """Names fit Postgres (63 bytes) and are used once; no field is named as an argument of a read."""
+    names = [
+        *(table.name for table in CATALOGUE),
+        *(f"{table.name}_id" for table in CATALOGUE),
+        *(str(index.name) for table in metadata().tables.values() for index in table.indexes),
+    ]
+    assert len(names) == len(set(names))
+    assert all(len(name) <= 63 for name in names)
+    for table in CATALOGUE:
+        assert issubclass(table.kind, msgspec.Struct)
+        assert not {"order", "limit", "offset", "by", "number", "size", "batch"} & set(Codec(table.kind).names)
+
+
+FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": AtLeast(START)}),
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "shop_id": "s"}),
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "status": PaymentStatus.PAID}),
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "external_id": "x"}),
+    (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "subscription_id": "x"}),
+    (Payment, "created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
+    (Tally, "id", {"id": Between("a:test:ever:", "a:test:ever;")}),
+    (Turnover, "id", {"id": Between("a:test:0", "a:test:;")}),
+    (ApiKey, "id", {"account_id": "a", "mode": Mode.TEST, "ends_at": None}),
+    (Shop, "id", {"account_id": "a"}),
+    (Terminal, "created_at", {"account_id": "a"}),
+    (Terminal, "created_at", {"account_id": "a", "payment_method": "sbp", "enabled": True}),
+    (Delivery, "id", {"account_id": "a", "status": DeliveryStatus.HELD}),
+    (Event, "id", {"object_id": "pay_1"}),
+    (Event, "created_at", {"account_id": "a", "mode": Mode.TEST}),
+    (Suspense, "received_at", {"resolved_at": None}),
+    (Suspense, "received_at", {"resolved_at": None, "account_id": "a"}),
+    (Job, "due", {"due": AtMost(START)}),
+)
+
+
+@pytest.mark.parametrize("offset", [0, 40])
+def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> None:
+    path = tmp_path / "a.db"
+    asyncio.run(migrate(f"sqlite:///{path}"))
+    engine = sa.create_engine(f"sqlite:///{path}")
+    keeping = keep(CATALOGUE)
+    tables = Tables(metadata(), engine.dialect)
+    with engine.connect() as connection:
+        for kind, order, criteria in FINDS:
+            kept = keeping[kind]
+            statement = tables.select(kept, query(kept.codec, criteria, order, 20, offset))
+            text = statement.compile(engine, compile_kwargs={"literal_binds": True})
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+            assert not [step for step in plan if step.startswith("SCAN")], (kind, criteria, plan)
+            if kind is Payment and not offset:
+                assert len(plan) == 1, f"a page of payments is sorted anew: {plan}"
+    engine.dispose()

@@ -1,0 +1,163 @@
+"""What only Postgres has: a server with a clock of its own, connections that break, rows that others lock."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.postgres import PostgresStorage
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.payments import Payment
+from cambist.ports.faults import NotConfigured, Unavailable
+from cambist.ports.jobs import Job
+from tests.contracts.storage_kit import KIT_CATALOGUE, Place, job, key, must_read, payment, put, read
+from tests.servers import _execute, _free_port, _run, database
+
+
+async def test_without_a_clock_the_database_judges_due_and_leases(server_place: Place) -> None:
+    """DESIGN 3: a machine with a wrong clock neither stalls nor doubles work."""
+    storage = await PostgresStorage.open(server_place.where, catalogue=KIT_CATALOGUE)
+    server = await asyncpg.connect(server_place.where)
+    before: datetime = await server.fetchval("SELECT clock_timestamp()")
+    stored_now = await storage.now()
+    far = (stored_now - datetime(2026, 1, 1, tzinfo=UTC)).total_seconds()
+    await put(storage, job("past", far - 5), job("future", far + 3600))
+    (taken,) = await storage.claim(5, 30)
+    after: datetime = await server.fetchval("SELECT clock_timestamp()")
+    assert before <= stored_now <= after
+    assert taken.id == "past"
+    assert taken.leased_until is not None
+    assert before <= taken.leased_until - timedelta(seconds=30) <= after
+    assert await storage.next_due() == (await must_read(storage, Job, "future")).due
+    assert await storage.claim(5, 30) == []
+    await server.close()
+    await storage.close()
+
+
+async def test_claim_skips_rows_that_another_is_just_taking(server_place: Place) -> None:
+    storage = await server_place.open()
+    await put(storage, job("a", -2), job("b", -1))
+    server = await asyncpg.connect(server_place.where)
+    async with server.transaction():
+        await server.execute("SELECT 1 FROM jobs WHERE id = 'a' FOR UPDATE")
+        assert [taken.id for taken in await storage.claim(5, 30)] == ["b"]
+    assert [taken.id for taken in await storage.claim(5, 30)] == ["a"]
+    await server.close()
+
+
+async def test_a_lost_connection_is_unavailable_and_the_next_works(server_place: Place) -> None:
+    storage = await server_place.open()
+    server = await asyncpg.connect(server_place.where)
+    acknowledged: set[str] = set()
+
+    async def create(worker: int) -> None:
+        for n in range(12):
+            name = f"{worker}_{n}"
+            try:
+                await put(storage, payment(f"pay_{name}"), key(f"key_{name}"))
+            except Unavailable:
+                continue
+            acknowledged.add(name)
+
+    async def cut() -> None:
+        for _ in range(6):
+            await read(storage, Payment, "pay_0_0")
+            await server.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+    ends = await asyncio.gather(cut(), *(create(worker) for worker in range(8)), return_exceptions=True)
+    assert {type(end) for end in ends} <= {type(None), Unavailable}
+    await storage_answers(storage)
+    async with storage.unit() as unit:
+        payments = {found.id.removeprefix("pay_") for found in await unit[Payment].find()}
+        assert {found.id.removeprefix("key_") for found in await unit[IdempotencyKey].find()} == payments
+    assert acknowledged <= payments
+    await server.close()
+
+
+async def storage_answers(storage: object) -> None:
+    """Every connection of the pools that was cut has been noticed."""
+    assert isinstance(storage, PostgresStorage)
+    for _ in range(40):
+        try:
+            await storage.check()
+            async with storage.unit() as unit:
+                await unit[Payment].total()
+        except Unavailable:
+            continue
+        return
+    pytest.fail("the storage did not come back")
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="did not answer"):
+        await PostgresStorage.open(f"postgresql://postgres@127.0.0.1:{_free_port()}/x")
+
+
+async def test_a_database_that_is_not_there_is_unavailable(server_place: Place) -> None:
+    with pytest.raises(Unavailable, match="did not answer"):
+        await PostgresStorage.open(server_place.where + "_not")
+
+
+def test_a_database_that_does_not_keep_every_text_is_refused(postgres: str) -> None:
+    with database(postgres) as url:
+        name = url.rpartition("/")[2]
+        _run(_execute(postgres, f"DROP DATABASE {name}"))
+        _run(_execute(postgres, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'"))
+        with pytest.raises(NotConfigured, match="UTF8"):
+            _run(PostgresStorage.open(url))
+
+
+async def test_a_commit_that_returned_is_on_disk_whatever_the_servers_default(empty_postgres: str) -> None:
+    await migrate(empty_postgres)
+    server = await asyncpg.connect(empty_postgres)
+    await server.execute(f"ALTER DATABASE {empty_postgres.rpartition('/')[2]} SET synchronous_commit = off")
+    await server.close()
+    storage = await PostgresStorage.open(empty_postgres)
+    assert await storage._fetch("SELECT current_setting('synchronous_commit')") == [("on",)]
+    await storage.close()
+
+
+async def test_a_snapshot_leaves_no_transaction_open(server_place: Place) -> None:
+    storage = await server_place.open()
+    async with storage.snapshot() as snapshot:
+        await snapshot[Payment].total()
+
+    async def fail() -> None:
+        async with storage.snapshot() as snapshot:
+            await snapshot[Payment].total()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert isinstance(storage, PostgresStorage)
+    open_ones = await storage._fetch(
+        "SELECT state FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+    )
+    assert open_ones == []
+
+
+async def test_longer_reads_cannot_write(server_place: Place) -> None:
+    """They run on connections of their own, which are read-only."""
+    storage = await server_place.open()
+    assert isinstance(storage, PostgresStorage)
+    async with storage._connect() as connection:
+        setting = await connection.exec_driver_sql("SHOW transaction_read_only")
+        assert setting.scalar() == "on"
+
+
+async def test_reads_leave_the_pools_as_they_were(server_place: Place) -> None:
+    """More units at once than there are connections: they wait their turn."""
+    storage = await server_place.open()
+    await put(storage, payment("pay_1"))
+
+    async def look() -> None:
+        async with storage.unit() as unit:
+            assert await unit[Payment].get("pay_1") == payment("pay_1")
+            assert await unit[Payment].total() == 1
+
+    await asyncio.gather(*(look() for _ in range(60)))

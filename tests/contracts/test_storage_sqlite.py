@@ -1,0 +1,346 @@
+"""What only SQLite has: one file, one writer, group commit, other processes beside it, and death at any moment."""
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.adapters.clock import SystemClock, VirtualClock
+from cambist.adapters.storage import committer
+from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.payments import Payment
+from cambist.ports.faults import Conflict, Unavailable
+from cambist.ports.jobs import Job
+from cambist.ports.storage import Storage
+from tests.contracts.storage_kit import Place, job, key, payment, put, read
+
+
+class Watched(sqlite3.Connection):
+    """A connection that notes what is executed, and on which thread; a COMMIT may be held or made to fail."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.seen: list[tuple[str, bool]] = []
+        self.fail: Exception | None = None
+        self.reached = threading.Event()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        self.seen.append((statement.split()[0], threading.current_thread() is threading.main_thread()))
+        if statement == "COMMIT":
+            self.reached.set()
+            self.gate.wait()
+            if self.fail:
+                raise self.fail
+        return super().execute(statement, *arguments)
+
+    def count(self, word: str) -> int:
+        return sum(seen == word for seen, _ in self.seen)
+
+
+@pytest.fixture
+async def watched(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, Watched]:
+    """A storage, and its writing connection."""
+    made: list[Watched] = []
+    plain = sqlite3.connect
+
+    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = plain(*arguments, factory=Watched, **options)
+        made.append(connection)
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        storage = await file_place.open()
+    assert isinstance(storage, SqliteStorage)
+    (writing,) = (each for each in made if each is storage._committer._connection)
+    writing.seen.clear()
+    return storage, writing
+
+
+async def turns_until(happened: Callable[[], bool]) -> int:
+    """Turns of the event loop until something happened: proof that nothing blocks it."""
+    turns = 0
+    while not happened():
+        await asyncio.sleep(0.001)
+        turns += 1
+    return turns
+
+
+async def test_the_file_and_its_log_are_for_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "house.db"
+    storage = await SqliteStorage.open(path, VirtualClock())
+    await put(storage, payment("pay_1"))
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert {found.name: found.stat().st_mode & 0o777 for found in path.parent.iterdir()} == {
+        "house.db": 0o600,
+        "house.db-shm": 0o600,
+        "house.db-wal": 0o600,
+    }
+    await storage.close()
+
+
+async def test_what_is_committed_is_on_disk(watched: tuple[Storage, Watched]) -> None:
+    """DESIGN 3: WAL with synchronous FULL (an answered 201 is on disk), foreign keys on."""
+    _, writing = watched
+    for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
+        assert writing.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+
+
+async def test_units_that_wait_together_share_a_transaction(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    await asyncio.gather(*(put(storage, payment(f"pay_{n}"), key(f"k{n}")) for n in range(100)))
+    assert writing.count("BEGIN") == writing.count("COMMIT") == 1
+    assert writing.count("SAVEPOINT") == writing.count("RELEASE") == 100
+
+
+async def test_a_transaction_takes_256_units_at_most(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    await asyncio.gather(*(put(storage, key(f"k{n}")) for n in range(600)))
+    assert writing.count("COMMIT") == 3
+
+
+async def test_only_commit_leaves_the_event_loops_thread(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    await put(storage, payment("pay_1"))
+    assert dict(writing.seen) == {"BEGIN": True, "SAVEPOINT": True, "INSERT": True, "RELEASE": True, "COMMIT": False}
+
+
+async def test_nobody_hears_of_success_before_commit_returned(watched: tuple[Storage, Watched]) -> None:
+    """And while the disk is slow, the event loop serves others."""
+    storage, writing = watched
+    writing.gate.clear()
+    task = asyncio.create_task(put(storage, payment("pay_1")))
+    await turns_until(writing.reached.is_set)
+    assert await read(storage, Payment, "pay_1") is None
+    assert not task.done()
+    writing.gate.set()
+    await task
+    assert await read(storage, Payment, "pay_1") is not None
+
+
+async def test_when_commit_fails_every_waiter_fails_and_the_next_succeed(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    writing.fail = sqlite3.OperationalError("disk I/O error")
+    ends = await asyncio.gather(*(put(storage, key(f"k{n}")) for n in range(10)), return_exceptions=True)
+    assert {type(end) for end in ends} == {Unavailable}
+    with pytest.raises(Unavailable, match="disk I/O error"):
+        await storage.check()
+    writing.fail = None
+    await storage.check()
+    async with storage.unit() as unit:
+        assert await unit[IdempotencyKey].total() == 0
+    await put(storage, *(key(f"k{n}") for n in range(10)))
+
+
+async def test_a_full_disk_is_unavailable_for_writes_only_and_heals(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    await put(storage, payment("pay_1"))
+    (pages,) = writing.execute("PRAGMA page_count").fetchone()
+    writing.execute(f"PRAGMA max_page_count={pages}")
+    big = payment("pay_2", description="x" * 100_000)
+    with pytest.raises(Unavailable, match="full"):
+        await put(storage, big)
+    assert await read(storage, Payment, "pay_1") == payment("pay_1")
+    writing.execute("PRAGMA max_page_count=1000000")
+    await put(storage, big)
+
+
+async def test_one_units_conflict_takes_back_its_own_writes_only(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    await put(storage, key("taken"))
+    writing.seen.clear()
+    ends = await asyncio.gather(
+        put(storage, payment("pay_1")),
+        put(storage, payment("pay_2"), key("taken")),
+        put(storage, payment("pay_3")),
+        return_exceptions=True,
+    )
+    assert [type(end) for end in ends] == [type(None), Conflict, type(None)]
+    assert writing.count("COMMIT") == 1
+    async with storage.unit() as unit:
+        assert [found.id for found in await unit[Payment].find()] == ["pay_1", "pay_3"]
+
+
+async def test_a_unit_cancelled_before_its_transaction_is_not_written(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    writing.gate.clear()
+    first = asyncio.create_task(put(storage, payment("pay_1")))
+    await turns_until(writing.reached.is_set)
+    second = asyncio.create_task(put(storage, payment("pay_2"), job("j2")))
+    third = asyncio.create_task(put(storage, payment("pay_3")))
+    await asyncio.sleep(0)
+    second.cancel()
+    writing.gate.set()
+    await asyncio.gather(first, third)
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    async with storage.unit() as unit:
+        assert [found.id for found in await unit[Payment].find()] == ["pay_1", "pay_3"]
+
+
+async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_kicked(
+    watched: tuple[Storage, Watched], file_place: Place
+) -> None:
+    storage, writing = watched
+    writing.gate.clear()
+    task = asyncio.create_task(put(storage, job("j1")))
+    await turns_until(writing.reached.is_set)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert file_place.kicked == []
+    writing.gate.set()
+    await turns_until(lambda: bool(file_place.kicked))
+    assert file_place.kicked == [["j1"]]
+    assert await read(storage, Job, "j1") is not None
+
+
+async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place: Place) -> None:
+    storage = await file_place.open()
+    with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        task = asyncio.create_task(put(storage, payment("pay_1")))
+        turns = iter(range(50))
+        assert await turns_until(lambda: next(turns, None) is None) == 50
+        assert not task.done()
+        assert await read(storage, Payment, "pay_1") is None
+        other.execute("COMMIT")
+        await task
+    assert await read(storage, Payment, "pay_1") is not None
+
+
+async def test_a_lock_that_stays_is_unavailable(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "BUSY_MILLISECONDS", 20)
+    storage = await file_place.open()
+    with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="locked"):
+            await put(storage, payment("pay_1"))
+        with pytest.raises(Unavailable):
+            await storage.check()
+    await put(storage, payment("pay_1"))
+
+
+async def test_too_many_waiting_units_are_refused(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "QUEUE", 5)
+    storage = await file_place.open()
+    ends = await asyncio.gather(*(put(storage, key(f"k{n}")) for n in range(8)), return_exceptions=True)
+    assert [type(end) for end in ends] == [type(None)] * 5 + [Unavailable] * 3
+
+
+async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_place: Place) -> None:
+    storage = await file_place.open()
+    await put(storage, payment("pay_1"))
+
+    class Locked:
+        def execute(self, *_: Any) -> None:
+            raise sqlite3.OperationalError("database is locked")
+
+        def close(self) -> None: ...
+
+    assert isinstance(storage, SqliteStorage)
+    quick, storage._reading = storage._reading, Locked()  # type: ignore[assignment]  # in its place
+    assert await read(storage, Payment, "pay_1") == payment("pay_1")
+    storage._reading = quick
+
+
+async def test_an_event_loop_that_ends_breaks_nothing_off(file_place: Place) -> None:
+    """asyncio.run cancels every task, the committer's too: whoever still waits is told, the file stays whole."""
+    storage = await file_place.open()
+    assert isinstance(storage, SqliteStorage)
+    tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(600)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    flushing = storage._committer._flushing
+    assert flushing is not None
+    flushing.cancel()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(end) for end in ends} <= {type(None), Unavailable}
+    assert Unavailable in {type(end) for end in ends}
+    await put(storage, key("after"))
+    async with storage.unit() as unit:
+        written = {found.id for found in await unit[IdempotencyKey].find(limit=1000)}
+    assert {f"k{n}" for n, end in enumerate(ends) if end is None} | {"after"} <= written
+
+
+@pytest.mark.parametrize("what", ["a folder", "no database"])
+async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "house.db"
+    if what == "a folder":
+        path.mkdir()
+    else:
+        path.write_text("This is no database, but long enough to be looked at closely. " * 20)
+    with pytest.raises(Unavailable, match="could not open"):
+        await SqliteStorage.open(path, VirtualClock())
+
+
+LOAD = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[2])
+from cambist.adapters.clock import SystemClock
+from cambist.adapters.storage.sqlite import SqliteStorage
+from tests.contracts.storage_kit import job, key, payment, put
+
+async def create(storage, worker):
+    n = 0
+    while True:
+        name = f"{sys.argv[3]}_{worker}_{n}"
+        await put(storage, payment(f"pay_{name}"), key(f"key_{name}"), job(f"job_{name}"))
+        sys.stdout.write(name + "\\n")
+        sys.stdout.flush()
+        n += 1
+
+async def main():
+    storage = await SqliteStorage.open(sys.argv[1], SystemClock())
+    await asyncio.gather(*(create(storage, worker) for worker in range(16)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.drill
+def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
+    """DESIGN 3: nothing is lost by kill -9 at any await. Three lives on one file, each killed under load."""
+    path, root = tmp_path / "house.db", str(Path(__file__).parents[2])
+    told: set[str] = set()
+    for life in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", LOAD, str(path), root, str(life)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(150 + life * 37):
+            line = process.stdout.readline()
+            assert line, "the load ended by itself"
+            told.add(line.strip())
+        process.send_signal(signal.SIGKILL)
+        rest = process.stdout.read().splitlines(keepends=True)
+        told.update(line.strip() for line in rest if line.endswith("\n"))
+        process.wait()
+        process.stdout.close()
+
+    async def everything() -> tuple[set[str], set[str], set[str]]:
+        storage = await SqliteStorage.open(path, SystemClock())
+        found = [
+            {each.id.partition("_")[2] async for batch in storage.scan(kind) for each in batch}
+            for kind in (Payment, IdempotencyKey, Job)
+        ]
+        await storage.check()
+        await storage.close()
+        return found[0], found[1], found[2]
+
+    payments, keys, jobs = asyncio.run(everything())
+    assert payments == keys == jobs, "a unit is there in part"
+    assert told <= payments
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -1,0 +1,363 @@
+"""Delivery proofs as data: every row of the state table, every rule about a hash (SPEC "Delivery proof statuses")."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.machine import IllegalMove
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.proof_checks import (
+    CHAIN_AWAY,
+    LOOKS,
+    SETTLEMENT_LOOK,
+    Look,
+    Next,
+    Seen,
+    after_look,
+    rejected,
+    until_settled,
+    waits_for_settlement,
+    without_answer,
+)
+from cambist.core.domain.proof_reminders import REMINDERS, is_missing, next_reminder, reminder_number
+from cambist.core.domain.proofs import (
+    PROOF_MOVES,
+    STUCK,
+    DeliveryProof,
+    ProofNetwork,
+    ProofOrder,
+    ProofStatus,
+    ProofWish,
+    RejectionReason,
+    changes_nothing,
+    check_order,
+    check_taking,
+    submitted,
+    takes_proof,
+    transaction_hash,
+)
+from cambist.core.domain.terminals import Terminal, TerminalKind
+
+S = ProofStatus
+NOW = datetime(2026, 8, 8, 12, tzinfo=UTC)
+HASH, OTHER = "a" * 64, "b" * 64
+WISH = ProofWish(ProofNetwork.TRC20, HASH)
+OTHER_WISH = ProofWish(ProofNetwork.TRC20, OTHER)
+CREDIT = Usdt(100_00000000)
+
+
+def proof(status: ProofStatus = S.ACCEPTED, **more: Any) -> DeliveryProof:
+    fields: dict[str, Any] = {
+        "id": "pay_1",
+        "network": ProofNetwork.TRC20,
+        "tx_hash": HASH,
+        "status_at": NOW,
+        "submitted_at": NOW,
+        "claim": None if status is S.REJECTED else WISH.claim,
+        "reason": RejectionReason.NOT_FOUND_OR_UNCONFIRMED if status is S.REJECTED else None,
+    }
+    return DeliveryProof(status=status, **{**fields, **more})
+
+
+def payment(status: PaymentStatus = PaymentStatus.SETTLED, **more: Any) -> Payment:
+    fields: dict[str, Any] = {
+        "id": "pay_1",
+        "account_id": "acc_1",
+        "mode": Mode.LIVE,
+        "shop_id": "shop",
+        "amount": Rub(10_000_00),
+        "payment_method": "sbp",
+        "created_at": NOW,
+        "expires_at": NOW,
+        "amount_usdt": CREDIT if status is PaymentStatus.SETTLED else None,
+    }
+    return Payment(status=status, **{**fields, **more})
+
+
+def seen(amount: Usdt) -> Look:
+    return Look(Seen.FINAL, (amount,))
+
+
+SUBMITTED = [S.WAITING, S.ACCEPTED, S.IN_REVIEW, S.AWAITING_CONFIRMATIONS, S.REJECTED]
+MISSING, IN_BLOCK, REVERTED = Look(Seen.MISSING), Look(Seen.IN_BLOCK), Look(Seen.REVERTED)
+FITS, DIFFERS, NOTHING = seen(CREDIT), seen(Usdt(1)), Look(Seen.FINAL)
+LOOKED: list[tuple[ProofStatus, Look, ProofStatus]] = [
+    (before, look, after)
+    for before in (S.ACCEPTED, S.IN_REVIEW, S.AWAITING_CONFIRMATIONS)
+    for look, after in [
+        (MISSING, S.AWAITING_CONFIRMATIONS if before is S.AWAITING_CONFIRMATIONS else S.IN_REVIEW),
+        (IN_BLOCK, S.AWAITING_CONFIRMATIONS),
+        (REVERTED, S.REJECTED),
+        (NOTHING, S.REJECTED),
+        (FITS, S.CONFIRMED),
+        (DIFFERS, S.CONFIRMED_AMOUNT_DIFFERS),
+    ]
+]
+
+
+class TestMoves:
+    @pytest.mark.parametrize("before", SUBMITTED)
+    def test_a_hash_is_taken_before_it_is_confirmed(self, before: ProofStatus) -> None:
+        earlier = None if before is S.WAITING else proof(before, submission=3, version=7, looks=5, final_at=NOW)
+        after = submitted("pay_1", earlier, OTHER_WISH, NOW + STUCK, holds=True)
+        assert after == proof(
+            tx_hash=OTHER,
+            status_at=NOW + STUCK,
+            submitted_at=NOW + STUCK,
+            claim=f"TRC20:{OTHER}",
+            submission=1 if earlier is None else 4,
+            version=0 if earlier is None else 7,
+        )
+
+    @pytest.mark.parametrize("before", [S.CONFIRMED, S.CONFIRMED_AMOUNT_DIFFERS])
+    @pytest.mark.parametrize("wish", [WISH, OTHER_WISH])
+    def test_after_a_confirmation_the_hash_is_locked(self, before: ProofStatus, wish: ProofWish) -> None:
+        with pytest.raises(Refusal) as refused:
+            changes_nothing(proof(before), wish, NOW)
+        assert (refused.value.status, refused.value.code) == (409, "DELIVERY_PROOF_LOCKED")
+        with pytest.raises(IllegalMove):
+            submitted("pay_1", proof(before), wish, NOW, holds=True)
+
+    @pytest.mark.parametrize(("before", "look", "after"), LOOKED)
+    def test_an_answer_of_the_chain_moves_it(self, before: ProofStatus, look: Look, after: ProofStatus) -> None:
+        assert after_look(proof(before), look, payment(), NOW).proof.status is after
+
+    def test_every_row_of_the_table_happens_and_nothing_else_does(self) -> None:
+        happened = {(before, S.ACCEPTED) for before in SUBMITTED}
+        happened |= {(before, after) for before, _, after in LOOKED if before is not after}
+        happened.add(
+            (S.AWAITING_CONFIRMATIONS, until_settled(proof(S.AWAITING_CONFIRMATIONS), payment(), NOW).proof.status)
+        )
+        assert happened == {(row.before, row.after) for row in PROOF_MOVES.rows}
+
+    def test_only_confirmations_are_final(self) -> None:
+        final = {status for status in ProofStatus if PROOF_MOVES.is_final(status)}
+        assert final == {S.CONFIRMED, S.CONFIRMED_AMOUNT_DIFFERS}
+        assert {status for status in ProofStatus if status is not S.WAITING and proof(status).is_locked} == final
+        assert [status for status in ProofStatus if proof(status).is_open] == SUBMITTED[1:4]
+
+
+class TestRepeats:
+    @pytest.mark.parametrize("status", [S.ACCEPTED, S.IN_REVIEW, S.AWAITING_CONFIRMATIONS])
+    @pytest.mark.parametrize("spelling", [HASH, f"0x{HASH}"])
+    def test_the_same_hash_in_the_same_network_changes_nothing(self, status: ProofStatus, spelling: str) -> None:
+        assert changes_nothing(proof(status), ProofWish(ProofNetwork.TRC20, spelling), NOW + STUCK)
+
+    @pytest.mark.parametrize("status", SUBMITTED[1:])
+    @pytest.mark.parametrize(
+        "wish", [OTHER_WISH, ProofWish(ProofNetwork.BEP20, HASH), ProofWish(ProofNetwork.TRC20, "a")]
+    )
+    def test_another_hash_or_another_network_is_a_replacement(self, status: ProofStatus, wish: ProofWish) -> None:
+        assert not changes_nothing(proof(status, reason=RejectionReason.INVALID), wish, NOW)
+
+    @pytest.mark.parametrize(
+        ("status", "starts_anew"), [(S.IN_REVIEW, True), (S.ACCEPTED, False), (S.AWAITING_CONFIRMATIONS, False)]
+    )
+    def test_in_review_for_over_a_day_the_same_hash_starts_anew(self, status: ProofStatus, starts_anew: bool) -> None:
+        over = NOW + STUCK + timedelta(microseconds=1)
+        assert changes_nothing(proof(status), WISH, over) is not starts_anew
+
+    @pytest.mark.parametrize(
+        ("reason", "starts_anew"),
+        [
+            (RejectionReason.NOT_FOUND_OR_UNCONFIRMED, True),
+            (RejectionReason.ALREADY_USED, True),
+            (RejectionReason.INVALID, False),
+        ],
+    )
+    def test_rejected_the_same_hash_starts_anew_where_a_second_look_may_end_otherwise(
+        self, reason: RejectionReason, starts_anew: bool
+    ) -> None:
+        assert changes_nothing(proof(S.REJECTED, reason=reason), WISH, NOW) is not starts_anew
+
+
+class TestAmounts:
+    @pytest.mark.parametrize(
+        ("units", "status"),
+        [
+            (CREDIT.units, S.CONFIRMED),
+            (99_00000000, S.CONFIRMED),
+            (101_00000000, S.CONFIRMED),
+            (98_99999999, S.CONFIRMED_AMOUNT_DIFFERS),
+            (101_00000001, S.CONFIRMED_AMOUNT_DIFFERS),
+        ],
+    )
+    def test_within_one_percent_of_the_credit_it_fits(self, units: int, status: ProofStatus) -> None:
+        after = after_look(proof(), seen(Usdt(units)), payment(), NOW)
+        assert (after.proof.status, after.proof.final_at, after.again_at) == (status, NOW, None)
+        assert after.proof.claim == WISH.claim
+
+    def test_one_transfer_of_several_must_fit_and_not_their_sum(self) -> None:
+        halves = Look(Seen.FINAL, (Usdt(50_00000000), Usdt(50_00000000)))
+        one = Look(Seen.FINAL, (Usdt(3), CREDIT, Usdt(70_00000000)))
+        assert after_look(proof(), halves, payment(), NOW).proof.status is S.CONFIRMED_AMOUNT_DIFFERS
+        assert after_look(proof(), one, payment(), NOW).proof.status is S.CONFIRMED
+
+    @pytest.mark.parametrize("before", SUBMITTED[1:4])
+    def test_before_the_settlement_a_final_transfer_is_in_review(self, before: ProofStatus) -> None:
+        unsettled = payment(PaymentStatus.PAID)
+        after = after_look(proof(before), FITS, unsettled, NOW)
+        assert (after.proof.status, after.proof.final_at) == (S.IN_REVIEW, NOW)
+        assert after.again_at == NOW + SETTLEMENT_LOOK
+        assert waits_for_settlement(after.proof, unsettled)
+        assert not waits_for_settlement(after.proof, payment())
+        assert not waits_for_settlement(proof(before), unsettled)
+
+    def test_refunded_before_the_settlement_it_stays_in_review_and_nobody_looks_again(self) -> None:
+        after = after_look(proof(), FITS, payment(PaymentStatus.REFUNDED), NOW)
+        assert (after.proof.status, after.again_at) == (S.IN_REVIEW, None)
+
+    def test_the_first_time_that_it_was_seen_final_is_kept(self) -> None:
+        first = after_look(proof(), FITS, payment(PaymentStatus.PAID), NOW).proof
+        assert after_look(first, FITS, payment(), NOW + SETTLEMENT_LOOK).proof.final_at == NOW
+
+
+def climbed(start: DeliveryProof, look: Look) -> list[Next]:
+    """Every look from here on, as long as there is a next one."""
+    steps = [after_look(start, look, payment(), NOW)]
+    while steps[-1].again_at is not None:
+        steps.append(after_look(steps[-1].proof, look, payment(), steps[-1].again_at))
+    return steps
+
+
+class TestLadder:
+    @pytest.mark.parametrize(("look", "status"), [(MISSING, S.IN_REVIEW), (IN_BLOCK, S.AWAITING_CONFIRMATIONS)])
+    def test_not_found_or_not_final_until_the_last_look_it_is_rejected(self, look: Look, status: ProofStatus) -> None:
+        *waiting, last = climbed(proof(), look)
+        assert {step.proof.status for step in waiting} == {status}
+        assert len(waiting) == len(LOOKS)
+        assert (last.proof.status, last.proof.reason, last.proof.claim) == (
+            S.REJECTED,
+            RejectionReason.NOT_FOUND_OR_UNCONFIRMED,
+            None,
+        )
+        assert last.proof.status_at == NOW + sum(LOOKS, timedelta())
+
+    def test_it_ends_within_the_day_after_which_merchants_may_ask_again(self) -> None:
+        assert 2 * sum(LOOKS, timedelta()) < STUCK
+
+    def test_the_ladder_begins_again_once_when_it_is_first_seen_in_a_block(self) -> None:
+        late = proof(S.IN_REVIEW, looks=len(LOOKS))
+        first = after_look(late, IN_BLOCK, payment(), NOW)
+        assert (first.proof.looks, first.again_at) == (1, NOW + LOOKS[0])
+        dropped = after_look(first.proof, MISSING, payment(), NOW)
+        assert (dropped.proof.status, dropped.proof.looks) == (S.AWAITING_CONFIRMATIONS, 2)
+        assert after_look(dropped.proof, IN_BLOCK, payment(), NOW).proof.looks == 3
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (S.ACCEPTED, S.IN_REVIEW),
+            (S.IN_REVIEW, S.IN_REVIEW),
+            (S.AWAITING_CONFIRMATIONS, S.AWAITING_CONFIRMATIONS),
+        ],
+    )
+    def test_a_chain_that_is_away_counts_for_nothing(self, before: ProofStatus, after: ProofStatus) -> None:
+        step = without_answer(proof(before, looks=len(LOOKS)), NOW)
+        assert (step.proof.status, step.proof.looks, step.again_at) == (after, len(LOOKS), NOW + CHAIN_AWAY)
+
+    @pytest.mark.parametrize("reason", RejectionReason)
+    def test_rejected_it_says_why_and_lets_the_transaction_go(self, reason: RejectionReason) -> None:
+        step = rejected(proof(), reason, NOW)
+        assert (step.proof.status, step.proof.reason, step.proof.claim) == (S.REJECTED, reason, None)
+        assert step.again_at is None
+
+
+class TestOrders:
+    @pytest.mark.parametrize("network", ["TRC20", "ERC20", "BEP20"])
+    @pytest.mark.parametrize(
+        ("given", "kept"),
+        [(HASH, HASH), ("0xAB", "0xab"), (f"  {HASH.upper()}\n", HASH), ("x" * 200, "x" * 200)],
+    )
+    def test_a_hash_is_trimmed_and_kept_in_lower_case(self, network: str, given: str, kept: str) -> None:
+        assert check_order(ProofOrder(network=network, tx_hash=given)) == ProofWish(ProofNetwork(network), kept)
+
+    @pytest.mark.parametrize("network", ["", "trc20", "TRON", "TRC20 ", "BTC"])
+    def test_another_network_is_a_validation_error_naming_the_three(self, network: str) -> None:
+        with pytest.raises(Refusal, match="TRC20, ERC20, BEP20") as refused:
+            check_order(ProofOrder(network=network, tx_hash=HASH))
+        assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
+
+    @pytest.mark.parametrize("tx_hash", ["", "  ", "x" * 201, "a b", "a\nb", "a\tb", "хэш", "a\x7f", "a\u200b", "İ"])
+    def test_what_can_be_no_hash_is_a_validation_error(self, tx_hash: str) -> None:
+        with pytest.raises(Refusal) as refused:
+            check_order(ProofOrder(network="TRC20", tx_hash=tx_hash))
+        assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            (HASH, HASH),
+            (f"0x{HASH}", HASH),
+            (HASH[:-1], None),
+            (f"{HASH}a", None),
+            (f"0x{HASH[:-2]}", None),
+            ("g" * 64, None),
+            (f"x{HASH}", None),
+            ("a", None),
+        ],
+    )
+    def test_a_transaction_hash_is_64_hex_digits(self, text: str, found: str | None) -> None:
+        assert transaction_hash(text) == found
+        claim = ProofWish(ProofNetwork.ERC20, text).claim
+        assert claim == (None if found is None else f"ERC20:{found}")
+
+
+class TestTaking:
+    @pytest.mark.parametrize("status", PaymentStatus)
+    def test_a_hash_is_taken_for_a_paid_or_settled_payment_only(self, status: PaymentStatus) -> None:
+        if status in (PaymentStatus.PAID, PaymentStatus.SETTLED):
+            check_taking(payment(status))
+            return
+        with pytest.raises(Refusal) as refused:
+            check_taking(payment(status))
+        assert (refused.value.status, refused.value.code) == (409, "INVALID_STATUS")
+
+    @pytest.mark.parametrize(
+        ("mode", "kind", "owner", "takes"),
+        [
+            (Mode.LIVE, TerminalKind.EXCHANGE, "acc_1", True),
+            (Mode.TEST, TerminalKind.EXCHANGE, "acc_1", False),
+            (Mode.LIVE, TerminalKind.ORDINARY, "acc_1", False),
+            (Mode.LIVE, TerminalKind.EXCHANGE, "acc_2", False),
+            (Mode.LIVE, None, "acc_1", False),
+        ],
+    )
+    def test_only_live_payments_by_an_exchange_terminal(
+        self, mode: Mode, kind: TerminalKind | None, owner: str, takes: bool
+    ) -> None:
+        terminal = None
+        if kind is not None:
+            terminal = Terminal(id="t", account_id=owner, label="l", payment_method="sbp", kind=kind, created_at=NOW)
+        assert takes_proof(payment(mode=mode), terminal) is takes
+
+
+class TestReminders:
+    @pytest.mark.parametrize(
+        ("hours", "number"), [(0, 0), (23.99, 0), (24, 1), (47.99, 1), (48, 2), (71.99, 2), (72, 3), (999, 3)]
+    )
+    def test_they_come_24_48_and_72_hours_after_payment(self, hours: float, number: int) -> None:
+        assert reminder_number(NOW, NOW + timedelta(hours=hours)) == number
+
+    def test_after_the_third_there_is_no_next(self) -> None:
+        assert [next_reminder(NOW, number) for number in range(4)] == [*(NOW + pause for pause in REMINDERS), None]
+
+    @pytest.mark.parametrize("status", ProofStatus)
+    @pytest.mark.parametrize("paid", PaymentStatus)
+    def test_a_proof_is_missing_while_none_was_submitted_or_the_last_is_rejected(
+        self, status: ProofStatus, paid: PaymentStatus
+    ) -> None:
+        is_payable = paid in (PaymentStatus.PAID, PaymentStatus.SETTLED)
+        submitted_proof = None if status is S.WAITING else proof(status)
+        expected = is_payable and status in (S.WAITING, S.REJECTED)
+        assert is_missing(payment(paid), submitted_proof) is expected
+
+
+def test_a_proof_holds_nothing_that_cannot_be_stored_and_read_again() -> None:
+    before = proof(S.REJECTED, looks=3, final_at=NOW, submission=2)
+    assert msgspec.json.decode(msgspec.json.encode(before), type=DeliveryProof) == before

@@ -1,0 +1,209 @@
+"""In which order POST /payments refuses (DECISIONS 1; the table of the rules themselves is `orders.RULES`).
+
+The test starts from a request that breaks every rule at once. Row after row heals one rule: what a row expects is thus
+the answer to a request that breaks its own rule and every rule below it that can be broken at the same time.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.orders import RULES
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.terminals import Terminal, TerminalWish
+from cambist.core.usecases import accounts, shops, terminals
+from tests.houses import TestHouse
+
+NO = Twist(ending=Ending.REFUSED)
+NOWHERE = str(UUID(int=1))
+
+
+class Attempt:
+    """A request and the world it meets, both bad in every way; the rows make them better one by one."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.method, self.path = "PUT", "/api/v1/nothing"
+        self.headers: dict[str, str] = {**house.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
+        self.body: dict[str, Any] = {
+            "amount_rub": 0,
+            "client_phone": "12",
+            "shop_id": NOWHERE,
+            "metadata": {"filler": "x" * 102_400},
+            "payment_method": "sbp",
+        }
+        self.names: dict[str, str] = {}
+        """Ids of the shops and terminals at hand."""
+
+    async def prepare(self) -> None:
+        ports, account_id = self.house.ports, self.house.account.account_id
+        other = (await accounts.create_account(ports, "Other")).account_id
+        plain = await shops.create_shop(ports, account_id, "Without markup")
+        disabled = await shops.create_shop(ports, account_id, "Disabled, without markup")
+        await shops.disable_shop(ports, disabled.id)
+        wish = TerminalWish(label="Any", required_fields=("payer", "description"))
+        exchange = msgspec.structs.replace(wish, kind="exchange")
+        foreign = await terminals.create_terminal(ports, other, exchange)
+        mine = await terminals.create_terminal(ports, account_id, exchange)
+        ordinary = await terminals.create_terminal(ports, account_id, wish)
+        # As if one could pay by card, too: so far every terminal is of the one method there is.
+        odd = msgspec.structs.replace(mine, id=str(UUID(int=2)), payment_method="card", version=0)
+        async with ports.storage.unit() as unit:
+            unit[Terminal].add(odd)
+            await unit.commit()
+        self.names = {"plain": plain.id, "disabled": disabled.id, "foreign": foreign.id, "odd": odd.id}
+        self.names |= {"exchange": mine.id, "ordinary": ordinary.id}
+        self.body["method_id"] = foreign.id
+        await self.set(acceptance="false", terminals="false", kyc="required")
+        self.house.script.create.append(NO)
+
+    async def spend_the_minute(self) -> None:
+        for _ in range(60):
+            await self.house.http.get("/api/v1/nothing", headers=self.headers)
+
+    async def set(self, **texts: str) -> None:
+        await accounts.set_settings(self.house.ports, self.house.account.account_id, texts)
+
+    async def send(self) -> httpx.Response:
+        return await self.house.http.request(
+            self.method, self.path, content=msgspec.json.encode(self.body), headers=self.headers
+        )
+
+
+Heal = Callable[[Attempt], Awaitable[None] | None]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A rule, what breaking it is answered with, and how it is healed. `told` is part of the message or details."""
+
+    rule: str
+    status: int
+    code: str
+    heal: Heal
+    told: str = ""
+
+
+def put(**fields: Any) -> Heal:
+    """Set fields of the body; a None takes one out."""
+
+    def heal(attempt: Attempt) -> None:
+        attempt.body |= fields
+        attempt.body = {name: value for name, value in attempt.body.items() if value is not None}
+
+    return heal
+
+
+def head(**headers: str) -> Heal:
+    return lambda attempt: attempt.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def name(**fields: str) -> Heal:
+    """Set fields of the body to ids of the attempt's shops and terminals."""
+    return lambda attempt: attempt.body.update({field: attempt.names[which] for field, which in fields.items()})
+
+
+async def wait_a_minute(attempt: Attempt) -> None:
+    await attempt.house.clock.advance(60)
+
+
+def know_the_path(attempt: Attempt) -> None:
+    attempt.path = "/api/v1/payments"
+
+
+def know_the_method(attempt: Attempt) -> None:
+    attempt.method = "POST"
+
+
+def know_the_secret(attempt: Attempt) -> None:
+    attempt.headers |= attempt.house.headers()
+
+
+async def mark_up_the_shop(attempt: Attempt) -> None:
+    await shops.set_shop(attempt.house.ports, attempt.names["plain"], {"markup": "0.03"})
+
+
+async def go_outside_terminals(attempt: Attempt) -> None:
+    await attempt.set(terminals="false")
+    del attempt.body["method_id"]
+    attempt.body["amount_rub"] = "1000000.01"
+
+
+async def go_by_the_ordinary_terminal(attempt: Attempt) -> None:
+    """An ordinary terminal has no maximum, so this amount is good there."""
+    await attempt.set(terminals="true")
+    attempt.body["method_id"] = attempt.names["ordinary"]
+
+
+PAYER = {"full_name": "Ivan Ivanov", "document_number": "4500123456"}
+
+ROWS = (
+    Row("rate limit", 429, "RATE_LIMIT_EXCEEDED", wait_a_minute),
+    Row("body size", 413, "PAYLOAD_TOO_LARGE", put(metadata=None)),
+    Row("path", 404, "NOT_FOUND", know_the_path),
+    Row("http method", 405, "METHOD_NOT_ALLOWED", know_the_method),
+    Row("authorization", 401, "Unauthorized", know_the_secret),
+    Row("key is given", 400, "MISSING_IDEMPOTENCY_KEY", head(Idempotency_Key="no-uuid")),
+    Row("key is a uuid", 400, "VALIDATION_ERROR", head(Idempotency_Key=str(UUID(int=3))), "valid UUID"),
+    Row("content type", 400, "VALIDATION_ERROR", head(Content_Type="application/json"), "is required"),
+    Row("json", 400, "VALIDATION_ERROR", put(amount_rub="1e3"), "Expected `str`"),
+    Row("shape", 400, "VALIDATION_ERROR", put(amount_rub="0"), "amount_rub"),
+    Row("values", 422, "VALIDATION_ERROR", put(client_phone=None), "client_phone"),
+    Row("acceptance", 422, "PAYMENT_UNAVAILABLE", lambda attempt: attempt.set(acceptance="true")),
+    Row("shop is known", 400, "SHOP_NOT_FOUND", name(shop_id="disabled")),
+    Row("shop is enabled", 403, "SHOP_DISABLED", name(shop_id="plain")),
+    Row("shop has markup", 422, "SHOP_MARKUP_NOT_SET", mark_up_the_shop),
+    Row("selection is on", 400, "METHOD_SELECTION_DISABLED", lambda attempt: attempt.set(terminals="true")),
+    Row("method is available", 400, "METHOD_NOT_AVAILABLE", name(method_id="odd")),
+    Row("methods agree", 400, "VALIDATION_ERROR", name(method_id="exchange"), "payment_method"),
+    Row("exchange bounds", 400, "VALIDATION_ERROR", name(method_id="ordinary"), "from 10000.00 to 80000.00"),
+    Row("above zero", 400, "INVALID_AMOUNT", put(amount_rub="29.99"), "above zero"),
+    Row("minimum", 400, "AMOUNT_BELOW_MINIMUM", go_outside_terminals, "30.00"),
+    Row("maximum", 400, "INVALID_AMOUNT", go_by_the_ordinary_terminal, "at most 1000000.00"),
+    Row("required fields", 422, "PAYER_DATA_REQUIRED", put(payer=PAYER, description="Tea"), '["payer","description"]'),
+    Row("verified client", 400, "KYC_REQUIRED", put(client_phone="+70000000001")),
+    Row("route", 400, "PAYMENT_ROUTE_UNAVAILABLE", lambda attempt: None),
+)
+
+
+async def attempt_after(house: TestHouse, healed: int) -> Attempt:
+    attempt = Attempt(house)
+    await attempt.prepare()
+    if not healed:
+        await attempt.spend_the_minute()
+    for row in ROWS[:healed]:
+        done = row.heal(attempt)
+        if done is not None:
+            await done
+    return attempt
+
+
+@pytest.mark.parametrize("at", range(len(ROWS)), ids=[row.rule for row in ROWS])
+async def test_each_refusal_of_post_payments_beats_those_below_it(house: TestHouse, at: int) -> None:
+    row = ROWS[at]
+    response = await (await attempt_after(house, at)).send()
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (row.status, row.code)
+    assert row.told in msgspec.json.encode(error).decode().replace("\\", "")
+    async with house.ports.storage.unit() as unit:
+        assert await unit[Payment].find() == []
+
+
+async def test_once_every_rule_is_kept_the_same_key_makes_the_payment(house: TestHouse) -> None:
+    """No refusal on the way locks the key (SPEC "Authentication", 5)."""
+    attempt = await attempt_after(house, 0)
+    for row in ROWS:
+        assert (await attempt.send()).status_code == row.status
+        done = row.heal(attempt)
+        if done is not None:
+            await done
+    assert (await attempt.send()).status_code == 201
+
+
+def test_every_rule_of_the_table_has_its_row_in_the_same_order() -> None:
+    names = [rule.name for rule in RULES]
+    assert [row.rule for row in ROWS if row.rule in names] == names

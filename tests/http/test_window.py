@@ -1,0 +1,165 @@
+"""The payer window: what is drawn, and how long (SPEC "Payments" creation rule 9; DECISIONS 2 "Payer window")."""
+
+import re
+
+import pytest
+
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import FailureReason, Payment, PaymentStatus
+from cambist.core.usecases import shops
+from cambist.frontends.http.window_page import draw_qr, print_amount
+from cambist.frontends.http.window_texts import EN, TEXTS
+from tests.houses import TestHouse
+from tests.windows import FACES, Page, page_of, store, with_face
+
+S = PaymentStatus
+
+
+async def test_the_link_of_a_new_payment_shows_shop_amount_description_qr_and_bank_button(house: TestHouse) -> None:
+    """Issue 2, point 6."""
+    await shops.rename_shop(house.ports, house.account.default_shop_id, "Coffee House")
+    payment = await house.created({"amount_rub": "1234.50", "description": "Two cups"})
+    response = await house.http.get(payment["payment_url"], headers={"Accept-Language": "en"})
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    page = Page(response.text)
+    for text in ("Coffee House", "₽1,234.50", "Two cups", payment["id"], "Waiting for payment", "15:00"):
+        assert text in page.text
+    link = (await house.get(f"/payments/{payment['id']}/sbp-link")).json().get("sbp_link")
+    async with house.ports.storage.unit() as unit:
+        stored = await unit[Payment].get(payment["id"])
+    assert stored is not None
+    assert stored.qr_payload is not None
+    assert str(draw_qr(stored.qr_payload).svg) in response.text
+    assert stored.bank_link in [tag["href"] for tag in page.all("a")]
+    assert link in (None, stored.bank_link)
+
+
+async def test_the_countdown_is_told_by_the_service_s_clock(house: TestHouse) -> None:
+    """Both moments are on the page, so that a payer's wrong clock does not bend what is left."""
+    payment = await house.created()
+    await house.clock.advance(28)
+    main = Page((await page_of(house, payment)).text).main
+    now = house.clock.now().timestamp()
+    assert int(main["data-now"] or 0) == round(now * 1000)
+    assert int(main["data-deadline"] or 0) - int(main["data-now"] or 0) == (15 * 60 - 28) * 1000
+    assert "14:32" in (await page_of(house, payment)).text
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_every_state_is_drawn_in_both_languages(house: TestHouse, face: str) -> None:
+    payment = await with_face(house, face)
+    for language, texts in TEXTS.items():
+        response = await page_of(house, payment, f"?lang={language}")
+        assert response.status_code == 200
+        page = Page(response.text)
+        assert page.main["data-face"] == face
+        assert page.all("html")[0]["lang"] == language == response.headers["Content-Language"]
+        assert texts[f"{face}_head"] in page.text
+        assert print_amount(Rub(1234_56), language) in page.text
+        assert "{" not in page.text
+
+
+async def test_a_failed_payment_tells_its_reason_in_human_words(house: TestHouse) -> None:
+    payment = await with_face(house, "failed")
+    for reason in FailureReason:
+        await store(house, payment["id"], failure_reason=reason)
+        for language, texts in TEXTS.items():
+            page = Page((await page_of(house, payment, f"?lang={language}")).text)
+            assert texts[f"reason_{reason}"] in page.text, reason
+            assert "_" not in page.text.replace(payment["id"], ""), "no word of the interface shows"
+
+
+async def test_expired_and_review_ask_not_to_pay_again(house: TestHouse) -> None:
+    """DECISIONS 2: `amount_mismatch` says it is under review and not to pay again; a late payment may still come."""
+    review = Page((await page_of(house, await with_face(house, "review"), "?lang=en")).text).text
+    assert "Do not pay again: the payment is under review" in review
+    assert "₽1,000.00 arrived, while ₽1,234.56 was expected" in review
+    expired = Page((await page_of(house, await with_face(house, "expired"), "?lang=en")).text).text
+    assert "do not pay again: a late payment may still arrive" in expired
+
+
+async def test_only_a_waiting_payment_offers_ways_to_pay(house: TestHouse) -> None:
+    """Past the deadline, and while the bank already works on it, nobody shall start to pay."""
+    for face in FACES:
+        payment = await with_face(house, face)
+        html = (await page_of(house, payment)).text
+        assert ('id="qr"' in html) is (face == "waiting"), face
+        assert ("button--bank" in html) is (face == "waiting"), face
+
+
+async def test_a_payment_without_a_bank_link_shows_its_qr_at_once(house: TestHouse) -> None:
+    payment = await house.created()
+    await store(house, payment["id"], bank_link="javascript:alert(1)")
+    page = Page((await page_of(house, payment)).text)
+    assert page.all("details") == [{"class": "more", "open": None}]
+    assert "javascript:" not in "".join(tag["href"] or "" for tag in page.all("a"))
+
+
+# Availability
+
+
+async def test_the_link_answers_for_a_minute_after_paid_and_404_then(house: TestHouse) -> None:
+    """SPEC "Payments" creation rule 9."""
+    payment = await house.created()
+    await house.work(120)
+    await house.simulate(payment["id"], outcome="paid")
+    await house.clock.advance(59)
+    assert (await page_of(house, payment)).status_code == 200
+    await house.clock.advance(1)
+    gone = await page_of(house, payment, "?lang=en")
+    assert gone.status_code == 404
+    assert EN["closed_head"] in gone.text
+    for part in ("state", "events"):
+        assert (await house.http.get(f"/p/{payment['id']}/{part}")).status_code == 404
+
+
+async def test_a_late_payment_reopens_the_link_for_a_minute(house: TestHouse) -> None:
+    """DECISIONS 2."""
+    payment = await house.created()
+    await house.work(5 * 3600)
+    assert Page((await page_of(house, payment)).text).main["data-face"] == "expired"
+    await house.simulate(payment["id"], outcome="paid")
+    assert Page((await page_of(house, payment)).text).main["data-face"] == "paid"
+    await house.clock.advance(60)
+    assert (await page_of(house, payment)).status_code == 404
+
+
+async def test_settlement_does_not_reopen_the_link(house: TestHouse) -> None:
+    """DECISIONS 2: the minute runs from the first of paid, settled, failed, cancelled."""
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid")
+    await house.clock.advance(3600)
+    await store(house, payment["id"], status=S.SETTLED, settled_at=house.clock.now())
+    assert (await page_of(house, payment)).status_code == 404
+
+
+async def test_refunded_is_404(house: TestHouse) -> None:
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid")
+    await store(house, payment["id"], status=S.REFUNDED)
+    assert (await page_of(house, payment)).status_code == 404
+
+
+# Without script
+
+
+@pytest.mark.parametrize(("face", "seconds"), [("waiting", "5"), ("preparing", "5"), ("expired", "30"), ("paid", None)])
+async def test_without_script_the_page_reloads_itself_while_something_may_come(
+    house: TestHouse, face: str, seconds: str | None
+) -> None:
+    html = (await page_of(house, await with_face(house, face))).text
+    found = re.findall(r'<noscript><meta http-equiv="refresh" content="(\d+)"></noscript>', html)
+    assert found == ([] if seconds is None else [seconds])
+
+
+async def test_the_state_for_polling_pages_is_the_standing_and_nothing_else(house: TestHouse) -> None:
+    payment = await house.created()
+    response = await house.http.get(f"/p/{payment['id']}/state")
+    now = round(house.clock.now().timestamp() * 1000)
+    assert response.json() == {"status": "pending", "face": "waiting", "now": now, "deadline": now + 15 * 60 * 1000}
+    await house.simulate(payment["id"], outcome="paid")
+    assert (await house.http.get(f"/p/{payment['id']}/state")).json()["face"] == "paid"
+    await house.clock.advance(60)
+    gone = await house.http.get(f"/p/{payment['id']}/state")
+    assert (gone.status_code, gone.json()) == (404, {"status": None, "face": "closed"})

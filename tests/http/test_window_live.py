@@ -1,0 +1,207 @@
+"""The payer window's event stream: the live status of a payment (issue 2, point 6)."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+from litestar import Litestar
+
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.usecases import accounts, payer_window
+from cambist.frontends.http.server import running
+from cambist.frontends.http.window import HEARTBEAT, STREAM_LIFETIME, WindowStreams, event_stream, window_router
+from cambist.frontends.settings import Settings
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
+from tests.houses import TestHouse
+
+
+class Listener:
+    """Reads a stream under the virtual clock: what it has said since last asked."""
+
+    def __init__(self, stream: AsyncGenerator[bytes, None]) -> None:
+        self.said: list[bytes] = []
+        self.task = asyncio.create_task(self._read(stream))
+
+    async def _read(self, stream: AsyncGenerator[bytes, None]) -> None:
+        async for chunk in stream:
+            self.said.append(chunk)
+
+    def news(self) -> list[str]:
+        """The faces told, and `alive` for a heartbeat."""
+        said, self.said = self.said, []
+        return ["alive" if chunk.startswith(b":") else _face(chunk) for chunk in said]
+
+    @property
+    def over(self) -> bool:
+        return self.task.done()
+
+
+def _face(chunk: bytes) -> str:
+    data = chunk.decode().split("data: ")[1]
+    assert data.endswith("\n\n")
+    face: str = msgspec.json.decode(data)["face"]
+    return face
+
+
+async def listening(
+    house: TestHouse, payment: dict[str, Any], streams: WindowStreams, ports: Ports | None = None
+) -> Listener:
+    standing = await payer_window.standing(house.ports, payment["id"])
+    assert standing is not None
+    listener = Listener(event_stream(ports or house.ports, streams, payment["id"], standing))
+    await house.clock.advance(0)
+    return listener
+
+
+async def test_a_stream_tells_the_state_at_once_and_each_change_within_a_second(house: TestHouse) -> None:
+    streams = WindowStreams()
+    payment = await house.created()
+    listener = await listening(house, payment, streams)
+    assert listener.said[0].startswith(b"retry: 3000\n\nevent: state\n")
+    assert listener.news() == ["waiting"]
+    assert streams.open == 1
+    await house.simulate(payment["id"], outcome="processing")
+    await house.clock.advance(1)
+    assert listener.news() == ["processing"]
+    await house.simulate(payment["id"], outcome="paid")
+    await house.clock.advance(1)
+    assert listener.news() == ["paid"]
+    assert listener.over, "nothing comes after success"
+    assert streams.open == 0
+
+
+async def test_a_stream_tells_that_the_deadline_has_passed_and_waits_for_late_money(house: TestHouse) -> None:
+    payment = await house.created()
+    listener = await listening(house, payment, WindowStreams())
+    await house.clock.advance(15 * 60)
+    assert [news for news in listener.news() if news != "alive"] == ["waiting", "checking"]
+    await house.work(60)
+    assert "expired" in listener.news()
+    await house.simulate(payment["id"], outcome="paid")
+    await house.clock.advance(5)
+    assert listener.news()[-1] == "paid"
+
+
+async def test_a_quiet_stream_says_that_it_is_alive_every_fifteen_seconds(house: TestHouse) -> None:
+    listener = await listening(house, await house.created(), WindowStreams())
+    listener.news()
+    await house.clock.advance(HEARTBEAT - 1)
+    assert listener.news() == []
+    await house.clock.advance(1)
+    assert listener.news() == ["alive"]
+    await house.clock.advance(2 * HEARTBEAT)
+    assert listener.news() == ["alive", "alive"]
+
+
+async def test_a_stream_ends_when_the_window_closes_and_after_its_lifetime(house: TestHouse) -> None:
+    streams = WindowStreams()
+    payment = await house.created()
+    listener = await listening(house, payment, streams)
+    async with house.ports.storage.unit() as unit:
+        stored = await unit[Payment].get(payment["id"])
+        assert stored is not None
+        unit[Payment].save(msgspec.structs.replace(stored, status=PaymentStatus.REFUNDED))
+        await unit.commit()
+    await house.clock.advance(1)
+    assert (listener.news(), listener.over) == (["waiting", "closed"], True)
+    other = await listening(house, await house.created({"ttl_minutes": 60}), streams)
+    await house.clock.advance(STREAM_LIFETIME - 1)
+    assert not other.over
+    await house.clock.advance(1)
+    assert other.over
+    assert streams.open == 0
+
+
+async def test_a_stream_reads_once_a_second_and_rarely_when_news_may_take_hours(house: TestHouse) -> None:
+    reads = 0
+    storage = house.ports.storage
+
+    class Counting:
+        def unit(self) -> Any:
+            nonlocal reads
+            reads += 1
+            return storage.unit()
+
+    counting = msgspec.structs.replace(house.ports, storage=Counting())
+    payment = await house.created()
+    await listening(house, payment, WindowStreams(), counting)
+    await house.clock.advance(10)
+    assert reads == 10
+    await house.work(15 * 60)
+    await house.clock.advance(10)
+    reads = 0
+    await house.clock.advance(60)
+    assert reads == 12
+
+
+async def test_a_stream_keeps_still_while_the_storage_is_away(house: TestHouse) -> None:
+    storage, away = house.ports.storage, False
+
+    class Shaky:
+        def unit(self) -> Any:
+            if away:
+                raise Unavailable("the database is away")
+            return storage.unit()
+
+    payment = await house.created()
+    listener = await listening(house, payment, WindowStreams(), msgspec.structs.replace(house.ports, storage=Shaky()))
+    away = True
+    await house.clock.advance(14)
+    assert (listener.news(), listener.over) == (["waiting"], False)
+    await house.simulate(payment["id"], outcome="paid")
+    away = False
+    await house.clock.advance(1)
+    assert listener.news() == ["paid"]
+
+
+async def test_streams_end_at_once_when_told_and_none_begins_then(house: TestHouse) -> None:
+    streams = WindowStreams()
+    listener = await listening(house, await house.created(), streams)
+    assert not streams.full
+    streams.end()
+    await house.clock.advance(0)
+    assert (listener.over, streams.open, streams.full) == (True, 0, True)
+
+
+async def test_a_reader_who_leaves_frees_the_stream(house: TestHouse) -> None:
+    streams = WindowStreams()
+    listener = await listening(house, await house.created(), streams)
+    listener.task.cancel()
+    await asyncio.wait([listener.task])
+    assert streams.open == 0
+    assert house.clock.next_wake() is None, "nothing of it sleeps on"
+
+
+async def test_above_the_limit_pages_are_told_to_poll(house: TestHouse) -> None:
+    streams = WindowStreams(limit=1)
+    payment = await house.created()
+    app = Litestar([window_router(house.ports, streams)], openapi_config=None, logging_config=None)
+    await listening(house, payment, streams)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as client:  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
+        answer = await client.get(f"/p/{payment['id']}/events")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+
+
+async def test_an_open_stream_does_not_hold_a_service_that_stops() -> None:
+    """Over a real socket. The server waits for open answers, so it ends the streams before it waits: were it not so,
+    this would take the minute that the service is given."""
+    async with asyncio.timeout(30), httpx.AsyncClient(timeout=30) as client:
+        async with running(Settings(database_url="memory://", port=0, shutdown_seconds=60)) as service:
+            account = await accounts.create_account(service.house.ports, "Merchant")
+            keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
+            made = await client.post(
+                f"{service.house.settings.base_url}/api/v1/payments",
+                json={"amount_rub": "100.00"},
+                headers={**keys, "Idempotency-Key": str(uuid4())},
+            )
+            asked = client.build_request("GET", f"{made.json()['payment_url']}/events")
+            answer = await client.send(asked, stream=True)
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            assert answer.headers["X-Accel-Buffering"] == "no"
+            heard = answer.aiter_text()
+            assert '"face":"waiting"' in await anext(heard)
+        assert [text async for text in heard] == []

@@ -1,0 +1,185 @@
+"""The payer window keeps to itself: strict headers, own files only, no markup from outside, nothing personal."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from cambist.core.usecases import accounts, shops
+from cambist.frontends.http.window import HEADERS
+from cambist.frontends.http.window_page import WindowPage
+from cambist.frontends.http.window_texts import EN
+from cambist.ports.faults import Unavailable
+from tests.houses import TestHouse
+from tests.windows import FACES, Page, page_of, with_face
+
+NOBODY = "0190a5f2-7b1c-7def-8abc-0123456789ab"
+
+UNKNOWN = (
+    f"pay_{NOBODY}",
+    f"PAY_{NOBODY}",
+    f"pay_{NOBODY.upper()}",
+    f"pay_{{{NOBODY}}}",
+    NOBODY,
+    "pay_",
+    "x",
+    "pay_%00",
+    "%00",
+    "%ff%fe",
+    "<script>alert(1)",
+    "a" * 4000,
+)
+
+
+async def test_an_unknown_link_is_a_friendly_404_in_the_payer_s_language(house: TestHouse) -> None:
+    for payment_id in UNKNOWN:
+        response = await page_of(house, payment_id, **{"Accept-Language": "en-GB"})
+        assert response.status_code == 404, payment_id
+        assert response.headers["content-type"] == "text/html; charset=utf-8", payment_id
+        assert EN["closed_head"] in response.text
+        assert "<script>alert" not in response.text
+    assert (await page_of(house, "..%2f..%2fetc%2fpasswd")).status_code == 404
+
+
+# Safety
+
+
+def assert_safe(response: httpx.Response) -> None:
+    for name, value in HEADERS.items():
+        assert response.headers[name] == value
+
+
+async def test_every_answer_carries_the_safety_headers(house: TestHouse) -> None:
+    """Strict CSP, no-store, nosniff, no referrer, noindex: on pages, states, refusals and redirects alike."""
+    payment = await house.created()
+    path = f"/p/{payment['id']}"
+    answers = [
+        await house.http.get(path),
+        await house.http.head(path),
+        await house.http.get(f"{path}/state"),
+        await house.http.get("/p/nothing"),
+        await house.http.get("/p/nothing/state"),
+        await house.http.post(f"{path}/simulate", data={"act": "dance"}),
+        await house.http.post(f"{path}/simulate", data={"act": "pay"}, headers={"Sec-Fetch-Site": "cross-site"}),
+        await house.http.post(f"{path}/simulate", data={"act": "pay"}),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 404, 400, 403, 303]
+    for answer in answers:
+        assert_safe(answer)
+        assert "set-cookie" not in answer.headers
+
+
+async def test_the_policy_allows_own_files_only() -> None:
+    policy = dict(part.split(" ", 1) for part in HEADERS["Content-Security-Policy"].split("; "))
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self'",
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+
+
+async def test_no_page_has_inline_code_or_asks_another_host_for_anything(house: TestHouse) -> None:
+    await accounts.set_settings(house.ports, house.account.account_id, {"return_url": "https://shop.example/back"})
+    pages = [await page_of(house, await with_face(house, face)) for face in FACES]
+    pages.append(await page_of(house, "nothing"))
+    for response in pages:
+        page = Page(response.text)
+        for tag, attrs in page.tags:
+            assert "style" not in attrs, attrs
+            assert not [name for name in attrs if name.startswith("on")], attrs
+            assert tag != "style"
+            assert tag != "script" or (attrs["src"] or "").startswith("/p/assets/")
+            for name in ("src", "action", "poster", "data", "srcset"):
+                assert not (attrs.get(name) or "").startswith(("http", "//")), attrs
+            if tag != "a":
+                assert not (attrs.get("href") or "").startswith(("http", "//")), attrs
+
+
+async def test_what_a_merchant_writes_is_text_and_never_markup(house: TestHouse) -> None:
+    nasty = "\"'><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7*7 }}"
+    await shops.rename_shop(house.ports, house.account.default_shop_id, nasty)
+    payment = await house.created({"description": nasty})
+    response = await page_of(house, payment)
+    page = Page(response.text)
+    assert page.text.count(nasty) >= 2
+    assert page.all("img") == []
+    assert len(page.all("script")) == 1
+
+
+async def test_nothing_personal_is_on_the_page(house: TestHouse) -> None:
+    """Payer data, phones and the name that the bank reported stay inside."""
+    payment = await house.created(
+        {
+            "client_phone": "+79991234567",
+            "client_email": "payer@example.com",
+            "payer": {"full_name": "Ivan Petrov", "document_number": "4509123456"},
+            "client_info": {"ip": "203.0.113.77"},
+            "metadata": {"note": "inner-note"},
+            "external_id": "external-9",
+        }
+    )
+    before = (await page_of(house, payment)).text
+    await house.simulate(payment["id"], outcome="paid", payer_name="Anna Sidorova")
+    after = (await page_of(house, payment)).text
+    state = (await house.http.get(f"/p/{payment['id']}/state")).text
+    secrets = ("4567", "payer@", "Petrov", "45091", "203.0.113", "inner-note", "external-9", "Sidorova")
+    for html in (before, after, state):
+        # Ids are long numbers in hexadecimal and may hold any four digits.
+        text = html.replace(payment["id"], "")
+        assert [secret for secret in secrets if secret in re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "", text)] == []
+
+
+# Assets, and what goes wrong
+
+
+async def test_assets_are_kept_by_their_hash_and_checked_by_their_tag(house: TestHouse) -> None:
+    page = Page((await page_of(house, "nothing")).text)
+    links = [tag["src"] or "" for tag in page.all("script")] + [tag["href"] or "" for tag in page.all("link")]
+    assert len(links) == 3
+    for link in links:
+        fresh = await house.http.get(link)
+        assert fresh.status_code == 200
+        assert fresh.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert fresh.headers["X-Content-Type-Options"] == "nosniff"
+        known = await house.http.get(link, headers={"If-None-Match": fresh.headers["ETag"]})
+        assert (known.status_code, known.content) == (304, b"")
+        assert (await house.http.get(link.split("?")[0])).headers["Cache-Control"] == "no-cache"
+    for name in ("window.html", "..%2fwindow.py", "nothing.css"):
+        assert (await house.http.get(f"/p/assets/{name}")).status_code == 404
+
+
+def test_a_qr_is_drawn_once_and_only_so_many_are_kept() -> None:
+    """Drawing takes 12 ms, and a page without script asks every five seconds."""
+    drawn = WindowPage("/p")._qr
+    assert drawn("https://qr.example/1") is drawn("https://qr.example/1")
+    assert drawn.cache_info().maxsize == 512
+
+
+@pytest.mark.parametrize(("fault", "expected"), [(Unavailable("inner words"), 503), (RuntimeError("inner words"), 500)])
+async def test_what_goes_wrong_gives_a_page_that_comes_back_by_itself(
+    house: TestHouse,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: Exception,
+    expected: int,
+) -> None:
+    """A payer is told not to pay again; what went wrong is for the log."""
+    payment = await house.created()
+
+    def broken() -> Any:
+        raise fault
+
+    monkeypatch.setattr(house.ports.storage, "unit", broken)
+    response = await page_of(house, payment, "?lang=en")
+    assert response.status_code == expected
+    assert EN["unavailable_text"] in response.text
+    assert "inner words" not in response.text
+    assert 'http-equiv="refresh"' in response.text
+    assert "inner words" in caplog.text
+    assert_safe(response)

@@ -1,0 +1,195 @@
+"""Real processes of `cambist` for stories: started as a shell starts them, in a folder and an environment of their own.
+
+Output goes to files, so that nothing blocks and everything can be read after a kill. All waiting is polling for a
+condition, with an end.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.settings import Settings, load
+from cambist.ports.bundle import Ports
+
+T = TypeVar("T")
+
+WEBHOOK_SECRET = "a-webhook-secret-of-the-stories"
+PATIENCE = 60.0
+"""Seconds after which a process that does not start or end is taken to hang."""
+
+_CAMBIST = Path(sysconfig.get_path("scripts"), "cambist")
+_READY = re.compile(r"cambist serves at (\S+)\n")
+_LOOK = 0.02
+
+
+async def eventually(look: Callable[[], Awaitable[T]], within: float = 20.0) -> T:
+    """What `look` returns as soon as it is true. Raises TimeoutError."""
+    async with asyncio.timeout(within):
+        while not (found := await look()):
+            await asyncio.sleep(_LOOK)
+    return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command came to."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Standard output as one JSON document."""
+        return msgspec.json.decode(self.out)
+
+
+class Process:
+    """A running command, leader of a process group of its own."""
+
+    def __init__(self, arguments: tuple[str, ...], folder: Path, environ: dict[str, str], number: int) -> None:
+        self._out = folder / f"{number}-{arguments[0]}.out"
+        self._err = folder / f"{number}-{arguments[0]}.err"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                [_CAMBIST, *arguments], cwd=folder, env=environ, stdout=out, stderr=err, start_new_session=True
+            )
+
+    @property
+    def out(self) -> str:
+        """Standard output so far."""
+        return self._out.read_text("utf-8")
+
+    @property
+    def err(self) -> str:
+        """Standard error so far."""
+        return self._err.read_text("utf-8")
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """kill -9, for the whole group."""
+        if not self.ended:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(PATIENCE)
+
+    def wait(self) -> int:
+        """The exit status of a process that is about to end."""
+        return self._process.wait(PATIENCE)
+
+    def terminate(self) -> int:
+        """SIGTERM, and the exit status."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def said(self, pattern: "re.Pattern[str]") -> "re.Match[str]":
+        """The first place in standard output that matches, once it is there."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := pattern.search(self.out)):
+            if self.ended and not pattern.search(self.out):
+                raise AssertionError(f"it ended without saying so: {self.out}{self.err}")
+            assert time.monotonic() < deadline, f"it does not say so: {self.out}{self.err}"
+            time.sleep(_LOOK)
+        return found
+
+
+class Service(Process):
+    """`cambist serve`."""
+
+    def ready(self) -> str:
+        """The base URL, once the service accepts requests."""
+        return self.said(_READY)[1]
+
+
+class Installation:
+    """What processes of one installation share: folder, settings, data."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        wanted = {"data_dir": str(folder / "data"), "port": "0", **settings}
+        self.environ = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("CAMBIST_")},
+            **{f"CAMBIST_{name.upper()}": value for name, value in wanted.items()},
+        }
+        self.started: list[Process] = []
+
+    @property
+    def settings(self) -> Settings:
+        """As the processes read them."""
+        return load(self.environ, {}, self.folder).settings
+
+    def start(self, *arguments: str) -> Process:
+        """Start a command."""
+        process = Process(arguments, self.folder, self.environ, len(self.started))
+        self.started.append(process)
+        return process
+
+    def start_service(self, *arguments: str) -> Service:
+        """Start `cambist serve` and do not wait for it."""
+        service = Service(("serve", *arguments), self.folder, self.environ, len(self.started))
+        self.started.append(service)
+        return service
+
+    def serve(self, *arguments: str) -> tuple[Service, str]:
+        """Start `cambist serve`; it and its base URL once it accepts requests."""
+        service = self.start_service(*arguments)
+        return service, service.ready()
+
+    def call(self, *arguments: str) -> Outcome:
+        """Run a command to its end."""
+        process = self.start(*arguments)
+        return Outcome(process.wait(), process.out, process.err)
+
+    async def migrate(self) -> None:
+        """Bring the schema up."""
+        await migrate(self.settings)
+
+    @asynccontextmanager
+    async def house(self) -> AsyncIterator[Ports]:
+        """The ports of a house on the same data, in this process, beside the service or without it."""
+        async with open_house(self.settings) as house:
+            yield house.ports
+
+    async def accounts(self, count: int, webhook_url: str | None = None) -> list[NewAccount]:
+        """New accounts, as `cambist account create` and `account set` make them."""
+        async with self.house() as ports:
+            made = [await create_account(ports, f"Merchant {number}") for number in range(count)]
+            if webhook_url is not None:
+                wish = {"webhook_url": webhook_url, "webhook_secret": WEBHOOK_SECRET}
+                for account in made:
+                    await set_settings(ports, account.account_id, wish)
+        return made
+
+    async def account(self, webhook_url: str | None = None) -> NewAccount:
+        """One of them."""
+        [made] = await self.accounts(1, webhook_url)
+        return made
+
+
+@contextmanager
+def installation(folder: Path, **settings: str) -> Iterator[Installation]:
+    """An installation in `folder`; at the end none of its processes is left."""
+    made = Installation(folder, **settings)
+    try:
+        yield made
+    finally:
+        for process in made.started:
+            process.kill()

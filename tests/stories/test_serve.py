@@ -1,0 +1,325 @@
+"""`cambist serve` as its operator knows it (DESIGN 5): how it starts and stops, what it says, what it notices."""
+
+import asyncio
+import re
+import signal
+import socket
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import msgspec
+import pytest
+
+from cambist.core.domain.events import Delivery, DeliveryStatus
+from tests.receivers import Receiver, Script, reply
+from tests.stories.merchant import Merchant, merchant
+from tests.stories.processes import WEBHOOK_SECRET, Installation, Outcome, eventually, installation
+
+
+def port_of(base: str) -> int:
+    return int(base.rpartition(":")[2])
+
+
+async def no_longer_listens(port: int) -> bool:
+    """The service was told to stop, has heard it, and finishes what is under way."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionRefusedError:
+        return True
+    writer.close()
+    with suppress(ConnectionError):  # it stopped listening before it took this one
+        await writer.wait_closed()
+    return False
+
+
+def held_until(release: asyncio.Event) -> Script:
+    """An answer that a receiver keeps back."""
+
+    async def script(receiver: Receiver, writer: asyncio.StreamWriter) -> bool:
+        await release.wait()
+        return await reply(200)(receiver, writer)
+
+    return script
+
+
+def damage(place: Installation, *statements: str) -> None:
+    """Change the SQLite file behind the service's back."""
+    with closing(sqlite3.connect(place.settings.data_dir / "cambist.db", isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+class TestStart:
+    def test_says_in_one_line_where_it_serves_and_ends_well_on_sigint(self, sqlite_place: Installation) -> None:
+        """DESIGN 5: prints one line with the base URL when it accepts requests; logs go to stderr."""
+        service, base = sqlite_place.serve()
+        with socket.create_connection(("127.0.0.1", port_of(base))):
+            pass
+        service.signal(signal.SIGINT)
+        assert service.wait() in (0, 130)
+        assert service.out == f"cambist serves at {base}\n"
+        assert "no real money moves" in service.err
+        assert "Traceback" not in service.err
+
+    def test_a_port_in_use_is_a_message(self, tmp_path: Path) -> None:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as taken,
+            installation(tmp_path, port=str(taken.getsockname()[1])) as place,
+        ):
+            refused(place.call("serve"), "Address already in use")
+
+    def test_every_wrong_setting_is_named(self, tmp_path: Path) -> None:
+        """DESIGN 5: exit 1 and a message that says why; never the value, which may be a secret."""
+        wrong = {
+            "port": "eighty",
+            "database_url": "mysql://root:hush-hush@db/cambist",
+            "base_url": "pay.example",
+            "trusted_proxies": "10.0.0.0/99",
+            "vault_key": "hush-hush",
+            "log_level": "chatty",
+        }
+        with installation(tmp_path, **wrong) as place:
+            outcome = place.call("serve")
+        for name, value in wrong.items():
+            refused(outcome, f"CAMBIST_{name.upper()}: ")
+            assert value not in outcome.err
+
+    def test_a_postgres_without_schema_is_a_message(self, tmp_path: Path, postgres_database: str) -> None:
+        """DESIGN 5: serve brings the schema up by itself on SQLite only."""
+        with installation(tmp_path, database_url=postgres_database) as place:
+            refused(place.call("serve"), "migrate")
+
+    def test_a_database_that_does_not_answer_is_a_message_without_its_password(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        url = f"postgresql://cambist:hush-hush@127.0.0.1:{port}/cambist"
+        with installation(tmp_path, database_url=url) as place:
+            outcome = place.call("serve")
+        refused(outcome, "Postgres did not answer")
+        assert "hush-hush" not in outcome.err
+
+
+def refused(outcome: Outcome, why: str) -> None:
+    """Exit 1, the reason on stderr, nothing on stdout, and no traceback."""
+    assert (outcome.status, outcome.out) == (1, ""), outcome.err
+    assert why in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+class TestStop:
+    async def test_a_request_under_way_gets_its_answer(self, sqlite_place: Installation) -> None:
+        """DESIGN 5: SIGTERM drains. The request's head was taken when the signal comes, its body comes after it."""
+        account = await sqlite_place.account()
+        service, base = sqlite_place.serve()
+        body = b'{"amount_rub": "55.00"}'
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(base))
+        head = {
+            "Host": "127.0.0.1",
+            "X-Api-Key": account.test.api_key,
+            "X-Api-Secret": account.test.api_secret,
+            "Idempotency-Key": str(uuid4()),
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Expect": "100-continue",
+        }
+        fields = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+        writer.write(f"POST /api/v1/payments HTTP/1.1\r\n{fields}\r\n".encode())
+        # The interim answer says that the application has begun, and waits for the body.
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+
+        service.signal(signal.SIGTERM)
+        await eventually(lambda: no_longer_listens(port_of(base)))
+        assert not service.ended
+        writer.write(body)
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        assert answer.startswith(b"HTTP/1.1 201 ")
+        payment = msgspec.json.decode(answer.partition(b"\r\n\r\n")[2])
+
+        assert await asyncio.to_thread(service.wait) == 0
+        assert "Traceback" not in service.err
+        _, base = sqlite_place.serve()
+        async with merchant(base, account.test) as shop:
+            assert (await shop.ask("GET", f"/payments/{payment['id']}")).json["amount_rub"] == "55.00"
+
+    async def test_a_delivery_under_way_is_finished_and_entered(self, sqlite_place: Installation) -> None:
+        """DESIGN 5: SIGTERM drains jobs too: a receiver that answers meanwhile is not asked again."""
+        release = asyncio.Event()
+        async with Receiver() as receiver:
+            receiver.answer_with(held_until(release))
+            account = await sqlite_place.account(receiver.url)
+            service, base = sqlite_place.serve()
+            async with merchant(base, account.test) as shop:
+                await shop.paid()
+            await receiver.arrived()
+            service.signal(signal.SIGTERM)
+            await eventually(lambda: no_longer_listens(port_of(base)))
+            release.set()
+            assert await asyncio.to_thread(service.wait) == 0
+        async with sqlite_place.house() as ports, ports.storage.unit() as unit:
+            [delivery] = await unit[Delivery].find(account_id=account.account_id)
+        assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, 1)
+        assert len(receiver.requests) == 1
+        assert "Traceback" not in service.err
+
+    async def test_an_open_stream_of_a_payer_window_does_not_hold_it_up(self, tmp_path: Path) -> None:
+        """A page listens for half an hour; a service that may take long to stop does not wait for that."""
+        with installation(tmp_path, shutdown_seconds="600") as place:
+            account = await place.account()
+            service, base = place.serve()
+            async with merchant(base, account.test) as shop:
+                payment = await shop.created()
+                async with shop.client.get(f"{payment['payment_url']}/events") as stream:
+                    assert stream.content_type == "text/event-stream"
+                    assert b"event: state\n" in await stream.content.readuntil(b"\n\n") + await next_frame(stream)
+                    service.signal(signal.SIGTERM)
+                    assert await asyncio.to_thread(service.wait) == 0
+            assert "Traceback" not in service.err
+
+    async def test_a_service_whose_worker_died_ends_and_says_so_by_its_exit_status(
+        self, sqlite_place: Installation
+    ) -> None:
+        """Half a service would take payments and deliver nothing; whoever watches over the process restarts it only
+        when it failed."""
+        account = await sqlite_place.account()
+        service, base = sqlite_place.serve()
+        async with merchant(base, account.test) as shop:
+            await shop.created()
+        damage(sqlite_place, f"UPDATE jobs SET due = {-(2**63)}")
+        assert await asyncio.to_thread(service.wait) == 1
+        assert "the worker died" in service.err
+
+
+async def next_frame(stream: aiohttp.ClientResponse) -> bytes:
+    return await stream.content.readuntil(b"\n\n")
+
+
+class TestOtherProcesses:
+    """DESIGN 3: several processes share one database; what one caches is at most 2 seconds old for the others, and
+    work that another process caused is noticed within a second."""
+
+    async def test_a_key_that_the_command_line_ends_is_dead_within_two_seconds(self, place: Installation) -> None:
+        await place.migrate()
+        account = await place.account()
+        _, base = place.serve()
+        async with merchant(base, account.test) as old:
+            assert (await old.ask("GET", "/payments")).status == 200
+            rotated = await asyncio.to_thread(
+                place.call, "key", "rotate", account.account_id, "--mode", "test", "--json"
+            )
+            assert rotated.status == 0
+
+            async def is_dead() -> bool:
+                return (await old.ask("GET", "/payments")).status == 401
+
+            await eventually(is_dead, within=2)
+            pair = msgspec.convert(
+                {name: rotated.document[name] for name in ("api_key", "api_secret")}, type(account.test)
+            )
+        async with merchant(base, pair) as new:
+            assert (await new.ask("GET", "/payments")).status == 200
+
+    async def test_held_events_are_sent_once_the_command_line_sets_a_receiver(self, place: Installation) -> None:
+        """SPEC "Events" 2: nothing is sent until both address and secret are set; then at once."""
+        await place.migrate()
+        account = await place.account()
+        _, base = place.serve()
+        async with Receiver() as receiver:
+            async with merchant(base, account.test) as shop:
+                paid = [await shop.paid() for _ in range(3)]
+
+            def set_to(*wishes: str) -> Outcome:
+                return place.call("account", "set", account.account_id, *wishes, "--json")
+
+            assert (await asyncio.to_thread(set_to, f"webhook_url={receiver.url}")).status == 0
+            async with place.house() as ports, ports.storage.unit() as unit:
+                held = await unit[Delivery].find(account_id=account.account_id)
+            assert [each.status for each in held] == [DeliveryStatus.HELD] * 3
+            assert receiver.requests == []
+
+            assert (await asyncio.to_thread(set_to, f"webhook_secret={WEBHOOK_SECRET}")).status == 0
+            requests = await receiver.arrived(3)
+            events = [msgspec.json.decode(request.body) for request in requests]
+            assert {event["payment_id"] for event in events} == {payment["id"] for payment in paid}
+
+
+CANARIES = {
+    "webhook secret": "canary-webhook-secret-0123456789",
+    "replaced webhook secret": WEBHOOK_SECRET,
+    "phone": "+79161237788",
+    "payer": "Канарейкина Мария",
+    "payer as the bank has it": "КАНАРЕЙКИНА М. П.",
+    "document": "CANARY4509",
+    "e-mail": "canary@merchant.example",
+    "wrong secret": "c0ffee" * 10 + "c0ff",
+}
+ORDER: dict[str, Any] = {
+    "client_phone": CANARIES["phone"],
+    "client_email": CANARIES["e-mail"],
+    "payer": {"full_name": CANARIES["payer"], "document_number": CANARIES["document"]},
+}
+
+
+class TestLogs:
+    """DESIGN 3: secrets, payers' names and phones, document numbers are never in a log or an error. The service is at
+    its most talkative, and things go wrong in every way they can from outside, and by broken data inside."""
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    async def test_no_secret_is_ever_said_and_errors_carry_their_request(self, tmp_path: Path, form: str) -> None:
+        with installation(tmp_path, log_level="debug", log_format=form) as place:
+            async with Receiver() as receiver:
+                receiver.answer_with(500, 200)
+                account = await place.account(receiver.url)
+                service, base = place.serve()
+                wish = f"webhook_secret={CANARIES['webhook secret']}"
+                command = await asyncio.to_thread(place.call, "account", "set", account.account_id, wish, "--json")
+                assert command.status == 0
+                async with merchant(base, account.test) as shop:
+                    await play_with_canaries(shop)
+                    await receiver.arrived(2)
+                    request_ids = await break_things(place, shop)
+            assert service.terminate() == 0
+        for request_id in request_ids:
+            assert request_id in service.err, "an error does not say whose it is"
+        assert service.err.count("Traceback") >= len(request_ids)
+        secrets = {"API secret": account.test.api_secret, "live API secret": account.live.api_secret, **CANARIES}
+        said = readable(service.out + service.err + command.out + command.err)
+        assert [name for name, secret in secrets.items() if secret in said] == []
+
+
+def readable(text: str) -> str:
+    """The text as it is, and as it reads without JSON's escapes and with the bytes in Python's decoded."""
+    without = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
+    as_bytes = re.sub(rb"\\+x([0-9a-fA-F]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode())
+    return "\n".join((text, without, as_bytes.decode("utf-8", "replace")))
+
+
+async def play_with_canaries(shop: Merchant) -> None:
+    """A good payment with all personal data, and the same data in requests that are refused."""
+    payment = await shop.create(**ORDER)
+    assert payment.status == 201
+    paid = await shop.simulate(payment.json["id"], outcome="paid", payer_name=CANARIES["payer as the bank has it"])
+    assert paid.json["payer_name"] == CANARIES["payer as the bank has it"]
+    assert (await shop.create(**{**ORDER, "client_phone": f"{CANARIES['phone']}x"})).status == 422
+    assert (await shop.create(**{**ORDER, "amount_rub": "1"})).json["error"]["code"] == "AMOUNT_BELOW_MINIMUM"
+    assert (await shop.create(**{**ORDER, CANARIES["payer"]: 1})).status == 400
+    assert (await shop.ask("GET", f"/payments?q={CANARIES['phone']}", secret=CANARIES["wrong secret"])).status == 401
+
+
+async def break_things(place: Installation, shop: Merchant) -> list[str]:
+    """Damage the data behind the service's back. The ids of the requests that failed for it."""
+    payment = await shop.paid(**ORDER)
+    damage(
+        place,
+        f"UPDATE payments SET payer_name = x'0102' WHERE id = '{payment['id']}'",
+        "CREATE TRIGGER broken BEFORE INSERT ON payments BEGIN SELECT RAISE(ABORT, 'out of order'); END",
+    )
+    failed = [await shop.ask("GET", f"/payments/{payment['id']}"), await shop.create(**ORDER)]
+    for answer in failed:
+        assert (answer.status, answer.json["error"]["code"]) == (500, "INTERNAL_ERROR")
+    return [answer.headers["X-Request-Id"] for answer in failed]

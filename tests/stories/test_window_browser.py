@@ -1,0 +1,260 @@
+"""A payer in a real browser, at a real service (issue 2, point 6): pays by clicking, with and without script."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from cambist.core.usecases import accounts, shops
+from cambist.frontends.http.server import Running, running
+from cambist.frontends.settings import Settings
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+SHOP_PAGE = "<!doctype html><title>Shop</title><link rel=icon href='data:,'><p>Thank you"
+PHONE = {"width": 360, "height": 740}
+DESKTOP = {"width": 1280, "height": 800}
+
+
+def leave_out(reason: str) -> None:
+    """Skip, but not where the whole suite must run."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        found = next((path for path in map(shutil.which, NAMES) if path), playwright.chromium.executable_path)
+        if not Path(found).exists():
+            leave_out("no Chromium: install the system's, or run `playwright install chromium`")
+        opened = await playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield opened
+        await opened.close()
+
+
+class Shop:
+    """A merchant at a running service. Its own site is one page, which stands in for it in the payer's browser."""
+
+    def __init__(self, service: Running, account: accounts.NewAccount) -> None:
+        self.base = service.house.settings.base_url
+        self.back = f"{self.base}/thanks"
+        self._keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
+
+    async def sells(self, **order: Any) -> dict[str, Any]:
+        """A new payment, made over HTTP."""
+        async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
+            headers = {"Idempotency-Key": str(uuid4())}
+            answer = await client.post("/api/v1/payments", json={"amount_rub": "1234.56", **order}, headers=headers)
+        assert answer.status_code == 201, answer.text
+        payment: dict[str, Any] = answer.json()
+        return payment
+
+    async def status(self, payment: dict[str, Any]) -> str:
+        async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
+            return str((await client.get(f"/api/v1/payments/{payment['id']}")).json()["status"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shop() -> AsyncIterator[Shop]:
+    async with running(Settings(database_url="memory://", port=0)) as service:
+        account = await accounts.create_account(service.house.ports, "Coffee House")
+        opened = Shop(service, account)
+        await shops.set_shop(service.house.ports, account.default_shop_id, {"return_url": opened.back})
+        yield opened
+
+
+class Tab:
+    """A payer's tab. It notes every request that leaves the service, and everything the browser complains about."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        origin = urlsplit(base)[:2]
+
+        def asked(request: Any) -> None:
+            if urlsplit(request.url)[:2] != origin:
+                self.complaints.append(f"asked for {request.url}")
+
+        def said(message: Any) -> None:
+            if message.type in ("error", "warning"):
+                self.complaints.append(message.text)
+
+        page.on("request", asked)
+        page.on("console", said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    async def shows(self, text: str) -> None:
+        await expect(self.page.get_by_role("heading", level=1)).to_have_text(text, timeout=20_000)
+
+
+class Payer:
+    """Opens tabs, each in a browser of its own."""
+
+    def __init__(self, browser: Browser, base: str) -> None:
+        self._browser = browser
+        self._base = base
+        self.tabs: list[Tab] = []
+
+    async def opens(self, payment: dict[str, Any], *, fake_time: str | None = None, **context: Any) -> Tab:
+        wanted = {"viewport": DESKTOP, "locale": "en-US", **context}
+        page = await (await self._browser.new_context(**wanted)).new_page()
+        if fake_time is not None:
+            await page.clock.install(time=fake_time)
+        tab = Tab(page, self._base)
+        self.tabs.append(tab)
+        await page.route("**/thanks", lambda route: route.fulfill(content_type="text/html", body=SHOP_PAGE))
+        await page.goto(payment["payment_url"])
+        return tab
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def payer(browser: Browser, shop: Shop) -> AsyncIterator[Payer]:
+    """At the end of each story: nothing left the service, and no policy was broken."""
+    person = Payer(browser, shop.base)
+    yield person
+    for tab in person.tabs:
+        await tab.page.context.close()
+    assert [tab.complaints for tab in person.tabs] == [[]] * len(person.tabs)
+
+
+async def test_paid_in_one_tab_the_other_turns_without_a_reload_and_returns_to_the_shop(
+    shop: Shop, payer: Payer
+) -> None:
+    """SPEC "Payments" creation rule 3: the window counts 5 seconds after success and returns the payer."""
+    payment = await shop.sells()
+    watching = await payer.opens(payment, fake_time="2031-05-05T00:00:00Z")
+    await watching.shows("Pay by SBP")
+    await watching.page.evaluate("window.sameDocument = true")
+    clicking = await payer.opens(payment)
+    await clicking.page.get_by_role("button", name="Pay ₽1,234.56").click()
+    await clicking.shows("Paid")
+    await watching.shows("Paid")
+    assert await watching.page.evaluate("window.sameDocument")
+    assert await watching.page.title() == "✓ Paid — Coffee House"
+    await expect(watching.page.locator("#announcer")).to_have_text("Paid")
+    assert await shop.status(payment) == "paid"
+    left = watching.page.locator("#soon-seconds")
+    await expect(left).to_be_visible()
+    await watching.page.clock.run_for(3000)
+    assert int(await left.inner_text()) in (1, 2)
+    assert watching.page.url == payment["payment_url"]
+    await watching.page.clock.run_for(2000)
+    await watching.page.wait_for_url(shop.back)
+
+
+async def test_without_auto_return_the_payer_stays_until_the_button(shop: Shop, payer: Payer) -> None:
+    """SPEC "Payments" creation rule 3: "false: only a button"."""
+    payment = await shop.sells(auto_return=False)
+    tab = await payer.opens(payment, fake_time="2026-01-01T00:00:00Z")
+    await tab.page.get_by_role("button", name="Pay ₽1,234.56").click()
+    await tab.shows("Paid")
+    await tab.page.clock.run_for(30_000)
+    assert tab.page.url == payment["payment_url"]
+    await tab.page.get_by_role("link", name="Return to the shop").click()
+    await tab.page.wait_for_url(shop.back)
+
+
+async def test_a_refusal_is_told_with_its_reason(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells()
+    tab = await payer.opens(payment)
+    await tab.page.get_by_label("Reason of the failure").select_option("cancelled_by_customer")
+    await tab.page.get_by_role("button", name="Fail").click()
+    await tab.shows("Payment did not go through")
+    await expect(tab.page.get_by_text("You cancelled the payment in your bank’s app.")).to_be_visible()
+    assert await shop.status(payment) == "failed"
+
+
+async def test_an_underpaid_payment_says_that_it_is_under_review(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells()
+    tab = await payer.opens(payment)
+    await tab.page.get_by_role("button", name="Underpay").click()
+    await tab.shows("Checking the amount")
+    await expect(tab.page.get_by_text("Do not pay again")).to_be_visible()
+    assert await shop.status(payment) == "amount_mismatch"
+
+
+async def test_without_script_the_payer_pays_and_the_page_turns_by_itself(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells()
+    watching = await payer.opens(payment, java_script_enabled=False, locale="ru-RU")
+    clicking = await payer.opens(payment, java_script_enabled=False)
+    await clicking.page.get_by_role("button", name="Pay ₽1,234.56").click()
+    await clicking.shows("Paid")
+    await watching.shows("Оплачено")
+    await expect(watching.page.get_by_role("link", name="Вернуться в магазин")).to_be_visible()
+    await expect(watching.page.locator("#soon")).to_be_hidden()
+
+
+async def test_where_streams_do_not_pass_the_page_polls(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells()
+    tab = await payer.opens(payment, fake_time="2026-01-01T00:00:00Z")
+    await tab.page.route("**/events*", lambda route: route.fulfill(status=503))
+    await tab.page.reload()
+    await tab.page.evaluate("window.sameDocument = true")
+    clicking = await payer.opens(payment)
+    await clicking.page.get_by_role("button", name="Pay ₽1,234.56").click()
+    await clicking.shows("Paid")
+    await tab.page.clock.run_for(3000)
+    await tab.shows("Paid")
+    assert await tab.page.evaluate("window.sameDocument")
+    # The browser itself tells of the refused stream; nothing else may be wrong.
+    assert {complaint.split(":")[0] for complaint in tab.complaints} == {"Failed to load resource"}
+    tab.complaints.clear()
+
+
+async def test_the_countdown_follows_the_service_s_clock_and_not_the_payer_s(shop: Shop, payer: Payer) -> None:
+    tab = await payer.opens(await shop.sells(ttl_minutes=2), fake_time="2001-01-01T00:00:00Z")
+    countdown = tab.page.get_by_role("timer")
+    minutes, seconds = (await countdown.inner_text()).split(":")
+    assert 90 <= int(minutes) * 60 + int(seconds) <= 120
+    await tab.page.clock.run_for(70_000)
+    minutes, seconds = (await countdown.inner_text()).split(":")
+    assert 20 <= int(minutes) * 60 + int(seconds) <= 50
+
+
+async def test_on_a_phone_the_bank_button_comes_first_and_the_qr_is_folded(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells(description="A very long description " * 6)
+    tab = await payer.opens(payment, viewport=PHONE, color_scheme="dark", is_mobile=True, has_touch=True)
+    code = tab.page.get_by_role("img", name="QR code")
+    button = tab.page.get_by_role("link", name="Pay in your bank’s app")
+    await expect(button).to_be_visible()
+    await expect(code).to_have_count(0)
+    await tab.page.get_by_text("Show QR code").click()
+    await expect(code).to_be_visible()
+    above, below = await button.bounding_box(), await code.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] < below["y"]
+    assert below["width"] >= 200
+    assert await tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_on_a_desktop_the_qr_is_large_at_once(shop: Shop, payer: Payer) -> None:
+    tab = await payer.opens(await shop.sells())
+    code = tab.page.get_by_role("img", name="QR code")
+    box = await code.bounding_box()
+    assert box is not None
+    assert box["width"] >= 240
+    await expect(tab.page.get_by_text("Show QR code")).to_be_hidden()
+    await tab.page.get_by_role("link", name="Русский").click()
+    await tab.shows("Оплата через СБП")
+    assert await tab.page.evaluate("document.documentElement.lang") == "ru"

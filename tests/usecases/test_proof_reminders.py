@@ -1,0 +1,232 @@
+"""Reminders of missing delivery proofs, by virtual time: when they come, to whom, and never twice (SPEC "Events")."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.events import Event, ProofReminderPayload
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.usecases.jobs import LEASE, run_due
+from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.proof_reminders import REMIND, plan_reminders, remind
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.ports.bank import InvoiceStatus, Pretence
+from tests.proof_kit import DAY, Exchange, exchange_terminal, open_exchange
+from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
+
+
+@pytest.fixture
+async def exchange() -> AsyncIterator[Exchange]:
+    async with open_exchange() as opened:
+        yield opened
+
+
+def numbers(reminders: list[dict[str, Any]]) -> list[int]:
+    return [reminder["reminder"] for reminder in reminders]
+
+
+async def plan(exchange: Exchange, before: Payment, after: Payment) -> None:
+    async with exchange.house.ports.storage.unit() as unit:
+        await plan_reminders(unit, before, after)
+        await unit.commit()
+
+
+async def test_they_come_24_48_and_72_hours_after_payment_and_no_more(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    sent = []
+    for hours in (23.9, 24, 47.9, 48, 71.9, 72, 500):
+        await exchange.work_to_hour(payment_id, hours)
+        sent.append(numbers(await exchange.reminders(payment_id)))
+    assert sent == [[], [1], [1], [1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
+    assert await exchange.jobs(REMIND) == []
+
+
+async def test_the_payload_is_the_documented_one_and_is_delivered_signed(exchange: Exchange) -> None:
+    payment_id = await exchange.paid(external_id="order-7")
+    paid_at = (await exchange.payment(payment_id)).paid_at
+    assert paid_at is not None
+    await exchange.work_to_hour(payment_id, 24)
+    [body] = [body for body in exchange.house.postman.bodies if "reminder" in body]
+    stamp = "%Y-%m-%dT%H:%M:%S.000Z"
+    assert body == {
+        "event": "payment.delivery_proof_reminder",
+        "payment_id": payment_id,
+        "external_id": "order-7",
+        "paid_at": paid_at.strftime(stamp),
+        "reminder": 1,
+        "status": "waiting",
+        "timestamp": (paid_at + timedelta(hours=24)).strftime(stamp),
+        "shop_id": exchange.house.account.default_shop_id,
+        "shop_name": "Default",
+    }
+    msgspec.json.decode(msgspec.json.encode(body), type=ProofReminderPayload)
+    letter = exchange.house.postman.letters[-1]
+    assert letter.headers["X-Webhook-Event"] == "payment.delivery_proof_reminder"
+    exchange.house.check_signatures()
+
+
+async def test_the_sequence_rises_over_all_events_of_the_payment(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.work_to_hour(payment_id, 48)
+    async with exchange.house.ports.storage.unit() as unit:
+        events = await unit[Event].find(object_id=payment_id, order="created_at")
+    assert [(event.type.value.rpartition(".")[2], event.sequence) for event in events] == [
+        ("status_changed", 1),
+        ("delivery_proof_reminder", 2),
+        ("delivery_proof_reminder", 3),
+    ]
+    assert (await exchange.payment(payment_id)).sequence == 3
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_none_comes_after_a_hash_was_submitted(exchange: Exchange, settled: bool) -> None:
+    payment_id = await exchange.paid()
+    if settled:
+        await exchange.settle(payment_id)
+    await exchange.mined()
+    await exchange.submit(payment_id)
+    await exchange.work_to_hour(payment_id, 100)
+    assert await exchange.reminders(payment_id) == []
+    assert await exchange.jobs(REMIND) == []
+
+
+async def test_again_after_a_rejection_with_its_reason(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.work_to_hour(payment_id, 25)
+    await exchange.submit(payment_id)
+    await exchange.work_to_hour(payment_id, 48)
+    waiting, rejected = await exchange.reminders(payment_id)
+    assert (waiting["status"], "reason" in waiting) == ("waiting", False)
+    assert (rejected["reminder"], rejected["status"], rejected["reason"]) == (
+        2,
+        "rejected",
+        "not_found_or_unconfirmed",
+    )
+    msgspec.json.decode(msgspec.json.encode(rejected), type=ProofReminderPayload)
+
+
+async def test_switched_off_none_is_sent_and_what_counts_is_the_hour_of_sending(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.set(proof_reminders="false")
+    await exchange.work_to_hour(payment_id, 30)
+    assert await exchange.reminders(payment_id) == []
+    await exchange.set(proof_reminders="true")
+    await exchange.work_to_hour(payment_id, 50)
+    await exchange.set(proof_reminders="false")
+    await exchange.work_to_hour(payment_id, 100)
+    assert numbers(await exchange.reminders(payment_id)) == [2]
+
+
+async def test_none_while_the_payment_is_refunded(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.change(payment_id, status=PaymentStatus.REFUNDED)
+    await exchange.work_to_hour(payment_id, 30)
+    await exchange.change(payment_id, status=PaymentStatus.PAID)
+    await exchange.work_to_hour(payment_id, 100)
+    assert numbers(await exchange.reminders(payment_id)) == [2, 3]
+
+
+async def test_where_the_service_stood_still_only_the_last_one_is_sent(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.house.clock.advance(50 * 3600)
+    await exchange.work_to_hour(payment_id, 100)
+    assert numbers(await exchange.reminders(payment_id)) == [2, 3]
+
+
+async def test_a_payment_that_is_not_paid_plans_none(exchange: Exchange) -> None:
+    await exchange.created()
+    await exchange.house.work(DAY)
+    assert await exchange.jobs(REMIND) == []
+
+
+async def test_a_mismatch_counts_from_the_operators_review(exchange: Exchange) -> None:
+    payment_id = await exchange.created()
+    short = Pretence(status=InvoiceStatus.PAID, amount_kopecks=9_000_00)
+    await simulate_payment(exchange.house.ports, await exchange.payment(payment_id), short)
+    assert await exchange.jobs(REMIND) == []
+    await exchange.house.work(3600)
+    await resolve_mismatch(exchange.house.ports, payment_id, "paid")
+    [job] = await exchange.jobs(REMIND)
+    assert job.due == exchange.house.clock.now() + timedelta(hours=24)
+
+
+@pytest.mark.parametrize("case", ["test mode", "ordinary terminal", "no terminal"])
+async def test_where_no_hash_is_accepted_none_is_planned(exchange: Exchange, case: str) -> None:
+    if case == "ordinary terminal":
+        ordinary = await exchange_terminal(exchange.house, exchange.house.account.account_id, "ordinary")
+        payment_id = await exchange.created(method_id=ordinary)
+    elif case == "test mode":
+        payment_id = await exchange.created(mode="test")
+    else:
+        await exchange.set(terminals="false")
+        payment_id = await exchange.created(method_id=None)
+    paid = Pretence(status=InvoiceStatus.PAID)
+    await simulate_payment(exchange.house.ports, await exchange.payment(payment_id), paid)
+    assert (await exchange.payment(payment_id)).status == "paid"
+    assert await exchange.jobs(REMIND) == []
+
+
+async def test_the_reversal_of_a_refund_plans_none_anew(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.work_to_hour(payment_id, 100)
+    before = await exchange.payment(payment_id)
+    refunded = msgspec.structs.replace(before, status=PaymentStatus.REFUNDED)
+    await plan(exchange, refunded, before)
+    assert await exchange.jobs(REMIND) == []
+
+
+async def test_two_workers_at_one_step_send_one_reminder(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.house.work()
+    await exchange.house.clock.advance(DAY)
+    ports = exchange.house.ports
+    [slow] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND]
+    await exchange.house.clock.advance(LEASE + 1)
+    await run_due(ports)
+    await remind(ports, slow)
+    await asyncio.gather(remind(ports, slow), remind(ports, slow))
+    assert numbers(await exchange.reminders(payment_id)) == [1]
+
+
+async def test_two_workers_at_the_same_instant_send_one_reminder(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.house.work()
+    await exchange.house.clock.advance(DAY)
+    ports = exchange.house.ports
+    [job] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND]
+    await asyncio.gather(*(remind(ports, job) for _ in range(4)))
+    assert numbers(await exchange.reminders(payment_id)) == [1]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 4))
+async def test_killed_at_any_commit_no_reminder_is_lost_or_doubled(exchange: Exchange, at: int, after: bool) -> None:
+    payment_id = await exchange.paid()
+    await exchange.work_to_hour(payment_id, 23)
+    whole = exchange.house.ports
+    exchange.house.ports = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, Fuse(at, after=after)))
+    with contextlib.suppress(Killed):
+        await exchange.house.work(2 * 3600)
+    exchange.house.ports = whole
+    # The dead worker's lease ends first.
+    await exchange.house.work(LEASE + 1)
+    await exchange.work_to_hour(payment_id, 100)
+    assert numbers(await exchange.reminders(payment_id)) == [1, 2, 3]
+    ids = {letter.headers["X-Webhook-Id"] for letter in exchange.house.postman.letters}
+    assert len(ids) == 4
+
+
+async def test_a_machine_whose_clock_is_behind_does_not_repeat_a_step(exchange: Exchange) -> None:
+    payment_id = await exchange.paid()
+    await exchange.work_to_hour(payment_id, 25)
+    [job] = await exchange.jobs(REMIND)
+    # The storage says that the second step is due; by this machine's clock it is hour 25.
+    await remind(exchange.house.ports, job)
+    assert numbers(await exchange.reminders(payment_id)) == [1, 2]
+    await exchange.work_to_hour(payment_id, 60)
+    assert numbers(await exchange.reminders(payment_id)) == [1, 2]

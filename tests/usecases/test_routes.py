@@ -1,0 +1,295 @@
+"""Routes of a payment: a refused one falls to the next, an unknown outcome never does (SPEC "Errors",
+PAYMENT_ROUTE_UNAVAILABLE; ARCHITECTURE "Three ends")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Script, Twist
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments import Opening, Payment
+from cambist.core.domain.terminals import Terminal, TerminalWish
+from cambist.core.usecases import accounts, terminals
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.payment_opening import take_invoice
+from cambist.core.usecases.payments import create_payment
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest
+from tests.houses import TestHouse, open_test_house
+from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed, caller
+
+NO = Twist(ending=Ending.REFUSED)
+AWAY = Twist(ending=Ending.UNAVAILABLE)
+LOST_DONE = Twist(ending=Ending.UNKNOWN_DONE)
+LOST_NOT_DONE = Twist(ending=Ending.UNKNOWN_NOT_DONE)
+
+FIRST, SECOND = "simulator-test", "second"
+
+
+class TwoBanks:
+    """A house whose test mode has a second bank, which knows no lifetimes of its own."""
+
+    def __init__(self, house: TestHouse, second: Script) -> None:
+        self.house = house
+        self.first = house.script
+        self.second = second
+
+    async def only_payment(self) -> Payment:
+        async with self.house.ports.storage.unit() as unit:
+            [payment] = await unit[Payment].find()
+        return payment
+
+    async def nothing_is_left(self) -> bool:
+        async with self.house.ports.storage.unit() as unit:
+            return not await unit[Payment].find() and not await unit[IdempotencyKey].find()
+
+    async def banks_with(self, payment_id: str) -> list[str]:
+        """The banks that have an invoice of the payment."""
+        banks = self.house.ports.banks.banks
+        return [name for name in (FIRST, SECOND) if await banks[name].find_invoice(payment_id) is not None]
+
+    async def terminal(self, **wish: Any) -> Terminal:
+        account_id = self.house.account.account_id
+        await accounts.set_settings(self.house.ports, account_id, {"terminals": "true"})
+        return await terminals.create_terminal(self.house.ports, account_id, TerminalWish(label="T", **wish))
+
+    def minutes(self, payment: dict[str, Any]) -> float:
+        """How long a payment that was just made lives."""
+        return (_moment(payment["expires_at"]) - _moment(payment["created_at"])) / 60
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[TwoBanks]:
+    second = Script()
+    plain = BankCapabilities(own_lifetime=False, direct_link=True, simulated=True)
+    banks = [FurtherBank(name=SECOND, script=second, capabilities=plain)]
+    async with open_test_house(further_banks=banks) as house:
+        yield TwoBanks(house, second)
+
+
+async def test_the_first_bank_takes_it_and_the_second_hears_nothing(two: TwoBanks) -> None:
+    payment = await two.house.created()
+    assert ((await two.only_payment()).bank, await two.banks_with(payment["id"])) == (FIRST, [FIRST])
+
+
+@pytest.mark.parametrize("end", [NO, AWAY], ids=["refused", "away"])
+async def test_where_the_first_did_not_execute_the_second_takes_it(two: TwoBanks, end: Twist) -> None:
+    two.first.create.append(end)
+    payment = await two.house.created()
+    stored = await two.only_payment()
+    assert (stored.bank, stored.opening, await two.banks_with(payment["id"])) == (SECOND, Opening.OPEN, [SECOND])
+    paid = await two.house.simulate(payment["id"], outcome="paid")
+    assert paid.json()["status"] == "paid"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"), [(NO, NO, 400), (AWAY, NO, 503), (NO, AWAY, 503), (AWAY, AWAY, 503)]
+)
+async def test_when_no_route_is_left_nothing_is_either_and_the_key_is_free(
+    two: TwoBanks, first: Twist, second: Twist, status: int
+) -> None:
+    """400: no working route; 503: the check failed for now, and the same key may be used again."""
+    key = str(uuid4())
+    two.first.create.append(first)
+    two.second.create.append(second)
+    refused = await two.house.create(key=key)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (status, "PAYMENT_ROUTE_UNAVAILABLE")
+    assert ("Retry-After" in refused.headers) == (status == 503)
+    assert await two.nothing_is_left()
+    assert (await two.house.create(key=key)).status_code == 201
+
+
+@pytest.mark.parametrize("end", [LOST_DONE, LOST_NOT_DONE], ids=["done", "not done"])
+async def test_an_unknown_outcome_never_leads_to_the_next_bank(two: TwoBanks, end: Twist) -> None:
+    key = str(uuid4())
+    two.first.create.append(end)
+    for _ in range(2):
+        unknown = await two.house.create(key=key)
+        assert (unknown.status_code, unknown.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
+    await two.house.work(7 * 3600)
+    stored = await two.only_payment()
+    assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
+    assert stored.status == ("expired" if end is LOST_DONE else "failed")
+
+
+async def test_an_unknown_outcome_at_the_second_bank_stays_there(two: TwoBanks) -> None:
+    two.first.create.append(NO)
+    two.second.create.append(LOST_DONE)
+    assert (await two.house.create()).status_code == 502
+    await two.house.work(10)
+    stored = await two.only_payment()
+    assert (stored.bank, stored.bank_reference is not None, await two.banks_with(stored.id)) == (SECOND, True, [SECOND])
+
+
+async def test_the_deadline_follows_the_bank_that_takes_the_payment(two: TwoBanks) -> None:
+    """SPEC "Payment creation rules", 1: `ttl_minutes` counts only where its method can do it."""
+    mine = await two.house.created({"ttl_minutes": 60})
+    two.first.create.append(NO)
+    fallen = await two.house.created({"ttl_minutes": 60})
+    assert (two.minutes(mine), two.minutes(fallen)) == (60, 15)
+    await two.house.work(15 * 60)
+    assert (await two.house.get(f"/payments/{fallen['id']}")).json()["status"] == "expired"
+    assert (await two.house.get(f"/payments/{mine['id']}")).json()["status"] == "pending"
+
+
+async def test_a_wish_that_the_first_bank_could_not_keep_counts_at_the_next(two: TwoBanks) -> None:
+    terminal = await two.terminal(routes=(SECOND, FIRST))
+    taken = await two.house.created({"method_id": terminal.id, "ttl_minutes": 5})
+    two.second.create.append(NO)
+    fallen = await two.house.created({"method_id": terminal.id, "ttl_minutes": 5})
+    assert (two.minutes(taken), two.minutes(fallen)) == (15, 5)
+
+
+@pytest.mark.parametrize(("own", "minutes"), [(True, 20), (False, 15)])
+async def test_a_terminal_without_lifetimes_of_its_own_keeps_the_usual_one(
+    two: TwoBanks, own: bool, minutes: int
+) -> None:
+    terminal = await two.terminal(own_lifetime=own)
+    payment = await two.house.created({"method_id": terminal.id, "ttl_minutes": 20})
+    assert two.minutes(payment) == minutes
+    above = await two.house.create({"method_id": terminal.id, "ttl_minutes": 61})
+    assert (above.status_code, above.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
+
+
+async def test_a_terminal_has_its_own_order_of_banks(two: TwoBanks) -> None:
+    terminal = await two.terminal(routes=(SECOND, FIRST))
+    payment = await two.house.created({"method_id": terminal.id})
+    assert await two.banks_with(payment["id"]) == [SECOND]
+    two.second.create.append(NO)
+    fallen = await two.house.created({"method_id": terminal.id})
+    assert await two.banks_with(fallen["id"]) == [FIRST]
+
+
+async def test_a_terminal_of_one_route_falls_to_no_other(two: TwoBanks) -> None:
+    terminal = await two.terminal(routes=(SECOND,))
+    two.second.create.append(NO)
+    refused = await two.house.create({"method_id": terminal.id})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+
+
+async def test_test_mode_never_goes_to_a_live_bank_nor_live_mode_to_a_test_bank(two: TwoBanks) -> None:
+    """A terminal is the same in both modes; of its routes only those of the payment's mode count."""
+    terminal = await two.terminal(routes=(SECOND, "simulator-live"))
+    test = await two.house.created({"method_id": terminal.id})
+    live = (await two.house.create({"method_id": terminal.id}, mode="live")).json()
+    async with two.house.ports.storage.unit() as unit:
+        banks = {payment.id: payment.bank for payment in await unit[Payment].find()}
+    assert banks == {test["id"]: SECOND, live["id"]: "simulator-live"}
+    two.second.create.append(NO)
+    refused = await two.house.create({"method_id": terminal.id})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+
+
+async def rerouted(two: TwoBanks, *routes: str) -> Terminal:
+    """A terminal that was agreed while other banks were wired."""
+    terminal = await two.terminal()
+    async with two.house.ports.storage.unit() as unit:
+        after = unit[Terminal].save(msgspec.structs.replace(terminal, routes=routes))
+        await unit.commit()
+    return after
+
+
+async def test_a_bank_that_is_no_longer_wired_is_passed_over(two: TwoBanks) -> None:
+    terminal = await rerouted(two, "gone", SECOND)
+    payment = await two.house.created({"method_id": terminal.id})
+    assert await two.banks_with(payment["id"]) == [SECOND]
+
+
+async def test_a_terminal_with_no_wired_bank_has_no_route(two: TwoBanks) -> None:
+    terminal, key = await rerouted(two, "gone"), str(uuid4())
+    refused = await two.house.create({"method_id": terminal.id}, key=key)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+    assert await two.nothing_is_left()
+    working = await two.terminal()
+    assert (await two.house.create({"method_id": working.id}, key=key)).status_code == 201
+
+
+async def test_a_request_overtaken_by_its_watch_answers_with_what_the_watch_opened(two: TwoBanks) -> None:
+    """The first bank takes 12 seconds to say that it is away; the watch, after 10, is refused and goes on."""
+    two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), NO])
+    asking = asyncio.create_task(two.house.create())
+    await two.house.work(15)
+    answer = await asking
+    stored = await two.only_payment()
+    assert (answer.status_code, answer.json()["id"], stored.bank) == (201, stored.id, SECOND)
+    assert await two.banks_with(stored.id) == [SECOND]
+
+
+async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: TwoBanks) -> None:
+    two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), LOST_DONE])
+    asking = asyncio.create_task(two.house.create())
+    await two.house.work(15)
+    answer = await asking
+    stored = await two.only_payment()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
+    assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
+
+
+async def test_an_answer_that_comes_late_keeps_its_own_bank_and_deadline(two: TwoBanks) -> None:
+    """Two flows ask two banks at once: whichever answers first, reference, bank and deadline belong together, and the
+    other's invoice is shown to nobody."""
+    two.first.create.append(Twist(ending=Ending.UNAVAILABLE, silence=5))
+    asking = asyncio.create_task(two.house.create({"ttl_minutes": 60}))
+    await two.house.clock.advance(1)
+    asked = await two.only_payment()
+    async with two.house.ports.storage.unit() as unit:
+        moved_on = unit[Payment].save(
+            msgspec.structs.replace(asked, bank=SECOND, expires_at=asked.created_at + timedelta(minutes=15))
+        )
+        await unit.commit()
+    late = Invoice(reference="first:late", payload="late", link="https://late.example/")
+    await take_invoice(two.house.ports, asked, late)
+    ours = await take_invoice(two.house.ports, moved_on, Invoice(reference="second:x", payload="x", link="https://x/"))
+    assert (ours.bank, ours.bank_reference, ours.expires_at) == (FIRST, "first:late", asked.expires_at)
+    await two.house.clock.advance(10)
+    assert (await asking).status_code == 201
+
+
+async def _story(house: TestHouse, fused: Any, key: str) -> None:
+    await create_payment(
+        fused, await caller(fused, house.account.account_id), key, lambda: PaymentOrder(amount_rub="100.00")
+    )
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+async def test_a_crash_anywhere_on_the_way_to_the_second_bank_leaves_one_invoice(
+    two: TwoBanks, at: int, after: bool
+) -> None:
+    """Three commits: the creation, the next route, the opening."""
+    two.first.create.extend([NO] * 3)
+    house, key = two.house, str(UUID(int=9))
+    fuse = Fuse(at, after=after)
+    fused = msgspec.structs.replace(house.ports, storage=FusedStorage(house.ports.storage, fuse))
+    with pytest.raises(Killed):
+        await _story(house, fused, key)
+    await house.work(LEASE + 30)
+    await _story(house, house.ports, key)
+    stored = await two.only_payment()
+    assert (stored.bank, stored.opening) == (SECOND, Opening.OPEN)
+    assert await two.banks_with(stored.id) == [SECOND]
+
+
+async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two: TwoBanks) -> None:
+    asked: list[InvoiceRequest] = []
+    second = two.house.ports.banks.banks[SECOND]
+    create = second.create_invoice
+
+    async def watched(request: InvoiceRequest) -> Invoice:
+        asked.append(request)
+        return await create(request)
+
+    second.create_invoice = watched  # type: ignore[method-assign]  # a spy on this one object
+    two.first.create.append(NO)
+    await two.house.created({"ttl_minutes": 60})
+    assert [request.expires_at for request in asked] == [(await two.only_payment()).expires_at]

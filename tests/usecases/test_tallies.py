@@ -1,0 +1,407 @@
+"""Tallies and turnover are exact at every moment: after every kind of move, for parallel requests, after a crash at any
+commit (DESIGN 1: "Sums that every request touches … move by increase")."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
+from cambist.core.domain.tallies import Tally, Turnover, day_of, tallies_of
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.payment_list import PaymentFilter, list_payments
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.shops import create_shop
+from cambist.core.usecases.tallies import add_payment, check_tallies, remove_payment, save_moved
+from cambist.core.usecases.turnover import shops_turnover
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bundle import Ports
+from tests.houses import TestHouse, open_test_house
+from tests.servers import database, postgres_server
+from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
+
+S = PaymentStatus
+NONE: dict[S, int] = {}
+
+
+async def merchant(house: TestHouse, mode: Mode = Mode.TEST) -> Caller:
+    async with house.ports.storage.unit() as unit:
+        account = await unit[Account].get(house.account.account_id)
+    assert account is not None
+    return Caller(account=account, mode=mode, key_id="svc_test_tallies")
+
+
+async def create(house: TestHouse, ports: Ports | None = None, *, key: int = 1, **order: Any) -> Payment:
+    made = await create_payment(
+        ports or house.ports,
+        await merchant(house),
+        str(UUID(int=key)),
+        lambda: PaymentOrder(**{"amount_rub": "100.00", **order}),
+    )
+    return made.resource
+
+
+async def pretend(house: TestHouse, payment: Payment, status: InvoiceStatus, kopecks: int | None = None) -> Payment:
+    return await simulate_payment(house.ports, payment, Pretence(status=status, amount_kopecks=kopecks))
+
+
+async def totals(house: TestHouse) -> dict[S, int]:
+    """What GET /payments says for every status that has any, after a recount found nothing wrong."""
+    assert await check_tallies(house.ports) == []
+    caller = await merchant(house)
+    every = [await list_payments(house.ports, caller, PaymentFilter(status=status), 1, 100) for status in S]
+    for status, page in zip(S, every, strict=True):
+        assert [payment.status for payment in page.payments] == [status] * page.total
+    whole = await list_payments(house.ports, caller, PaymentFilter(), 1, 100)
+    assert whole.total == len(whole.payments) == sum(page.total for page in every)
+    return {status: page.total for status, page in zip(S, every, strict=True) if page.total}
+
+
+async def took(house: TestHouse) -> list[tuple[str, int, str]]:
+    """Day, payments and amount of every row of the turnover."""
+    report = await shops_turnover(house.ports, await merchant(house), "2026-01-01", "2026-12-31")
+    return [(row.day, row.payments, str(row.amount)) for row in report.rows]
+
+
+async def test_totals_after_every_way_a_payment_takes(house: TestHouse) -> None:
+    assert await totals(house) == NONE
+    payments = [await create(house, key=key) for key in range(8)]
+    assert await totals(house) == {S.PENDING: 8}
+    assert await took(house) == []
+    await pretend(house, payments[0], InvoiceStatus.PAID)
+    await pretend(house, payments[1], InvoiceStatus.PROCESSING)
+    await pretend(house, payments[2], InvoiceStatus.FAILED)
+    await pretend(house, payments[3], InvoiceStatus.CANCELLED)
+    await pretend(house, payments[4], InvoiceStatus.PAID, 60_00)
+    await pretend(house, payments[5], InvoiceStatus.PAID, 70_00)
+    expected = {S.PAID: 1, S.PROCESSING: 1, S.FAILED: 1, S.CANCELLED: 1, S.AMOUNT_MISMATCH: 2, S.PENDING: 2}
+    assert await totals(house) == expected
+    assert await took(house) == [("2026-01-01", 1, "100.00")]
+    await resolve_mismatch(house.ports, payments[4].id, "paid")
+    await resolve_mismatch(house.ports, payments[5].id, "failed")
+    assert await took(house) == [("2026-01-01", 2, "160.00")]
+    await house.work(3600)
+    assert await totals(house) == {S.PAID: 2, S.FAILED: 2, S.CANCELLED: 1, S.EXPIRED: 3}
+    await pretend(house, payments[6], InvoiceStatus.PAID)
+    assert await totals(house) == {S.PAID: 3, S.FAILED: 2, S.CANCELLED: 1, S.EXPIRED: 2}
+    assert await took(house) == [("2026-01-01", 3, "260.00")]
+
+
+async def test_money_later_than_six_hours_moves_no_turnover(house: TestHouse) -> None:
+    """DECISIONS 2: it goes to suspense."""
+    payment = await create(house)
+    await house.work(6 * 3600 + 1)
+    assert (await pretend(house, payment, InvoiceStatus.PAID)).status is S.EXPIRED
+    assert await totals(house) == {S.EXPIRED: 1}
+    assert await took(house) == []
+
+
+async def test_a_late_payment_counts_on_the_day_its_money_came(house: TestHouse) -> None:
+    """SPEC "Shop": calendar days in UTC; by `paid_at`, not by the day of creation."""
+    await house.clock.advance(23.5 * 3600)
+    payment = await create(house)
+    await house.work(3600)
+    await pretend(house, payment, InvoiceStatus.PAID)
+    assert await totals(house) == {S.PAID: 1}
+    assert await took(house) == [("2026-01-02", 1, "100.00")]
+
+
+async def test_a_payment_that_every_bank_refused_leaves_no_trace_in_the_tallies(house: TestHouse) -> None:
+    house.script.create.extend([Twist(ending=Ending.REFUSED)])
+    with pytest.raises(Refusal):
+        await create(house)
+    assert await totals(house) == NONE
+    await create(house)
+    assert await totals(house) == {S.PENDING: 1}
+
+
+async def test_a_repeat_with_the_same_key_counts_once(house: TestHouse) -> None:
+    assert {(await create(house)).id for _ in range(3)} == {(await create(house)).id}
+    assert await totals(house) == {S.PENDING: 1}
+
+
+async def test_modes_and_accounts_are_counted_apart(house: TestHouse) -> None:
+    """SPEC "What the service does", 3: objects of the other mode are invisible."""
+    await create(house)
+    live = await merchant(house, Mode.LIVE)
+    assert (await list_payments(house.ports, live, PaymentFilter(), 1, 20)).total == 0
+    other = msgspec.structs.replace(live, account=msgspec.structs.replace(live.account, id="acc_other"), mode=Mode.TEST)
+    assert (await list_payments(house.ports, other, PaymentFilter(), 1, 20)).total == 0
+
+
+@pytest.mark.parametrize("move", PAYMENT_MOVES.rows, ids=lambda move: f"{move.before}-{move.after}")
+async def test_every_move_of_the_table_keeps_the_tallies(house: TestHouse, move: Any) -> None:
+    """Also those that only settlement and refunds will make; a reversed refund takes no money a second time."""
+    start = house.clock.now()
+    payment = Payment(
+        id="pay_1",
+        account_id=house.account.account_id,
+        mode=Mode.TEST,
+        shop_id=house.account.default_shop_id,
+        status=move.before,
+        amount=Rub(100_00),
+        actual_amount=Rub(60_00),
+        payment_method="sbp",
+        created_at=start,
+        expires_at=start + timedelta(minutes=15),
+        paid_at=start + timedelta(days=1),
+    )
+    took_before = move.before in (S.PAID, S.SETTLED, S.REFUNDED)
+    async with house.ports.storage.unit() as unit:
+        # As it came here: through `paid`, where it did.
+        fresh = msgspec.structs.replace(payment, status=S.PENDING)
+        saved = add_payment(unit, fresh)
+        if took_before:
+            paid = msgspec.structs.replace(saved, status=S.PAID)
+            saved = save_moved(unit, saved, paid)
+        if saved.status is not move.before:
+            saved = save_moved(unit, saved, msgspec.structs.replace(saved, status=move.before))
+        await unit.commit()
+    assert await totals(house) == {move.before: 1}
+    async with house.ports.storage.unit() as unit:
+        moved = save_moved(unit, saved, msgspec.structs.replace(saved, status=move.after))
+        await unit.commit()
+    assert await totals(house) == {move.after: 1}
+    took_after = move.after in (S.PAID, S.SETTLED, S.REFUNDED)
+    assert await took(house) == ([("2026-01-02", 1, "60.00")] if took_after else [])
+    if not took_after:
+        async with house.ports.storage.unit() as unit:
+            remove_payment(unit, moved)
+            await unit.commit()
+        assert await totals(house) == NONE
+
+
+async def test_a_wrong_sum_is_named(house: TestHouse) -> None:
+    payment = await create(house)
+    await pretend(house, payment, InvoiceStatus.PAID)
+    [day, ever] = tallies_of(msgspec.structs.replace(payment, status=S.PAID), 1)
+    async with house.ports.storage.unit() as unit:
+        unit[Tally].increase(day.id, "count", 2)
+        [turnover] = await unit[Turnover].find()
+        unit[Turnover].increase(turnover.id, "amount", -1)
+        unit[Tally].accrue(msgspec.structs.replace(ever, id=f"{ever.id}2"))
+        await unit.commit()
+    found = [(each.id, each.field, each.kept, each.counted) for each in await check_tallies(house.ports)]
+    assert found == [
+        (turnover.id, "amount", 9999, 10000),
+        (day.id, "count", 3, 1),
+        (f"{ever.id}2", "count", 1, 0),
+    ]
+
+
+def test_nobody_else_adds_or_removes_a_payment() -> None:
+    """The guard of all that: one room writes payments that appear, move or go."""
+    root = Path(__file__).parents[2]
+    writers = {
+        path.name
+        for path in (root / "core").rglob("*.py")
+        if any(f"[Payment].{verb}(" in path.read_text() for verb in ("add", "remove"))
+    }
+    assert writers == {"tallies.py"}
+
+
+# Parallel requests
+
+
+@pytest.fixture(scope="module")
+def empty_postgres() -> Iterator[str]:
+    with postgres_server() as server, database(server) as url:
+        asyncio.run(migrate(url))
+        yield url
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The database of a house. Not async, because a server is prepared in an event loop of its own."""
+    where: str = request.param
+    if where == "postgres":
+        return str(request.getfixturevalue("empty_postgres"))
+    return "memory://" if where == "memory" else f"sqlite:///{tmp_path / 'house.db'}"
+
+
+@pytest.mark.parametrize("url", ["memory", "sqlite", "postgres"], indirect=True)
+async def test_50_parallel_creates_and_their_moves_keep_the_tallies(url: str, tmp_path: Path) -> None:
+    """Of one account, whose rows they all move; every fifth key comes twice, every seventh payment is refused."""
+    async with open_test_house(database_url=url, data_dir=tmp_path) as house:
+        caller = await merchant(house)
+        keys = [*range(50), *range(0, 50, 5)]
+        house.script.create.extend(Twist(ending=Ending.REFUSED) if n % 7 == 3 else Twist() for n in range(50))
+        ends = await asyncio.gather(*(create(house, key=key) for key in keys), return_exceptions=True)
+        assert all(isinstance(end, Payment | Refusal) for end in ends), ends
+        made = {end.id: end for end in ends if isinstance(end, Payment)}
+        assert len(made) >= 43
+        assert await totals(house) == {S.PENDING: len(made)}
+        # Every payment hears of its money three times at once.
+        kinds = (InvoiceStatus.PAID, InvoiceStatus.FAILED, InvoiceStatus.PROCESSING)
+        await asyncio.gather(
+            *(pretend(house, payment, kinds[n % 3]) for n, payment in enumerate(made.values()) for _ in range(3))
+        )
+        assert sum((await totals(house)).values()) == len(made)
+        report = await shops_turnover(house.ports, caller, None, None)
+        assert report.payments == (await totals(house))[S.PAID] == len(range(0, len(made), 3))
+
+
+# A crash at any commit
+
+
+async def story(house: TestHouse, ports: Ports) -> None:
+    """A payment that one bank refuses at first, another amount, the operator's word."""
+    house.ports = ports
+    payment = await create(house, ports)
+    payment = await pretend(house, payment, InvoiceStatus.PAID, 60_00)
+    if payment.status is S.AMOUNT_MISMATCH:
+        await resolve_mismatch(ports, payment.id, "paid")
+    await house.work()
+
+
+async def run_with_crash(at: int, *, after: bool, refused: int) -> int:
+    async with open_test_house() as house:
+        whole, fuse = house.ports, Fuse(at, after=after)
+        house.script.create.extend([Twist(ending=Ending.REFUSED)] * refused)
+        fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+        try:
+            await story(house, fused)
+        except (Killed, Refusal):
+            pass
+        house.ports = whole
+        assert await check_tallies(whole) == [], "the crash itself"
+        await house.work(LEASE + 30)
+        assert await check_tallies(whole) == [], "the new process"
+        house.script.create.clear()
+        await story(house, whole)
+        assert await totals(house) == {S.PAID: 1}
+        assert await took(house) == [("2026-01-01", 1, "60.00")]
+        return fuse.commits
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+async def test_a_crash_at_any_commit_keeps_the_tallies(refused: int) -> None:
+    commits = await run_with_crash(0, after=False, refused=refused)
+    assert commits >= (2 if refused else 5)
+    for at in range(1, commits + 1):
+        for after in (False, True):
+            await run_with_crash(at, after=after, refused=refused)
+
+
+# Any history
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "create",
+                "refused",
+                "paid",
+                "short",
+                "processing",
+                "failed",
+                "cancelled",
+                "accept",
+                "reject",
+                "wait",
+                "work",
+            ]
+        ),
+        st.integers(0, 5),
+        st.integers(1, 400),
+    ),
+    max_size=30,
+)
+REPORTS = {
+    "paid": InvoiceStatus.PAID,
+    "short": InvoiceStatus.PAID,
+    "processing": InvoiceStatus.PROCESSING,
+    "failed": InvoiceStatus.FAILED,
+    "cancelled": InvoiceStatus.CANCELLED,
+}
+
+
+class History:
+    """A merchant with three shops, to whom things happen."""
+
+    def __init__(self, house: TestHouse, shops: list[str]) -> None:
+        self.house = house
+        self.shops = shops
+        self.payments: list[Payment] = []
+
+    async def step(self, act: str, which: int, much: int) -> None:
+        if act in ("create", "refused"):
+            await self._create(which, much, refused=act == "refused")
+        elif act == "wait":
+            await self.house.clock.advance(much * 60)
+        elif act == "work":
+            await self.house.work(much * 60)
+        elif self.payments:
+            await self._happen(act, self.payments[which % len(self.payments)], much)
+
+    async def _create(self, which: int, much: int, *, refused: bool) -> None:
+        if refused:
+            self.house.script.create.append(Twist(ending=Ending.REFUSED))
+        try:
+            order = {"shop_id": self.shops[which % len(self.shops)], "amount_rub": f"{much + 100}.00"}
+            self.payments.append(await create(self.house, key=len(self.payments), **order))
+        except Refusal as refusal:
+            assert refused, refusal
+
+    async def _happen(self, act: str, payment: Payment, much: int) -> None:
+        if act in ("accept", "reject"):
+            try:
+                await resolve_mismatch(self.house.ports, payment.id, "paid" if act == "accept" else "failed")
+            except Refusal as refusal:
+                assert refusal.code == "INVALID_STATUS"
+            return
+        await pretend(self.house, payment, REPORTS[act], much if act == "short" else None)
+
+    async def check(self) -> None:
+        """The shops' days add up to what the events told, and to the account's total (SPEC "Shop")."""
+        assert await check_tallies(self.house.ports) == []
+        told: Counter[tuple[str, str]] = Counter()
+        paid = 0
+        for payment in self.payments:
+            async with self.house.ports.storage.unit() as unit:
+                present = await unit[Payment].get(payment.id)
+            for event in await self.house.events(payment.id):
+                if event["status"] == "paid":
+                    assert present is not None
+                    assert present.paid_at is not None
+                    told[day_of(present.paid_at), event["shop_id"]] += Rub.parse(event["actual_amount_rub"]).kopecks
+                    paid += 1
+        caller = await merchant(self.house)
+        report = await shops_turnover(self.house.ports, caller, "2026-01-01", "2026-12-31")
+        assert {(row.day, row.shop_id): row.amount.kopecks for row in report.rows} == told
+        assert (report.payments, report.amount.kopecks) == (paid, told.total())
+        for shop in self.shops:
+            page = await list_payments(self.house.ports, caller, PaymentFilter(shop_id=shop), 1, 100)
+            assert page.total == len([each for each in self.payments if each.shop_id == shop])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_shops_add_up_to_the_account_after_any_history(steps: list[tuple[str, int, int]]) -> None:
+    """Late payments, mismatches (counted only once accepted), refusals by the bank, days that pass."""
+
+    async def live() -> None:
+        async with open_test_house(receiver=False) as house:
+            shops = [await create_shop(house.ports, house.account.account_id, name, "0.03") for name in ("A", "B")]
+            history = History(house, [house.account.default_shop_id, *(shop.id for shop in shops)])
+            for act, which, much in steps:
+                await history.step(act, which, much)
+            await history.check()
+
+    asyncio.run(live())

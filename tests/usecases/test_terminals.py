@@ -1,0 +1,297 @@
+"""Terminals as an operator makes them, and what they change about a payment (SPEC "Payment method (terminal) entry",
+"Payment creation rules")."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.ids import canonical_uuid
+from cambist.core.domain.orders import PaymentOrder, contact_mask
+from cambist.core.domain.payments import Payment, PaymentStatus, shown_metadata
+from cambist.core.domain.terminals import Terminal, TerminalKind, TerminalWish
+from cambist.core.usecases import accounts, terminals
+from tests.houses import TestHouse
+
+PAYER = {"full_name": "Ivan Ivanov", "document_number": "4500123456"}
+PHONE = "+79001234567"
+
+
+async def add(house: TestHouse, label: str = "Terminal", **wish: Any) -> Terminal:
+    """A terminal of the merchant, whose terminals are on from then."""
+    await accounts.set_settings(house.ports, house.account.account_id, {"terminals": "true"})
+    return await terminals.create_terminal(house.ports, house.account.account_id, TerminalWish(label=label, **wish))
+
+
+async def test_a_new_terminal_is_enabled_and_its_id_is_a_bare_uuid(house: TestHouse) -> None:
+    made = await add(house, "  SBP ", required_fields=("payer", "client_phone"), kind="exchange", direct_link=True)
+    assert canonical_uuid(made.id) == made.id
+    assert (made.label, made.kind, made.enabled) == ("SBP", TerminalKind.EXCHANGE, True)
+    assert made.required_fields == ("payer", "client_phone")
+    assert await terminals.list_terminals(house.ports, house.account.account_id) == [made]
+
+
+BAD: list[dict[str, Any]] = [
+    {"label": " "},
+    {"label": "x" * 121},
+    {"label": "a\x00b"},
+    {"payment_method": "card"},
+    {"payment_method": ""},
+    {"kind": "other"},
+    {"required_fields": ("phone",)},
+    {"required_fields": ("payer", "payer")},
+    {"required_fields": ("",)},
+    {"routes": ("nowhere",)},
+    {"routes": ("simulator-test", "simulator-test")},
+]
+
+
+@pytest.mark.parametrize("fields", BAD, ids=repr)
+async def test_a_wish_that_no_payment_could_follow_is_refused(house: TestHouse, fields: dict[str, Any]) -> None:
+    wish = TerminalWish(**{"label": "T", **fields})
+    with pytest.raises(Refusal) as caught:
+        await terminals.create_terminal(house.ports, house.account.account_id, wish)
+    assert (caught.value.code, caught.value.status) == ("VALIDATION_ERROR", 400)
+    assert await terminals.list_terminals(house.ports, house.account.account_id) == []
+
+
+async def test_every_fault_of_a_wish_is_named_at_once(house: TestHouse) -> None:
+    wish = TerminalWish(label="T", kind="x", payment_method="y", required_fields=("z",), routes=("w",))
+    with pytest.raises(Refusal) as caught:
+        await terminals.create_terminal(house.ports, house.account.account_id, wish)
+    for told in ("kind", "ordinary, exchange", "method", "sbp", "require", "client_phone", "route", "simulator-test"):
+        assert told in caught.value.message
+
+
+@pytest.mark.parametrize("account_id", ["acc_unknown", "", "\x00"])
+async def test_an_unknown_account_has_no_terminals(house: TestHouse, account_id: str) -> None:
+    for work in (
+        terminals.create_terminal(house.ports, account_id, TerminalWish(label="T")),
+        terminals.list_terminals(house.ports, account_id),
+    ):
+        with pytest.raises(Refusal) as caught:
+            await work
+        assert caught.value.code == "ACCOUNT_NOT_FOUND"
+
+
+async def test_disabling_and_enabling_is_all_that_changes(house: TestHouse) -> None:
+    made = await add(house)
+    off = await terminals.disable_terminal(house.ports, made.id)
+    assert (off.enabled, msgspec.structs.replace(off, enabled=True, version=made.version)) == (False, made)
+    assert (await terminals.enable_terminal(house.ports, made.id)).enabled
+    for unknown in (str(UUID(int=0)), "", "\x00"):
+        with pytest.raises(Refusal) as caught:
+            await terminals.disable_terminal(house.ports, unknown)
+        assert caught.value.code == "TERMINAL_NOT_FOUND"
+
+
+async def test_a_payment_names_the_terminal_it_went_by(house: TestHouse) -> None:
+    outside = await house.created()
+    terminal = await add(house)
+    inside = await house.created({"method_id": terminal.id.upper()})
+    assert ("method_id" in outside, inside["method_id"]) == (False, terminal.id)
+
+
+async def test_without_method_id_the_oldest_enabled_terminal_counts(house: TestHouse) -> None:
+    """So that leaving `method_id` out does not escape a terminal's required fields."""
+    oldest = await add(house, "1", required_fields=("description",))
+    await house.clock.advance(1)
+    second = await add(house, "2")
+    assert (await house.create()).json()["error"]["code"] == "PAYER_DATA_REQUIRED"
+    assert (await house.created({"description": "Tea"}))["method_id"] == oldest.id
+    assert (await house.created({"method_id": second.id}))["method_id"] == second.id
+    await terminals.disable_terminal(house.ports, oldest.id)
+    assert (await house.created({"payment_method": "sbp"}))["method_id"] == second.id
+    await terminals.disable_terminal(house.ports, second.id)
+    assert "method_id" not in await house.created()
+
+
+async def test_while_terminals_are_off_none_counts(house: TestHouse) -> None:
+    terminal = await add(house, required_fields=("payer",))
+    await accounts.set_settings(house.ports, house.account.account_id, {"terminals": "false"})
+    assert "method_id" not in await house.created()
+    refused = await house.create({"method_id": terminal.id})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "METHOD_SELECTION_DISABLED")
+
+
+async def test_a_disabled_a_foreign_and_an_unknown_terminal_are_refused_alike(house: TestHouse) -> None:
+    other = (await accounts.create_account(house.ports, "Other")).account_id
+    foreign = await terminals.create_terminal(house.ports, other, TerminalWish(label="Theirs"))
+    disabled = await terminals.disable_terminal(house.ports, (await add(house)).id)
+    answers = [await house.create({"method_id": each}) for each in (foreign.id, disabled.id, str(uuid4()))]
+    assert {answer.status_code for answer in answers} == {400}
+    assert {answer.json()["error"]["code"] for answer in answers} == {"METHOD_NOT_AVAILABLE"}
+    assert len({answer.text for answer in answers}) == 1
+
+
+async def test_a_payment_outlives_its_terminal(house: TestHouse) -> None:
+    terminal = await add(house)
+    payment = await house.created({"method_id": terminal.id})
+    await terminals.disable_terminal(house.ports, terminal.id)
+    paid = (await house.simulate(payment["id"], outcome="paid")).json()
+    assert (paid["status"], paid["method_id"]) == ("paid", terminal.id)
+
+
+BOUNDS = [("0", 400), ("29.99", 400), ("9999.99", 400), ("10000", 201), ("80000.00", 201), ("80000.01", 400)]
+
+
+@pytest.mark.parametrize(("amount", "status"), BOUNDS)
+async def test_an_exchange_terminal_takes_10000_to_80000_inclusive(house: TestHouse, amount: str, status: int) -> None:
+    terminal = await add(house, kind="exchange")
+    answer = await house.create({"amount_rub": amount, "method_id": terminal.id})
+    assert answer.status_code == status
+    if status != 201:
+        error = answer.json()["error"]
+        assert error["code"] == "VALIDATION_ERROR"
+        assert "10000" in error["message"]
+        assert "80000" in error["message"]
+
+
+async def test_the_accounts_maximum_counts_outside_terminals_only(house: TestHouse) -> None:
+    await accounts.set_settings(house.ports, house.account.account_id, {"amount_rub_max": "20000"})
+    assert (await house.create({"amount_rub": "20000.01"})).json()["error"]["code"] == "INVALID_AMOUNT"
+    ordinary, exchange = await add(house), await add(house, kind="exchange")
+    for terminal in (ordinary, exchange):
+        assert (await house.create({"amount_rub": "20000.01", "method_id": terminal.id})).status_code == 201
+    assert (await house.create({"amount_rub": "29.99", "method_id": ordinary.id})).json()["error"]["code"] == (
+        "AMOUNT_BELOW_MINIMUM"
+    )
+
+
+ALL_FOUR = ("description", "payer", "client_email", "client_phone")
+
+MISSING: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, list(ALL_FOUR)),
+    ({"payer": PAYER, "client_phone": PHONE}, ["description", "client_email"]),
+    ({"payer": None, "client_phone": None, "client_email": "", "description": ""}, list(ALL_FOUR)),
+    (
+        {"payer": PAYER, "client_phone": PHONE, "client_email": " ", "description": " \t"},
+        ["description", "client_email"],
+    ),
+    ({"payer": PAYER, "client_phone": PHONE, "client_email": "a@b.example"}, ["description"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "missing"), MISSING)
+async def test_missing_required_fields_are_named_in_the_terminals_order_and_lock_no_key(
+    house: TestHouse, fields: dict[str, Any], missing: list[str]
+) -> None:
+    """SPEC "Payment creation rules", 4. A null, an empty and a blank text count as missing."""
+    terminal, key = await add(house, required_fields=ALL_FOUR), str(uuid4())
+    refused = await house.create({"method_id": terminal.id, **fields}, key=key)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (422, "PAYER_DATA_REQUIRED")
+    assert error["details"] == {"missing_fields": missing}
+    assert (await house.get("/payments")).json()["pagination"]["total"] == 0
+    whole = {"payer": PAYER, "client_phone": PHONE, "client_email": "a@b.example", "description": "Tea"}
+    assert (await house.create({"method_id": terminal.id, **whole}, key=key)).status_code == 201
+
+
+async def test_an_empty_phone_is_a_bad_phone_before_it_is_a_missing_one(house: TestHouse) -> None:
+    """SPEC "Payment creation rules", 5; value rules come before required fields (DECISIONS 1.8)."""
+    terminal = await add(house, required_fields=("client_phone",))
+    refused = await house.create({"method_id": terminal.id, "client_phone": ""})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
+
+
+async def test_fields_that_are_not_required_may_be_sent(house: TestHouse) -> None:
+    terminal = await add(house)
+    await house.created({"method_id": terminal.id, "payer": PAYER, "client_phone": PHONE})
+
+
+class TestDirectLink:
+    """GET /payments/{id}/sbp-link."""
+
+    async def test_it_is_forbidden_until_the_account_or_the_terminal_allows_it(self, house: TestHouse) -> None:
+        payment = await house.created()
+        refused = await house.get(f"/payments/{payment['id']}/sbp-link")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "DIRECT_LINK_NOT_ALLOWED")
+        await accounts.set_settings(house.ports, house.account.account_id, {"direct_links": "true"})
+        allowed = await house.get(f"/payments/{payment['id']}/sbp-link")
+        assert (allowed.status_code, set(allowed.json())) == (200, {"sbp_link"})
+        async with house.ports.storage.unit() as unit:
+            stored = await unit[Payment].get(payment["id"])
+        assert stored is not None
+        assert allowed.json()["sbp_link"] == stored.bank_link
+        assert stored.bank_link is not None
+
+    async def test_a_terminal_may_allow_it_by_itself(self, house: TestHouse) -> None:
+        closed, opened = await add(house), await add(house, direct_link=True)
+        for terminal, status in ((closed, 403), (opened, 200)):
+            payment = await house.created({"method_id": terminal.id})
+            assert (await house.get(f"/payments/{payment['id']}/sbp-link")).status_code == status
+
+    @pytest.mark.parametrize("direct_links", ["true", "false"])
+    async def test_it_is_null_for_an_exchange_terminal_whatever_is_allowed(
+        self, house: TestHouse, direct_links: str
+    ) -> None:
+        terminal = await add(house, kind="exchange", direct_link=direct_links == "true")
+        await accounts.set_settings(house.ports, house.account.account_id, {"direct_links": direct_links})
+        payment = await house.created({"method_id": terminal.id, "amount_rub": "10000"})
+        answer = await house.get(f"/payments/{payment['id']}/sbp-link")
+        assert (answer.status_code, answer.json()) == (200, {"sbp_link": None})
+
+    @pytest.mark.parametrize("outcome", ["processing", "paid", "failed", "cancelled", "expired", "amount_mismatch"])
+    async def test_it_is_null_once_the_payment_cannot_be_paid_any_more(self, house: TestHouse, outcome: str) -> None:
+        await accounts.set_settings(house.ports, house.account.account_id, {"direct_links": "true"})
+        payment = await house.created()
+        await house.simulate(payment["id"], outcome=outcome)
+        assert (await house.get(f"/payments/{payment['id']}/sbp-link")).json() == {"sbp_link": None}
+
+    async def test_it_is_null_from_the_deadline_on_also_before_the_bank_was_asked(self, house: TestHouse) -> None:
+        await accounts.set_settings(house.ports, house.account.account_id, {"direct_links": "true"})
+        payment = await house.created()
+        await house.clock.advance(15 * 60 - 1)
+        assert (await house.get(f"/payments/{payment['id']}/sbp-link")).json()["sbp_link"] is not None
+        await house.clock.advance(1)
+        assert (await house.get(f"/payments/{payment['id']}")).json()["status"] == "pending"
+        assert (await house.get(f"/payments/{payment['id']}/sbp-link")).json() == {"sbp_link": None}
+
+    async def test_a_payment_of_the_other_mode_or_of_none_is_not_found(self, house: TestHouse) -> None:
+        payment = await house.created()
+        for path, mode in ((payment["id"], "live"), (f"pay_{UUID(int=1)}", "test"), ("x", "test")):
+            answer = await house.get(f"/payments/{path}/sbp-link", mode=mode)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "PAYMENT_NOT_FOUND")
+
+
+class TestPayerContactMasked:
+    """SPEC "Payment", `metadata`: the mask of the payer's phone, only in what is told after payment."""
+
+    async def test_it_appears_from_paid_on_in_answers_and_events(self, house: TestHouse) -> None:
+        payment = await house.created({"client_phone": PHONE, "metadata": {"a": 1, "payerContactMasked": "mine"}})
+        await house.simulate(payment["id"], outcome="processing")
+        before = (await house.get(f"/payments/{payment['id']}")).json()
+        after = (await house.simulate(payment["id"], outcome="paid")).json()
+        shown = {"a": 1, "payerContactMasked": "***4567"}
+        assert (payment["metadata"], before["metadata"], after["metadata"]) == ({"a": 1}, {"a": 1}, shown)
+        assert (await house.get("/payments")).json()["data"][0]["metadata"] == shown
+        events = await house.events(payment["id"])
+        assert [event["metadata"] for event in events] == [{"a": 1}, shown]
+
+    async def test_it_appears_also_where_the_merchant_sent_no_metadata(self, house: TestHouse) -> None:
+        payment = await house.created({"client_phone": PHONE})
+        assert payment["metadata"] is None
+        after = (await house.simulate(payment["id"], outcome="paid")).json()
+        assert after["metadata"] == {"payerContactMasked": "***4567"}
+
+    async def test_a_payment_without_a_phone_never_shows_one(self, house: TestHouse) -> None:
+        payment = await house.created({"metadata": {"payerContactMasked": "***1111"}})
+        after = (await house.simulate(payment["id"], outcome="paid")).json()
+        assert after["metadata"] == {}
+
+    @pytest.mark.parametrize("status", list(PaymentStatus))
+    async def test_the_statuses_that_show_it(self, house: TestHouse, status: PaymentStatus) -> None:
+        payment = await house.created({"client_phone": PHONE})
+        async with house.ports.storage.unit() as unit:
+            stored = await unit[Payment].get(payment["id"])
+        assert stored is not None
+        shown = shown_metadata(msgspec.structs.replace(stored, status=status)) is not None
+        assert shown == (status in ("paid", "settled", "refunded"))
+        recurring = msgspec.structs.replace(stored, status=status, payment_method="recurring")
+        assert shown_metadata(recurring) is None
+
+    def test_of_the_phone_four_digits_are_kept(self) -> None:
+        assert contact_mask(PaymentOrder(amount_rub="1", client_phone=PHONE)) == "***4567"
+        assert contact_mask(PaymentOrder(amount_rub="1")) is None

@@ -1,0 +1,67 @@
+"""Looking at the payer window's pages, and payments in each state it draws."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import msgspec
+
+from cambist.core.domain.payments import Opening, Payment
+from tests.houses import TestHouse
+
+
+class Page(HTMLParser):
+    """What a test wants to know of a page: its tags, and its text without what no payer reads."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+    @property
+    def main(self) -> dict[str, str | None]:
+        return self.all("main")[0]
+
+
+async def store(house: TestHouse, payment_id: str, **changes: Any) -> None:
+    """Change a stored payment as no request could."""
+    async with house.ports.storage.unit() as unit:
+        payment = await unit[Payment].get(payment_id)
+        assert payment is not None
+        unit[Payment].save(msgspec.structs.replace(payment, **changes))
+        await unit.commit()
+
+
+async def page_of(house: TestHouse, payment: dict[str, Any] | str, query: str = "", **headers: str) -> httpx.Response:
+    payment_id = payment if isinstance(payment, str) else payment["id"]
+    return await house.http.get(f"/p/{payment_id}{query}", headers=headers)
+
+
+async def with_face(house: TestHouse, face: str) -> dict[str, Any]:
+    """A payment that looks so now; by what really happens to payments where that is possible."""
+    payment = await house.created({"amount_rub": "1234.56", "description": "Order 7"})
+    outcomes = {"paid": "paid", "failed": "failed", "cancelled": "cancelled", "processing": "processing"}
+    if face in outcomes:
+        await house.simulate(payment["id"], outcome=outcomes[face])
+    elif face == "review":
+        await house.simulate(payment["id"], outcome="amount_mismatch", actual_amount_rub="1000.00")
+    elif face == "expired":
+        await house.work(15 * 60)
+    elif face == "checking":
+        await house.clock.advance(15 * 60)
+    elif face == "preparing":
+        await store(house, payment["id"], qr_payload=None, bank_link=None, bank_reference=None, opening=Opening.ASKING)
+    return payment
+
+
+FACES = ("preparing", "waiting", "checking", "processing", "paid", "failed", "cancelled", "expired", "review")
