@@ -20,4 +20,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     leased_until: datetime | None = None
     attempts: int = 0
     """How many times a worker has claimed it."""
+    asked: int = 0
+    """How often it was asked for again while it stood. A sum (`Shelf.accrue`): asking for work that many units ask for
+    writes the job or counts here, and never fails; whoever removes the job goes stale when one asked meanwhile."""
     version: int = 0

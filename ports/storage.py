@@ -103,7 +103,7 @@ class Shelf(Protocol[R]):
         ...
 
     def remove(self, record: R, /) -> None:
-        """Take a record away. Commit raises Stale when it changed or is gone."""
+        """Take a record away. Commit raises Stale when it changed, sums included, or is gone."""
         ...
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:

@@ -97,8 +97,10 @@ class _Rows:
             case Save(_, record_id, version, row):
                 stored = self.at(record_id, version)
                 self.put(record_id, [stored[n] if n in self.kept.sums else value for n, value in enumerate(row)])
-            case Remove(_, record_id, version):
-                self.at(record_id, version)
+            case Remove(_, record_id, version, sums):
+                row = self.at(record_id, version)
+                if sums != tuple(row[place] for place in self.kept.sums_in_order):
+                    raise Stale(f"{self.kept.name} {record_id} changed since it was read")
                 self.put(record_id, None)
             case Increase(_, record_id, field, by):
                 place = self.kept.codec.place[field]

@@ -70,7 +70,11 @@ class TableStatements:
         update = table.update().values({name: values[name] for name in changing}).where(guard)
         self._update = Prepared(update, dialect).expect(*changing, "id_", "version_")
         self._changed = itemgetter(*(kept.codec.place[name] for name in changing))
-        self._delete = Prepared(table.delete().where(guard), dialect).expect("id_", "version_")
+        sums = [names[number] for number in kept.sums_in_order]
+        unmoved = [table.c[name] == sa.bindparam(f"{name}_", type_=table.c[name].type) for name in sums]
+        self._delete = Prepared(table.delete().where(guard, *unmoved), dialect).expect(
+            "id_", "version_", *(f"{name}_" for name in sums)
+        )
         self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
         self._upserts: dict[int, str] = {}
         taken: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(table).where(table.c.id == values["id"])
@@ -84,8 +88,8 @@ class TableStatements:
                 return self._insert, row
             case Save(_, record_id, version, row):
                 return self._update, self._update_values(row, record_id, version)
-            case Remove(_, record_id, version):
-                return self._delete, (record_id, version)
+            case Remove(_, record_id, version, sums):
+                return self._delete, (record_id, version, *sums)
             case Increase(_, record_id, field, by):
                 return self._increases[field].with_values(id_=record_id, by_=by)
             case Accrue():

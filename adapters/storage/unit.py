@@ -53,6 +53,7 @@ class Kept(Generic[R]):
             if not self.codec.column(field).summable:
                 raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
         self.sums = frozenset(self.codec.place[field] for field in table.sums)
+        self.sums_in_order = tuple(sorted(self.sums))
 
 
 Keeping = dict[type[Any], Kept[Any]]
@@ -97,11 +98,12 @@ class Save(msgspec.Struct, frozen=True):
 
 
 class Remove(msgspec.Struct, frozen=True):
-    """A record that goes."""
+    """A record that goes. `sums` are what its sums were when it was read, in the order of the fields."""
 
     kept: Kept[Any]
     id: str
     version: int
+    sums: tuple[int, ...] = ()
 
 
 class Increase(msgspec.Struct, frozen=True):
@@ -227,8 +229,10 @@ class BoundShelf(Generic[R]):
         return self._written(saved)
 
     def remove(self, record: R, /) -> None:
-        """Take a record away."""
-        self._pending.put(Remove(self._kept, text(record.id), record.version))
+        """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""
+        row = self._kept.codec.encode(record) if self._kept.sums else ()
+        sums = tuple(row[place] for place in self._kept.sums_in_order)
+        self._pending.put(Remove(self._kept, text(record.id), record.version, sums))
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:
         """Add `by` to a field that the catalogue declares a sum. Money counts in its smallest part.
@@ -250,6 +254,7 @@ class BoundShelf(Generic[R]):
             raise TypeError(f"{self._kept.name} is not declared a table of sums in the catalogue")
         for record in records:
             self._pending.accrue(Accrue(self._kept, record.id, self._kept.codec.encode(record)))
+            self._written(record)
 
     def _written(self, record: R) -> R:
         if isinstance(record, Job):

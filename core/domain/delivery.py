@@ -1,53 +1,138 @@
 """What comes after an attempt to deliver an event (SPEC "Events", 1 and 3; DECISIONS 7)."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from .events import Delivery, DeliveryStatus
+from .events import Attempt, Delivery, DeliveryStatus, EventType
 
 FAST_LADDER = tuple(timedelta(seconds=1 << rung) for rung in range(9))
-"""The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all; the 10th attempt is the last."""
+"""The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th is the last of it."""
+
+SLOW_LADDER = tuple(timedelta(hours=hours) for hours in (1, 5, 17, 41))
+"""When a money event whose receiver said 4xx at the end of the fast ladder is tried again, from the first attempt."""
+
+LIFETIME = timedelta(days=7)
+"""How long a delivery is tried at all, whatever a breaker made it wait. It counts from when it could be sent."""
+
+MONEY = frozenset({"payment", "withdrawal", "exchange", "refund"})
+"""What the types of money events begin with, up to the dot."""
+
+AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
+"""The `due` of what waits for nothing but its turn: past by every clock, also one that is behind another machine's."""
 
 
-class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """What an attempt led to: the delivery as it is to be stored, and when to try again; None: not any more."""
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one letter. `answer`, `status` and `note` are those of the notifier's receipt."""
 
-    delivery: Delivery
-    again_at: datetime | None
+    answer: str
+    status: int | None
+    note: str
+    sent_at: datetime
+    ended_at: datetime
+    took_ms: int = 0
+    probe: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Any 2xx closes a delivery. A redirect, any other status and no answer at all (None) are failures."""
+        return self.status is not None and 200 <= self.status <= 299
 
 
-def is_good(status: int | None) -> bool:
-    """Any 2xx closes a delivery. A redirect, any other status and no answer at all (None) are failures."""
-    return status is not None and 200 <= status <= 299
+def is_money(event_type: EventType) -> bool:
+    """Whether the slow ladder is for events of this type."""
+    return event_type.value.partition(".")[0] in MONEY
 
 
-def after_attempt(delivery: Delivery, *, answer: str, status: int | None, note: str, now: datetime) -> Next:
-    """Enter one more attempt, which ended at `now`, into `delivery`, and decide what comes next.
+def next_number(delivery: Delivery) -> int:
+    """The X-Webhook-Attempt of the next letter."""
+    return delivery.attempts + 1
 
-    `answer`, `status` and `note` are those of the notifier's receipt; an address that was never posted to counts as an
-    attempt like any other. What was delivered stays delivered: two workers may send the same event, and the slower one
-    may fail.
-    """
-    made = delivery.attempts + 1
-    delivered_at = delivery.delivered_at
-    again_at = None
-    if delivered_at is not None or is_good(status):
-        delivered_at = delivered_at or now
-        outcome = DeliveryStatus.DELIVERED
-    elif made <= len(FAST_LADDER):
-        again_at = now + FAST_LADDER[made - 1]
-        outcome = DeliveryStatus.PENDING
-    else:
-        outcome = DeliveryStatus.FAILED
-    moved = msgspec.structs.replace(
-        delivery,
-        status=outcome,
-        attempts=made,
-        last_attempt_at=now,
-        last_status=status,
-        last_answer=answer,
-        last_note=note,
-        delivered_at=delivered_at,
+
+def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
+    """The row of a letter that was sent when `delivery` stood as it is."""
+    return Attempt(
+        id=f"{delivery.id}:{delivery.attempts + delivery.probes + 1:06d}",
+        event_id=delivery.id,
+        number=next_number(delivery),
+        probe=outcome.probe,
+        sent_at=outcome.sent_at,
+        answer=outcome.answer,
+        status=outcome.status,
+        note=outcome.note,
+        took_ms=outcome.took_ms,
     )
-    return Next(delivery=moved, again_at=again_at)
+
+
+def after_attempt(delivery: Delivery, outcome: Outcome) -> Delivery:
+    """Enter a letter's outcome into `delivery`: what it is now, and when it is due again.
+
+    An address that was never posted to counts as an attempt like any other. A probe only ever delivers. What is not
+    pending stays what it is, unless the answer was good: two workers may send one event, and the slower one may fail;
+    and a late 2xx delivers what had failed.
+    """
+    probe = outcome.probe
+    entered = msgspec.structs.replace(
+        delivery,
+        attempts=delivery.attempts + (not probe),
+        probes=delivery.probes + probe,
+        first_attempt_at=delivery.first_attempt_at if probe else delivery.first_attempt_at or outcome.sent_at,
+        last_attempt_at=outcome.sent_at,
+        last_status=outcome.status,
+        last_answer=outcome.answer,
+        last_note=outcome.note,
+    )
+    if outcome.good:
+        delivered_at = entered.delivered_at if entered.status is DeliveryStatus.DELIVERED else outcome.ended_at
+        return _ended(msgspec.structs.replace(entered, delivered_at=delivered_at), DeliveryStatus.DELIVERED)
+    if probe or delivery.status is not DeliveryStatus.PENDING:
+        return entered
+    due = _next_rung(entered, outcome)
+    return _ended(entered, DeliveryStatus.FAILED) if due is None else msgspec.structs.replace(entered, due=due)
+
+
+def _next_rung(entered: Delivery, outcome: Outcome) -> datetime | None:
+    made = entered.attempts - entered.ladder_start
+    if made <= len(FAST_LADDER):
+        return outcome.ended_at + FAST_LADDER[made - 1]
+    rung = made - len(FAST_LADDER) - 1
+    # Whoever is on the slow ladder walks it to its end, whatever is answered there.
+    refused = outcome.status is not None and 400 <= outcome.status <= 499
+    if entered.first_attempt_at is None or not is_money(entered.type) or not (refused or rung):
+        return None
+    # A breaker may have held it up: what is over then is left out.
+    moments = (entered.first_attempt_at + after for after in SLOW_LADDER[rung:])
+    return next((moment for moment in moments if moment > outcome.ended_at), None)
+
+
+def _ended(delivery: Delivery, status: DeliveryStatus) -> Delivery:
+    return msgspec.structs.replace(delivery, status=status, due=None, give_up_at=None)
+
+
+def is_too_old(delivery: Delivery, now: datetime) -> bool:
+    """Whether a pending delivery is to be given up."""
+    return delivery.give_up_at is not None and delivery.give_up_at <= now
+
+
+def given_up(delivery: Delivery) -> Delivery:
+    """Too old: failed, and not tried any more unless it is sent again by hand."""
+    return _ended(delivery, DeliveryStatus.FAILED)
+
+
+def held(delivery: Delivery) -> Delivery:
+    """The account has no receiver (any more): it waits for one."""
+    return _ended(delivery, DeliveryStatus.HELD)
+
+
+def sent_anew(delivery: Delivery, *, receives: bool, now: datetime) -> Delivery:
+    """Due at once, at the foot of a new ladder; held where the account has no receiver."""
+    if not receives:
+        return held(delivery)
+    return msgspec.structs.replace(
+        delivery,
+        status=DeliveryStatus.PENDING,
+        due=AT_ONCE,
+        give_up_at=now + LIFETIME,
+        ladder_start=delivery.attempts,
+        first_attempt_at=None,
+    )

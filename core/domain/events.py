@@ -41,19 +41,52 @@ class DeliveryStatus(StrEnum):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """The sending of an event; its id is the event's."""
+    """The sending of an event; its id is the event's. How it goes on is decided in delivery.py."""
 
     id: str
     account_id: str
     mode: Mode
+    type: EventType
+    object_id: str
     status: DeliveryStatus
     created_at: datetime
+    """The event's."""
+    due: datetime | None = None
+    """When it is to be tried next; null unless pending. A closed breaker is presumed."""
+    give_up_at: datetime | None = None
+    """A delivery still pending then is failed."""
     attempts: int = 0
+    """How many were made in all; probes do not count."""
+    probes: int = 0
+    ladder_start: int = 0
+    """How many attempts were made before the present ladder: a resend begins a new one, and goes on numbering."""
+    first_attempt_at: datetime | None = None
+    """Of the present ladder; the slow one counts from it."""
     last_attempt_at: datetime | None = None
     last_status: int | None = None
     last_answer: str | None = None
     last_note: str | None = None
     delivered_at: datetime | None = None
+    """When it was last answered well. A resend leaves it."""
+    version: int = 0
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One letter of a delivery and what became of it, written once."""
+
+    id: str
+    """The event's id, a colon, and a number that puts its letters in order: they are found by a range of ids."""
+    event_id: str
+    number: int
+    """What X-Webhook-Attempt said. A probe says the number of the attempt that it goes before."""
+    probe: bool
+    """Sent through an open breaker to see whether the receiver is back; counts as no attempt."""
+    sent_at: datetime
+    answer: str
+    """The notifier's word for how it ended."""
+    status: int | None
+    note: str
+    took_ms: int
     version: int = 0
 
 

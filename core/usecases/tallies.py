@@ -44,7 +44,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_tallies(ports: Ports) -> list[Difference]:
-    """Count everything anew from the payments, and name what is kept differently; empty when all is right.
+    """Count everything anew from the payments, and name what is kept differently; empty when all is right. A payment
+    that took money and does not say when or how much is named itself.
 
     All of it is read as of one moment, so it may run beside a working service. Memory grows with the number of
     tallies, not with that of payments.
@@ -55,7 +56,9 @@ async def check_tallies(ports: Ports) -> list[Difference]:
         async for payment in _all(seen, Payment):
             for tally in tallies_of(payment, 1):
                 counted[tally.id, "count"] += 1
-            if payment.status in TOOK_MONEY:
+            if payment.status in TOOK_MONEY and (payment.paid_at is None or payment.actual_amount is None):
+                counted[payment.id, "paid_at"] += 1
+            elif payment.status in TOOK_MONEY:
                 turnover = turnover_of(payment)
                 counted[turnover.id, "payments"] += 1
                 counted[turnover.id, "amount"] += turnover.amount.kopecks

@@ -98,7 +98,7 @@ async def test_without_its_content_type_the_body_is_not_read(exchange: Exchange)
 
 async def test_a_foreign_payment_one_of_the_other_mode_and_an_unknown_one_are_not_found(exchange: Exchange) -> None:
     payment_id, another = await exchange.paid(), await exchange.another_merchant()
-    for unknown, more in [
+    cases: list[tuple[str, dict[str, Any]]] = [
         (payment_id, {"merchant": another}),
         (payment_id, {"mode": "test"}),
         (PENDING, {}),

@@ -20,7 +20,6 @@ from cambist.core.usecases import accounts, shops, terminals
 from tests.houses import TestHouse
 
 NO = Twist(ending=Ending.REFUSED)
-NOWHERE = str(UUID(int=1))
 
 
 class Attempt:
@@ -33,7 +32,6 @@ class Attempt:
         self.body: dict[str, Any] = {
             "amount_rub": 0,
             "client_phone": "12",
-            "shop_id": NOWHERE,
             "metadata": {"filler": "x" * 102_400},
             "payment_method": "sbp",
         }
@@ -45,20 +43,23 @@ class Attempt:
         other = (await accounts.create_account(ports, "Other")).account_id
         plain = await shops.create_shop(ports, account_id, "Without markup")
         disabled = await shops.create_shop(ports, account_id, "Disabled, without markup")
-        await shops.disable_shop(ports, disabled.id)
+        theirs = await shops.create_shop(ports, other, "Theirs, disabled, without markup")
+        for shop in (disabled, theirs):
+            await shops.disable_shop(ports, shop.id)
         wish = TerminalWish(label="Any", required_fields=("payer", "description"))
         exchange = msgspec.structs.replace(wish, kind="exchange")
-        foreign = await terminals.create_terminal(ports, other, exchange)
         mine = await terminals.create_terminal(ports, account_id, exchange)
         ordinary = await terminals.create_terminal(ports, account_id, wish)
         # As if one could pay by card, too: so far every terminal is of the one method there is.
-        odd = msgspec.structs.replace(mine, id=str(UUID(int=2)), payment_method="card", version=0)
+        odd = msgspec.structs.replace(mine, id=str(UUID(int=2)), payment_method="card")
+        foreign = msgspec.structs.replace(odd, id=str(UUID(int=1)), account_id=other)
         async with ports.storage.unit() as unit:
             unit[Terminal].add(odd)
+            unit[Terminal].add(foreign)
             await unit.commit()
-        self.names = {"plain": plain.id, "disabled": disabled.id, "foreign": foreign.id, "odd": odd.id}
+        self.names = {"plain": plain.id, "disabled": disabled.id, "odd": odd.id}
         self.names |= {"exchange": mine.id, "ordinary": ordinary.id}
-        self.body["method_id"] = foreign.id
+        self.body |= {"shop_id": theirs.id, "method_id": foreign.id}
         await self.set(acceptance="false", terminals="false", kyc="required")
         self.house.script.create.append(NO)
 

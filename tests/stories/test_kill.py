@@ -7,7 +7,7 @@ import random
 import secrets
 import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -40,7 +40,7 @@ GIVES_UP = 2.0
 seconds; until then requests with its key wait."""
 
 RUN = 90.0
-"""Seconds after which a run hangs; one takes about 25."""
+"""Seconds after which a run hangs; one takes 20 to 40."""
 
 
 @dataclass
@@ -65,15 +65,18 @@ class Drill:
         self.kills = 0
         self._port = str(port)
         self._slots = asyncio.Semaphore(CLIENTS)
+        self._up = asyncio.Event()
+        """Where it is not set, nobody tries: hundreds of refused connections would only make the start slower."""
         self._progress = asyncio.Condition()
         self._service: Service | None = None
 
-    async def run(self, wanted: list[Order], moments: list[int]) -> None:
-        """Carry out all orders, and kill at these moments. Raises when some order comes to no end."""
+    async def run(self, wanted: list[Order], moments: list[int], twice: Collection[int]) -> None:
+        """Carry out all orders, and kill at these moments; at some of them `twice`, once more on the way up. Raises
+        when some order comes to no end."""
         await self._start()
         try:
             async with asyncio.timeout(RUN), asyncio.TaskGroup() as group:
-                group.create_task(self._kill_at(moments))
+                group.create_task(self._kill_at(moments, twice))
                 for order in wanted:
                     group.create_task(self._carry_out(order))
         except TimeoutError:
@@ -89,8 +92,9 @@ class Drill:
         service = self.place.start_service("--port", self._port)
         self._service = service
         await asyncio.to_thread(service.ready)
+        self._up.set()
 
-    async def _kill_at(self, moments: list[int]) -> None:
+    async def _kill_at(self, moments: list[int], twice: Collection[int]) -> None:
         """Kill the service each time a bit after so many requests were answered, and start it again."""
         for moment in moments:
             async with self._progress:
@@ -98,10 +102,10 @@ class Drill:
                     await self._progress.wait()
             await asyncio.sleep(self.chance.uniform(0, 0.03))
             await self._kill()
-            if self.chance.random() < 0.3:
-                # Once more on its way up, while it opens its data and takes up what was left.
+            if moment in twice:
+                # While it opens its data, or takes up what was left.
                 self._service = self.place.start_service("--port", self._port)
-                await asyncio.sleep(self.chance.uniform(0.1, 1.5))
+                await asyncio.sleep(self.chance.uniform(0.1, 2))
                 await self._kill()
             if moment == moments[-1]:
                 await end_leases(self.place)
@@ -110,6 +114,7 @@ class Drill:
     async def _kill(self) -> None:
         assert self._service is not None
         assert not self._service.ended, self._service.err
+        self._up.clear()
         await asyncio.to_thread(self._service.kill)
         self.kills += 1
 
@@ -123,6 +128,7 @@ class Drill:
 
     async def _until_done(self, request: Callable[[], Awaitable[Answer]]) -> dict[str, Any]:
         while True:
+            await self._up.wait()
             async with self._slots:
                 answer = await attempt(request)
             if answer is not None and answer.status in (200, 201):
@@ -200,9 +206,10 @@ async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, cou
     drill = Drill(place, port, chance)
     async with Receiver() as receiver, orders(place, port, receiver, count, chance) as wanted:
         # Not in the last fifth: there, all that is left may wait for the recovery of what earlier kills broke off.
-        moments = sorted(chance.sample(range(5, int(2 * count * 0.8)), kills))
-        await drill.run(wanted, moments)
-        assert drill.kills >= kills
+        on_the_way_up = kills // 3
+        moments = sorted(chance.sample(range(5, int(2 * count * 0.8)), kills - on_the_way_up))
+        await drill.run(wanted, moments, twice=chance.sample(moments, on_the_way_up))
+        assert drill.kills == kills
         await check_answers(wanted)
         with suppress(TimeoutError):  # the letters tell what is missing
             await eventually(lambda: announced(receiver, wanted))
@@ -249,8 +256,8 @@ def check_letters(letters: list[Request], wanted: list[Order]) -> None:
 
 
 async def check_books(ports: Ports, wanted: list[Order]) -> None:
-    """Nothing was made twice on our side or at the bank. No work is left but the payments' deadlines, and the further
-    looks for held events which the setting of a receiver asks for."""
+    """Nothing was made twice on our side or at the bank. No work is left but looks at payments at their deadline, and
+    further looks for held events, which the setting of a receiver asks for."""
     ids = sorted(order.ids[0] for order in wanted)
     assert sorted([each.id async for batch in ports.storage.scan(Payment) for each in batch]) == ids
     assert sorted([each.object_id async for batch in ports.storage.scan(Event) for each in batch]) == ids
@@ -260,5 +267,5 @@ async def check_books(ports: Ports, wanted: list[Order]) -> None:
     assert sorted(invoice["operation"] for invoice in invoices) == ids
     assert {len(invoice["transfers"]) for invoice in invoices} == {1}
     assert [each async for batch in ports.storage.scan(Suspense) for each in batch] == []
-    jobs = [each.id async for batch in ports.storage.scan(Job) for each in batch if each.kind != RELEASE]
-    assert sorted(jobs) == [watch_id(payment_id) for payment_id in ids]
+    jobs = {each.id async for batch in ports.storage.scan(Job) for each in batch if each.kind != RELEASE}
+    assert jobs <= {watch_id(payment_id) for payment_id in ids}

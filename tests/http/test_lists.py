@@ -1,0 +1,183 @@
+"""GET /payments over HTTP: filters, pages, and what is refused (SPEC "Pagination"; DECISIONS 2)."""
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from cambist.core.domain.payments import Payment
+from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.shops import create_shop, disable_shop
+from tests.houses import TestHouse
+
+SUBSCRIPTION = f"sub_{UUID(int=5)}"
+
+
+async def listed(house: TestHouse, **query: Any) -> dict[str, Any]:
+    response = await house.get(f"/payments?{urlencode(query)}")
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    assert set(body) == {"data", "pagination"}
+    return body
+
+
+async def ids(house: TestHouse, **query: Any) -> list[str]:
+    body = await listed(house, **query)
+    assert body["pagination"]["total"] == len(body["data"])
+    return [payment["id"] for payment in body["data"]]
+
+
+async def test_newest_first_and_of_one_moment_the_later_id_first(house: TestHouse) -> None:
+    made = []
+    for number in range(6):
+        made.append((await house.created())["id"])
+        if number % 2:
+            await house.clock.advance(1)
+    assert await ids(house) == made[::-1]
+
+
+async def test_pages_say_what_there_is(house: TestHouse) -> None:
+    """SPEC "Pagination": `page`, `per_page`, `total`, `total_pages`; defaults 1 and 20."""
+    made = [(await house.created())["id"] for _ in range(5)]
+    assert (await listed(house))["pagination"] == {"page": 1, "per_page": 20, "total": 5, "total_pages": 1}
+    second = await listed(house, page=2, per_page=2)
+    assert second["pagination"] == {"page": 2, "per_page": 2, "total": 5, "total_pages": 3}
+    assert [payment["id"] for payment in second["data"]] == [made[2], made[1]]
+    past = await listed(house, page=250_000, per_page=100)
+    assert past == {"data": [], "pagination": {"page": 250_000, "per_page": 100, "total": 5, "total_pages": 1}}
+    empty = await listed(house, status="refunded")
+    assert empty == {"data": [], "pagination": {"page": 1, "per_page": 20, "total": 0, "total_pages": 0}}
+
+
+async def test_each_filter_finds_its_payments_and_they_narrow_one_another(house: TestHouse) -> None:
+    shop = await create_shop(house.ports, house.account.account_id, "Second", "0.03")
+    plain = (await house.created())["id"]
+    named = (await house.created({"external_id": "order 1/ё"}))["id"]
+    await house.clock.advance(60)
+    there = (await house.created({"shop_id": shop.id, "external_id": "order 1/ё"}))["id"]
+    await house.simulate(there, outcome="paid")
+    assert await ids(house, external_id="order 1/ё") == [there, named]
+    assert await ids(house, external_id="order 1/ё", status="PAID") == [there]
+    assert await ids(house, external_id="order") == []
+    assert await ids(house, shop_id=shop.id.upper()) == [there]
+    assert await ids(house, payment_method="sbp") == [there, named, plain]
+    assert await ids(house, payment_method="recurring") == []
+    assert await ids(house, shop_id=shop.id, status="pending") == []
+    await disable_shop(house.ports, shop.id)
+    assert await ids(house, shop_id=shop.id) == [there]
+
+
+async def test_the_default_shop_has_the_payments_that_name_none(house: TestHouse) -> None:
+    """SPEC GET /payments and "Shop": every payment has a shop; those that were made without one are the default's."""
+    shop = await create_shop(house.ports, house.account.account_id, "Second", "0.03")
+    default = house.account.default_shop_id
+    unnamed = (await house.created())["id"]
+    there = (await house.created({"shop_id": shop.id}))["id"]
+    named = (await house.created({"shop_id": default}))["id"]
+    assert await ids(house, shop_id=default) == [named, unnamed]
+    assert await ids(house) == [named, there, unnamed]
+
+
+async def test_created_from_is_inclusive_and_created_to_exclusive(house: TestHouse) -> None:
+    """DECISIONS 2, in whatever zone they are written."""
+    made = []
+    for _ in range(3):
+        made.append((await house.created())["id"])
+        await house.clock.advance(3600)
+    noon = "2026-01-01T01:00:00"
+    assert await ids(house, created_from=f"{noon}Z") == [made[2], made[1]]
+    assert await ids(house, created_to=f"{noon}Z") == [made[0]]
+    assert await ids(house, created_from=f"{noon}Z", created_to=f"{noon}.000001Z") == [made[1]]
+    in_moscow = {"created_from": "2026-01-01T04:00:00+03:00", "created_to": "2026-01-01T05:00:00+03:00"}
+    assert await ids(house, **in_moscow) == [made[1]]
+    assert await ids(house, created_from=f"{noon}Z", created_to=f"{noon}Z") == []
+    assert await ids(house, created_from="2026-01-02T00:00:00Z") == []
+
+
+async def test_subscription_and_period_are_shown_only_where_there_are_any(house: TestHouse) -> None:
+    """SPEC "Payment": `subscription_id`, `period_ref` only for recurring charges; also in the webhook."""
+    charge, plain = (await house.created())["id"], (await house.created())["id"]
+    async with house.ports.storage.unit() as unit:
+        kept = await unit[Payment].get(charge)
+        assert kept is not None
+        unit[Payment].save(msgspec.structs.replace(kept, subscription_id=SUBSCRIPTION, period_ref="2026-01"))
+        await unit.commit()
+    assert await ids(house, subscription_id=SUBSCRIPTION) == [charge]
+    assert await ids(house, subscription_id=f"sub_{uuid4()}") == []
+    shown = (await house.get(f"/payments/{charge}")).json()
+    assert (shown["subscription_id"], shown["period_ref"]) == (SUBSCRIPTION, "2026-01")
+    assert not {"subscription_id", "period_ref"} & set((await house.get(f"/payments/{plain}")).json())
+    for payment_id in (charge, plain):
+        await house.simulate(payment_id, outcome="paid")
+    [of_charge], [of_plain] = await house.events(charge), await house.events(plain)
+    assert (of_charge["subscription_id"], of_charge["period_ref"]) == (SUBSCRIPTION, "2026-01")
+    assert not {"subscription_id", "period_ref"} & set(of_plain)
+
+
+BAD = [
+    ("status", "unknown"),
+    ("status", ""),
+    ("shop_id", "shop"),
+    ("shop_id", ""),
+    ("payment_method", "card"),
+    ("payment_method", "SBP"),
+    ("payment_method", ""),
+    ("external_id", "x" * 257),
+    ("external_id", "a\0b"),
+    ("subscription_id", "sub_1"),
+    ("subscription_id", str(UUID(int=5))),
+    ("subscription_id", ""),
+    ("created_from", "2026-01-01"),
+    ("created_from", "2026-01-01T00:00:00"),
+    ("created_from", "yesterday"),
+    ("created_from", ""),
+    ("created_to", "2026-13-01T00:00:00Z"),
+    ("created_to", "2026-01-01T00:00:00 03:00"),
+    ("created_from", "0001-01-01T00:00:00+05:00"),
+    ("created_to", "9999-12-31T23:59:59-05:00"),
+    ("created_to", "٢026-01-01T00:00:00Z"),
+    ("page", "0"),
+    ("page", "250001"),
+    ("per_page", "101"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+async def test_a_bad_value_of_a_known_query_key_is_400(house: TestHouse, name: str, value: str) -> None:
+    """DECISIONS 1."""
+    response = await house.get(f"/payments?{urlencode({name: value})}")
+    assert response.status_code == 400, response.text
+    error = response.json()["error"]
+    assert (error["code"], [detail["path"] for detail in error["details"]]) == ("VALIDATION_ERROR", [name])
+
+
+async def test_an_unknown_status_is_answered_with_the_allowed_ones(house: TestHouse) -> None:
+    response = await house.get("/payments?status=done")
+    for status in ("pending", "processing", "paid", "settled", "failed", "cancelled", "expired", "amount_mismatch"):
+        assert status in response.json()["error"]["message"]
+
+
+async def test_unknown_query_keys_are_ignored(house: TestHouse) -> None:
+    """DECISIONS 1."""
+    made = (await house.created())["id"]
+    assert await ids(house, nonsense="1", mode="live", account_id="acc_1", order="amount") == [made]
+
+
+@pytest.mark.parametrize("whose", ["nobodys", "anothers"])
+async def test_a_shop_that_is_not_the_accounts_is_not_found(house: TestHouse, whose: str) -> None:
+    """DECISIONS 2: 400 SHOP_NOT_FOUND."""
+    other = await create_account(house.ports, "Other")
+    shop_id = other.default_shop_id if whose == "anothers" else str(uuid4())
+    response = await house.get(f"/payments?shop_id={shop_id}")
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "SHOP_NOT_FOUND")
+
+
+async def test_lists_obey_modes(house: TestHouse) -> None:
+    """SPEC "What the service does", 3."""
+    live = (await house.create(mode="live")).json()["id"]
+    test = (await house.created())["id"]
+    assert await ids(house) == [test]
+    response = await house.get("/payments", mode="live")
+    assert [payment["id"] for payment in response.json()["data"]] == [live]

@@ -1,0 +1,144 @@
+"""GET /shops/turnover (DECISIONS 4; SPEC "Shop": turnover periods are calendar days in UTC)."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.shops import create_shop, disable_shop, rename_shop
+from tests.houses import TestHouse
+
+DAY = 24 * 3600.0
+
+
+async def turnover(house: TestHouse, *, mode: str = "test", **query: str) -> dict[str, Any]:
+    response = await house.get(f"/shops/turnover?{urlencode(query)}", mode=mode)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    assert set(body) == {"data", "total"}
+    return body
+
+
+async def paid(house: TestHouse, amount: str = "100.00", **order: Any) -> str:
+    payment_id: str = (await house.created({"amount_rub": amount, **order}))["id"]
+    assert (await house.simulate(payment_id, outcome="paid")).status_code == 200
+    return payment_id
+
+
+async def test_shops_add_up_per_utc_day_and_in_all(house: TestHouse) -> None:
+    shop = await create_shop(house.ports, house.account.account_id, "Вторая", "0.03")
+    default = house.account.default_shop_id
+    await paid(house, "100.00")
+    await paid(house, "50.50")
+    await paid(house, "1000.00", shop_id=shop.id)
+    await house.created()
+    await house.clock.advance(DAY)
+    await paid(house, "30.00", shop_id=shop.id)
+    body = await turnover(house, **{"from": "2026-01-01", "to": "2026-01-02"})
+    first = {
+        default: {"payments": 2, "amount_rub": "150.50", "shop_name": "Default"},
+        shop.id: {"payments": 1, "amount_rub": "1000.00", "shop_name": "Вторая"},
+    }
+    assert body["data"] == [
+        *({"date": "2026-01-01", "shop_id": shop_id, **first[shop_id]} for shop_id in sorted(first)),
+        {"date": "2026-01-02", "shop_id": shop.id, "shop_name": "Вторая", "payments": 1, "amount_rub": "30.00"},
+    ]
+    assert body["total"] == {"payments": 4, "amount_rub": "1180.50"}
+
+
+async def test_a_day_is_a_calendar_day_in_utc(house: TestHouse) -> None:
+    await house.clock.advance(DAY - 1)
+    await paid(house)
+    await house.clock.advance(1)
+    await paid(house)
+    dates = [row["date"] for row in (await turnover(house))["data"]]
+    assert dates == ["2026-01-01", "2026-01-02"]
+    only = await turnover(house, **{"from": "2026-01-02", "to": "2026-01-02"})
+    assert only["total"] == {"payments": 1, "amount_rub": "100.00"}
+
+
+async def test_without_days_it_is_the_last_30_with_today(house: TestHouse) -> None:
+    await paid(house)
+    await house.clock.advance(29 * DAY)
+    await paid(house)
+    assert (await turnover(house))["total"]["payments"] == 2
+    assert (await turnover(house, **{"from": "2026-01-30"}))["total"]["payments"] == 1
+    assert (await turnover(house, to="2026-01-29"))["total"]["payments"] == 1
+    await house.clock.advance(DAY)
+    assert (await turnover(house))["total"] == {"payments": 1, "amount_rub": "100.00"}
+
+
+async def test_nothing_taken_is_an_empty_report(house: TestHouse) -> None:
+    assert await turnover(house) == {"data": [], "total": {"payments": 0, "amount_rub": "0.00"}}
+
+
+async def test_a_mismatch_counts_once_it_is_resolved_as_paid_with_what_came(house: TestHouse) -> None:
+    """DECISIONS 2: the credit is the actual amount."""
+    accepted, rejected = [(await house.created())["id"] for _ in range(2)]
+    for payment_id in (accepted, rejected):
+        await house.simulate(payment_id, outcome="amount_mismatch", actual_amount_rub="77.00")
+    assert (await turnover(house))["total"]["payments"] == 0
+    await resolve_mismatch(house.ports, accepted, "paid")
+    await resolve_mismatch(house.ports, rejected, "failed")
+    assert (await turnover(house))["total"] == {"payments": 1, "amount_rub": "77.00"}
+
+
+async def test_a_renamed_or_disabled_shop_keeps_its_turnover(house: TestHouse) -> None:
+    """SPEC "Shop": history and turnover keep working."""
+    shop = await create_shop(house.ports, house.account.account_id, "Old", "0.03")
+    await paid(house, shop_id=shop.id)
+    await rename_shop(house.ports, shop.id, "New")
+    await disable_shop(house.ports, shop.id)
+    [row] = (await turnover(house))["data"]
+    assert (row["shop_id"], row["shop_name"], row["payments"]) == (shop.id, "New", 1)
+
+
+async def test_turnover_obeys_modes_and_needs_a_key(house: TestHouse) -> None:
+    await paid(house)
+    assert (await turnover(house, mode="live"))["data"] == []
+    assert (await house.http.get("/api/v1/shops/turnover")).status_code == 401
+
+
+async def test_it_is_counted_in_the_general_bucket(house: TestHouse) -> None:
+    """DECISIONS: the list of money endpoints is closed."""
+    response = await house.get("/shops/turnover")
+    assert response.headers["X-RateLimit-Limit"] == "60"
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ({"from": "2026-1-1"}, "from"),
+        ({"from": "20260101"}, "from"),
+        ({"from": "2026-W01-1"}, "from"),
+        ({"from": "2026-02-30"}, "from"),
+        ({"from": ""}, "from"),
+        ({"to": "2026-01-01T00:00:00Z"}, "to"),
+        ({"to": "today"}, "to"),
+        ({"to": "٢026-01-01"}, "to"),
+        ({"from": "2026-01-02", "to": "2026-01-01"}, "from"),
+        ({"from": "2027-01-01"}, "from"),
+        ({"from": "2025-01-01", "to": "2026-01-02"}, "from"),
+    ],
+)
+async def test_a_bad_period_is_400(house: TestHouse, query: dict[str, str], path: str) -> None:
+    response = await house.get(f"/shops/turnover?{urlencode(query)}")
+    assert response.status_code == 400, response.text
+    error = response.json()["error"]
+    assert (error["code"], [detail["path"] for detail in error["details"]]) == ("VALIDATION_ERROR", [path])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"from": "2025-01-01", "to": "2026-01-01"},
+        {"from": "2024-01-01", "to": "2024-12-31"},
+        {"from": "0001-01-01", "to": "0001-01-01"},
+        {"to": "0001-01-01"},
+        {"to": "9999-12-31"},
+        {"from": "9999-12-31", "to": "9999-12-31"},
+    ],
+)
+async def test_366_days_and_the_ends_of_the_calendar_are_allowed(house: TestHouse, query: dict[str, str]) -> None:
+    assert (await turnover(house, **query))["data"] == []
