@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from ...core.domain.accounts import Account, ApiKey, Shop
+from ...core.domain.breaker import Breaker
 from ...core.domain.clients import Client
-from ...core.domain.events import Delivery, Event
+from ...core.domain.events import Attempt, Delivery, Event
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.payments import Payment, Suspense
 from ...core.domain.proofs import DeliveryProof
@@ -71,9 +72,20 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Suspense, "suspense", indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"))),
     Table(Client, "clients", uniques=(Unique("clients_phone", ("phone_digest",)),)),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
-    Table(Event, "events", indexes=(("account_id", "mode", "created_at"), ("object_id",))),
-    # Ids are in the order of time, so that held deliveries leave as they came.
-    Table(Delivery, "deliveries", indexes=(("account_id", "status", "id"),), narrow=True),
-    Table(Job, "jobs", indexes=(("due", "id"),), narrow=True),
+    Table(
+        Event,
+        "events",
+        indexes=(
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "type", "created_at", "id"),
+            ("object_id",),
+        ),
+    ),
+    # Ids are in the order of time: what is due leaves as it came. One index only, since every attempt moves it.
+    Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "id", "due"),), narrow=True),
+    # Found by ranges of ids, which the primary key follows.
+    Table(Attempt, "attempts", narrow=True),
+    Table(Breaker, "breakers", narrow=True),
+    Table(Job, "jobs", indexes=(("due", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
 )

@@ -51,6 +51,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+_CLOSING = (PaymentStatus.PAID, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
+"""Coming to rest here starts the payer window's minute."""
+_TOOK_MONEY = (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
+"""A move between these is settlement or a refund's business, and opens no window again."""
 
 
 def decide(payment: Payment, report: Report, now: datetime) -> Decision:
@@ -113,7 +117,7 @@ def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: b
         changes["paid_at"] = now if decision.arrival is None else min(decision.arrival.at, now)
     if decision.failure is not None:
         changes["failure_reason"] = decision.failure
-    if status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.FAILED, PaymentStatus.CANCELLED):
+    if status in _CLOSING and payment.status not in _TOOK_MONEY:
         changes["closed_at"] = now
     return msgspec.structs.replace(payment, **changes)
 

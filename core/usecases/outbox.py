@@ -1,6 +1,7 @@
 """Announcing lives here and nowhere else: an event is written in the unit that makes it true (SPEC "Events")."""
 
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 from msgspec import UNSET
@@ -10,7 +11,9 @@ from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.accounts import Account, Mode, Shop
+from ..domain.breaker import lane_id
 from ..domain.days import iso
+from ..domain.delivery import sent_anew
 from ..domain.events import Delivery, DeliveryStatus, Event, EventType, PaymentPayload
 from ..domain.payments import Payment, PaymentStatus, shown_metadata, shows_payer_name
 from .seals import open_payer_name
@@ -75,23 +78,27 @@ async def announce_of_payment(
 async def _announce(ports: Ports, unit: Unit, event: Event) -> None:
     account = await unit[Account].get(event.account_id)
     receives = account is not None and account.receives
-    unit[Event].add(event)
-    unit[Delivery].add(
-        Delivery(
-            id=event.id,
-            account_id=event.account_id,
-            mode=event.mode,
-            status=DeliveryStatus.PENDING if receives else DeliveryStatus.HELD,
-            created_at=event.created_at,
-        )
+    delivery = Delivery(
+        id=event.id,
+        account_id=event.account_id,
+        mode=event.mode,
+        type=event.type,
+        object_id=event.object_id,
+        status=DeliveryStatus.HELD,
+        created_at=event.created_at,
     )
+    unit[Event].add(event)
+    unit[Delivery].add(sent_anew(delivery, receives=receives, now=event.created_at))
     if receives:
-        unit[Job].add(_delivery_job(ports, event.id))
+        ask_to_deliver(ports, unit, event.account_id, event.mode)
 
 
-def _delivery_job(ports: Ports, delivery_id: str) -> Job:
+def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
+    """Have all that is due at a receiver sent, once the unit is committed; to be called in the unit that makes
+    something due. The one job of that receiver (deliveries.py) is written, or asked again where it stands."""
     now = ports.clock.now()
-    return Job(id=f"{DELIVER}:{delivery_id}", kind=DELIVER, argument=delivery_id, due=now, created_at=now)
+    lane = lane_id(account_id, mode)
+    unit[Job].accrue(Job(id=f"{DELIVER}:{lane}", kind=DELIVER, argument=lane, due=now, created_at=now, asked=1))
 
 
 async def release(ports: Ports, unit: Unit, account_id: str) -> None:
@@ -108,20 +115,22 @@ async def release(ports: Ports, unit: Unit, account_id: str) -> None:
 async def release_held(ports: Ports, job: Job) -> None:
     """The job behind `release`: a batch at a time, so that a year of held events does not make one huge unit."""
 
-    async def one_batch(unit: Unit) -> int:
+    async def one_batch(unit: Unit, mode: Mode) -> int:
         account = await unit[Account].get(job.argument)
         if account is None or not account.receives:
             return 0
         held = await unit[Delivery].find(
-            account_id=account.id, status=DeliveryStatus.HELD, order="id", limit=_RELEASE_BATCH
+            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, order="id", limit=_RELEASE_BATCH
         )
         for delivery in held:
-            unit[Delivery].save(msgspec.structs.replace(delivery, status=DeliveryStatus.PENDING))
-            unit[Job].add(_delivery_job(ports, delivery.id))
+            unit[Delivery].save(sent_anew(delivery, receives=True, now=ports.clock.now()))
+        if held:
+            ask_to_deliver(ports, unit, account.id, mode)
         return len(held)
 
-    while await retrying(ports.storage, one_batch) == _RELEASE_BATCH:
-        pass
+    for mode in Mode:
+        while await retrying(ports.storage, partial(one_batch, mode=mode)) == _RELEASE_BATCH:
+            pass
     async with ports.storage.unit() as unit:
         passed = job.attempts - 1
         if passed < len(_RELEASE_PAUSES):

@@ -71,6 +71,8 @@ class TestAccount:
             "amount_rub_max": "1000000.00",
             "auto_return": True,
             "direct_links": False,
+            "kyc": "off",
+            "proof_reminders": True,
             "return_url": None,
             "terminals": False,
             "ttl_minutes_max": 60,

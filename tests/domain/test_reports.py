@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,6 +144,18 @@ def test_a_mismatch_holds_what_came_and_is_not_paid_yet() -> None:
 def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
     after = moved(payment(S.PENDING), Decision(status=S.PAID, arrival=money()), START, sealed_name=None)
     assert after.paid_at == START
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(S.PAID, S.SETTLED), (S.PAID, S.REFUNDED), (S.SETTLED, S.REFUNDED), (S.REFUNDED, S.PAID), (S.REFUNDED, S.SETTLED)],
+)
+def test_settlement_and_refunds_do_not_open_the_payer_window_again(
+    before: PaymentStatus, after: PaymentStatus
+) -> None:
+    stored = msgspec.structs.replace(payment(before), paid_at=START, closed_at=START)
+    later = moved(stored, Decision(status=after), START + timedelta(days=1), sealed_name=None)
+    assert (later.closed_at, later.paid_at) == (START, START)
 
 
 def test_staying_is_no_move() -> None:

@@ -103,7 +103,8 @@ async def test_a_foreign_payment_one_of_the_other_mode_and_an_unknown_one_are_no
         (payment_id, {"mode": "test"}),
         (PENDING, {}),
         ("pay_nonsense", {}),
-    ]:
+    ]
+    for unknown, more in cases:
         assert await refusal(exchange, unknown, **more) == (404, "PAYMENT_NOT_FOUND")
         assert (await exchange.read(unknown, **more)).json()["error"]["code"] == "PAYMENT_NOT_FOUND"
 

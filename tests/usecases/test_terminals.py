@@ -13,7 +13,9 @@ from cambist.core.domain.orders import PaymentOrder, contact_mask
 from cambist.core.domain.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.domain.terminals import Terminal, TerminalKind, TerminalWish
 from cambist.core.usecases import accounts, terminals
-from tests.houses import TestHouse
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities
+from tests.houses import TestHouse, open_test_house
 
 PAYER = {"full_name": "Ivan Ivanov", "document_number": "4500123456"}
 PHONE = "+79001234567"
@@ -248,6 +250,21 @@ class TestDirectLink:
         await house.clock.advance(1)
         assert (await house.get(f"/payments/{payment['id']}")).json()["status"] == "pending"
         assert (await house.get(f"/payments/{payment['id']}/sbp-link")).json() == {"sbp_link": None}
+
+    async def test_a_bank_that_gives_no_links_away_forbids_it_whatever_the_account_says(self) -> None:
+        """`BankCapabilities.direct_link`; a bank that is no longer wired cannot be asked."""
+        closed = BankCapabilities(own_lifetime=True, direct_link=False, simulated=True)
+        async with open_test_house(further_banks=[FurtherBank(name="closed", capabilities=closed)]) as house:
+            terminal = await add(house, routes=("closed",), direct_link=True)
+            payment = await house.created({"method_id": terminal.id})
+            for bank in ("closed", "gone"):
+                async with house.ports.storage.unit() as unit:
+                    stored = await unit[Payment].get(payment["id"])
+                    assert stored is not None
+                    unit[Payment].save(msgspec.structs.replace(stored, bank=bank))
+                    await unit.commit()
+                answer = await house.get(f"/payments/{payment['id']}/sbp-link")
+                assert (answer.status_code, answer.json()["error"]["code"]) == (403, "DIRECT_LINK_NOT_ALLOWED")
 
     async def test_a_payment_of_the_other_mode_or_of_none_is_not_found(self, house: TestHouse) -> None:
         payment = await house.created()

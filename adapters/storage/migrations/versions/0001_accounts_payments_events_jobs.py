@@ -250,16 +250,26 @@ def _events() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="events_id"),
     )
-    op.create_index("events_account_id_mode_created_at_ix", "events", ["account_id", "mode", "created_at"])
+    op.create_index("events_account_id_mode_created_at_id_ix", "events", ["account_id", "mode", "created_at", "id"])
+    op.create_index(
+        "events_account_id_mode_type_created_at_id_ix", "events", ["account_id", "mode", "type", "created_at", "id"]
+    )
     op.create_index("events_object_id_ix", "events", ["object_id"])
     op.create_table(
         "deliveries",
         sa.Column("id", TEXT, nullable=False),
         sa.Column("account_id", TEXT, nullable=False),
         sa.Column("mode", TEXT, nullable=False),
+        sa.Column("type", TEXT, nullable=False),
+        sa.Column("object_id", TEXT, nullable=False),
         sa.Column("status", TEXT, nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("due", sa.BigInteger(), nullable=True),
+        sa.Column("give_up_at", sa.BigInteger(), nullable=True),
         sa.Column("attempts", sa.BigInteger(), nullable=False),
+        sa.Column("probes", sa.BigInteger(), nullable=False),
+        sa.Column("ladder_start", sa.BigInteger(), nullable=False),
+        sa.Column("first_attempt_at", sa.BigInteger(), nullable=True),
         sa.Column("last_attempt_at", sa.BigInteger(), nullable=True),
         sa.Column("last_status", sa.BigInteger(), nullable=True),
         sa.Column("last_answer", TEXT, nullable=True),
@@ -269,7 +279,46 @@ def _events() -> None:
         sa.PrimaryKeyConstraint("id", name="deliveries_id"),
         sqlite_with_rowid=False,
     )
-    op.create_index("deliveries_account_id_status_id_ix", "deliveries", ["account_id", "status", "id"])
+    op.create_index(
+        "deliveries_account_id_mode_status_id_due_ix", "deliveries", ["account_id", "mode", "status", "id", "due"]
+    )
+    op.create_table(
+        "attempts",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("event_id", TEXT, nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("probe", sa.Boolean(), nullable=False),
+        sa.Column("sent_at", sa.BigInteger(), nullable=False),
+        sa.Column("answer", TEXT, nullable=False),
+        sa.Column("status", sa.BigInteger(), nullable=True),
+        sa.Column("note", TEXT, nullable=False),
+        sa.Column("took_ms", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="attempts_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "breakers",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("mode", TEXT, nullable=False),
+        sa.Column("failures", sa.BigInteger(), nullable=False),
+        sa.Column("failed_events", sa.Text(), nullable=False),
+        sa.Column("opened_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_probe_at", sa.BigInteger(), nullable=True),
+        sa.Column("probes", sa.BigInteger(), nullable=False),
+        sa.Column("probed", TEXT, nullable=True),
+        sa.Column("reset_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_success_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_failure_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_failed_event", TEXT, nullable=True),
+        sa.Column("last_answer", TEXT, nullable=True),
+        sa.Column("last_status", sa.BigInteger(), nullable=True),
+        sa.Column("last_note", TEXT, nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="breakers_id"),
+        sqlite_with_rowid=False,
+    )
 
 
 def _jobs() -> None:
@@ -282,6 +331,7 @@ def _jobs() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("leased_until", sa.BigInteger(), nullable=True),
         sa.Column("attempts", sa.BigInteger(), nullable=False),
+        sa.Column("asked", sa.BigInteger(), nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="jobs_id"),
         sqlite_with_rowid=False,

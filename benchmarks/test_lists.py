@@ -1,0 +1,231 @@
+"""GET /payments: a page with its total, among few and among many payments, on SQLite and on Postgres.
+
+"Few" is 1000 payments, "many" is CAMBIST_BENCH_PAYMENTS (default 50 000; 1 000 000 for the figure in the docs: page 1
+among many costs at most 3 times page 1 among few, the farthest pages at most 20 times). Both are spread over 30 days.
+With 1 000 000, `middle` and `last` are page 250 000, of 2 and of 4 payments: the longest walk from either end, and the
+largest offset there is. `counted` is the first page as it would be with COUNT, `skipped` the middle one with OFFSET.
+"""
+
+import asyncio
+import os
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.unit import keep
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.tallies import Tally, tallies_of
+from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.payment_list import PaymentFilter, list_payments
+from cambist.core.usecases.shops import create_shop
+from cambist.core.usecases.tallies import check_tallies
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.ports.bundle import Ports
+from tests.servers import database, postgres_server
+
+FEW = 1000
+MANY = int(os.environ.get("CAMBIST_BENCH_PAYMENTS", "50000"))
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SPREAD = timedelta(days=30)
+STATUSES = (PaymentStatus.PENDING, PaymentStatus.FAILED, PaymentStatus.EXPIRED)
+WEIGHTS = (1, 10, 30)
+BATCH = 20_000
+
+pytestmark = pytest.mark.benchmark(group="list page")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """An open house with a merchant and as many payments."""
+
+    ports: Ports
+    caller: Caller
+    count: int
+    shops: tuple[str, ...]
+
+
+def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Payment]:
+    """In the order of time, three shops, three statuses, one in twenty recurring."""
+    chance = random.Random(1)
+    for number in range(count):
+        moment = START + SPREAD * (number / count)
+        milliseconds = int(moment.timestamp() * 1000)
+        yield Payment(
+            id=f"pay_{UUID(int=milliseconds << 80 | 0x7 << 76 | 0b10 << 62 | chance.getrandbits(62))}",
+            account_id=account.id,
+            mode=Mode.TEST,
+            shop_id=chance.choices(shops, weights=(8, 3, 1))[0],
+            status=chance.choices(STATUSES, weights=WEIGHTS)[0],
+            amount=Rub(100_00),
+            payment_method="sbp" if chance.random() < 0.95 else "recurring",
+            created_at=moment,
+            expires_at=moment + timedelta(minutes=15),
+            external_id=f"order-{number}",
+        )
+
+
+async def fill(url: str, place: Place) -> None:
+    """Write the rows as the storage would, but in bulk; the tallies are those that its units would have left."""
+    keeping = keep(CATALOGUE)
+    tallies: Counter[Tally] = Counter()
+    made = payments(place.caller.account, place.shops, place.count)
+    kept, of_tallies = keeping[Payment], keeping[Tally]
+    async with AsyncExitStack() as stack:
+        if url.startswith("sqlite"):
+            write = _sqlite(url, stack)
+        else:
+            connection = await asyncpg.connect(url)
+            stack.push_async_callback(connection.close)
+            write = _postgres(connection)
+        while batch := [payment for _, payment in zip(range(BATCH), made, strict=False)]:
+            for payment in batch:
+                tallies.update(tallies_of(payment, 1))
+            await write(kept, [tuple(kept.codec.encode(payment)) for payment in batch])
+        sums = [msgspec.structs.replace(tally, count=count) for tally, count in tallies.items()]
+        await write(of_tallies, [tuple(of_tallies.codec.encode(tally)) for tally in sums])
+        if not url.startswith("sqlite"):
+            await connection.execute("VACUUM ANALYZE payments; ")
+            await connection.execute("VACUUM ANALYZE tallies")
+
+
+def _sqlite(url: str, stack: AsyncExitStack) -> Any:
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    stack.callback(connection.close)
+
+    async def write(kept: Any, rows: Sequence[tuple[Any, ...]]) -> None:
+        marks = ", ".join("?" * len(kept.codec.names))
+        with connection:
+            connection.executemany(f"INSERT INTO {kept.name} VALUES ({marks})", rows)
+
+    return write
+
+
+def _postgres(connection: Any) -> Any:
+    async def write(kept: Any, rows: Sequence[tuple[Any, ...]]) -> None:
+        await connection.copy_records_to_table(kept.name, records=rows, columns=kept.codec.names)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    running = asyncio.new_event_loop()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def urls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Two empty databases of one kind: for few and for many."""
+    if request.param == "sqlite":
+        folder = tmp_path_factory.mktemp("lists")
+        yield f"sqlite:///{folder / 'few.db'}", f"sqlite:///{folder / 'many.db'}"
+        return
+    server: str = request.getfixturevalue("server")
+    with database(server) as few, database(server) as many:
+        yield few, many
+
+
+@pytest.fixture(scope="module")
+def places(
+    urls: tuple[str, str], loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Place]]:
+    stack = AsyncExitStack()
+    folder: Path = tmp_path_factory.mktemp("house")
+
+    async def open_place(url: str, count: int) -> Place:
+        await migrate(url)
+        house = await stack.enter_async_context(open_house(Settings(database_url=url, data_dir=folder)))
+        made = await create_account(house.ports, "Merchant")
+        shops = [await create_shop(house.ports, made.account_id, name) for name in ("Second", "Third")]
+        async with house.ports.storage.unit() as unit:
+            account = await unit[Account].get(made.account_id)
+        assert account is not None
+        caller = Caller(account=account, mode=Mode.TEST, key_id="svc_test_bench")
+        place = Place(house.ports, caller, count, (account.default_shop_id, *(shop.id for shop in shops)))
+        await fill(url, place)
+        if count == FEW:
+            assert await check_tallies(house.ports) == []
+        return place
+
+    async def open_both() -> dict[str, Place]:
+        return {"few": await open_place(urls[0], FEW), "many": await open_place(urls[1], MANY)}
+
+    yield loop.run_until_complete(open_both())
+    loop.run_until_complete(stack.aclose())
+
+
+async def page(place: Place, number: int, size: int, asked: PaymentFilter = PaymentFilter()) -> None:  # noqa: B008 - frozen
+    found = await list_payments(place.ports, place.caller, asked, number, size)
+    assert len(found.payments) == size
+    if asked == PaymentFilter():
+        assert found.total == place.count
+
+
+def far(place: Place, where: str) -> tuple[int, int]:
+    """Number and size of the page in the middle of the list, and of its last one."""
+    size = 2 if where == "middle" else 4
+    return (place.count // 2 if where == "middle" else place.count) // size, size
+
+
+@pytest.mark.parametrize("amount", ["few", "many"])
+def test_first_page(
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], amount: str
+) -> None:
+    benchmark(lambda: loop.run_until_complete(page(places[amount], 1, 20)))
+
+
+@pytest.mark.parametrize("amount", ["few", "many"])
+@pytest.mark.parametrize("where", ["middle", "last"])
+def test_far_page(
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], where: str, amount: str
+) -> None:
+    number, size = far(places[amount], where)
+    benchmark(lambda: loop.run_until_complete(page(places[amount], number, size)))
+
+
+@pytest.mark.parametrize("amount", ["few", "many"])
+def test_first_page_of_two_filters(
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], amount: str
+) -> None:
+    asked = PaymentFilter(shop_id=places[amount].shops[2], payment_method="recurring")
+    benchmark(lambda: loop.run_until_complete(page(places[amount], 1, 1, asked)))
+
+
+@pytest.mark.parametrize("way", ["counted", "skipped"])
+@pytest.mark.parametrize("amount", ["few", "many"])
+def test_without_tallies(
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], amount: str, way: str
+) -> None:
+    place = places[amount]
+    number, size = (1, 20) if way == "counted" else far(place, "middle")
+    criteria: dict[str, Any] = {"account_id": place.caller.account_id, "mode": place.caller.mode}
+
+    async def plainly() -> None:
+        async with place.ports.storage.unit() as unit:
+            if way == "counted":
+                assert await unit[Payment].total(**criteria) == place.count
+            assert len(await unit[Payment].page(number, size, order="-created_at", **criteria)) == size
+
+    benchmark.pedantic(lambda: loop.run_until_complete(plainly()), rounds=5)
