@@ -228,4 +228,4 @@ def test_without_tallies(
                 assert await unit[Payment].total(**criteria) == place.count
             assert len(await unit[Payment].page(number, size, order="-created_at", **criteria)) == size
 
-    benchmark.pedantic(lambda: loop.run_until_complete(plainly()), rounds=5)
+    benchmark.pedantic(lambda: loop.run_until_complete(plainly()), rounds=5)  # type: ignore[no-untyped-call]  # pytest-benchmark annotates only some of it

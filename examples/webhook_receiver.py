@@ -27,7 +27,7 @@ class Receiver(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(min(size, LARGEST))
         try:
-            event_id = verify(self.headers, body, [os.environ["WEBHOOK_SECRET"]], time.time())
+            event_id = verify(dict(self.headers), body, [os.environ["WEBHOOK_SECRET"]], time.time())
         except NotVerified as error:
             self.send_error(400, str(error))
             return

@@ -78,7 +78,7 @@ class Shelf(Protocol[R]):
         """
         ...
 
-    async def page(self, number: int, size: int, *, order: str = "-id", **criteria: Any) -> list[R]:
+    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[R]:
         """Page `number` (from 1) of `size` records; empty past the end."""
         ...
 

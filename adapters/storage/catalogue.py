@@ -81,8 +81,8 @@ CATALOGUE: tuple[Table, ...] = (
             ("object_id",),
         ),
     ),
-    # Ids are in the order of time: what is due leaves as it came. One index only, since every attempt moves it.
-    Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "id", "due"),), narrow=True),
+    # One index only, since every attempt moves it. What is due at once comes in the order of ids, which is that of time.
+    Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
     # Found by ranges of ids, which the primary key follows.
     Table(Attempt, "attempts", narrow=True),
     Table(Breaker, "breakers", narrow=True),

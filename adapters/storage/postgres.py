@@ -70,8 +70,8 @@ def _translate(fault: Exception) -> Exception | None:
     if isinstance(cause, Exception):
         fault = cause
     match fault:
-        case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
-            # Without the server's words, which quote the value.
+        case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.IntegrityConstraintViolationError():
+            # Without the server's words, which quote the value, or the whole row.
             return ValueError(f"Postgres refused a value: {type(fault).__name__}")
         case _ if isinstance(fault, _AWAY):
             return Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}")

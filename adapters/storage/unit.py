@@ -197,7 +197,7 @@ class BoundShelf(Generic[R]):
         """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
         return await self._reader.find(self._kept, query(self._kept.codec, criteria, order, limit, offset))
 
-    async def page(self, number: int, size: int, *, order: str = "-id", **criteria: Any) -> list[R]:
+    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[R]:
         """Page `number` (from 1) of `size` records."""
         return await self._reader.find(
             self._kept, query(self._kept.codec, criteria, order, size, offset=(number - 1) * size)

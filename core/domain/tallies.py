@@ -7,6 +7,7 @@ with what they are asked by, so that a range of ids is the one index they need.
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
+from zlib import crc32
 
 import msgspec
 
@@ -17,9 +18,13 @@ from .payments import Payment, PaymentStatus
 EVER = "ever"
 """The period of a tally that counts payments of all days."""
 
+STRIPES = 4
+"""Over how many rows each sum is spread. A database that locks a row until the commit is on disk lets only one unit at
+a time move it: on Postgres one row halved the payments that one account could create at once, four cost a tenth."""
+
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """How many payments there are of one shop, status and method, created on one day, or ever."""
+    """How many payments there are of one shop, status and method, created on one day, or ever; one stripe of it."""
 
     id: str
     account_id: str
@@ -34,7 +39,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turnover(msgspec.Struct, frozen=True, kw_only=True):
-    """What one shop took on one day: every payment counts on the UTC day of its `paid_at`, with the amount that came.
+    """What one shop took on one day: every payment counts on the UTC day of its `paid_at`, with the amount that came;
+    one stripe of it.
 
     It is money received: neither a refund nor its reversal changes it.
     """
@@ -65,11 +71,17 @@ def day_end(day: str) -> datetime:
     return datetime.max.replace(tzinfo=UTC) if start.date() == date.max else start + timedelta(days=1)
 
 
+def _stripe(payment: Payment) -> int:
+    """Always the same for one payment, so that a row is never below zero."""
+    return crc32(payment.id.encode()) % STRIPES
+
+
 def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
     """What `count` such payments add to the tallies: to the one of their day, and to that of all days."""
+    kind = f"{payment.shop_id}:{payment.status}:{payment.payment_method}:{_stripe(payment)}"
     day, ever = (
         Tally(
-            id=f"{payment.account_id}:{payment.mode}:{period}:{payment.shop_id}:{payment.status}:{payment.payment_method}",
+            id=f"{payment.account_id}:{payment.mode}:{period}:{kind}",
             account_id=payment.account_id,
             mode=payment.mode,
             period=period,
@@ -89,7 +101,7 @@ def turnover_of(payment: Payment) -> Turnover:
         raise ValueError(f"{payment.id} is not paid")
     day = day_of(payment.paid_at)
     return Turnover(
-        id=f"{payment.account_id}:{payment.mode}:{day}:{payment.shop_id}",
+        id=f"{payment.account_id}:{payment.mode}:{day}:{payment.shop_id}:{_stripe(payment)}",
         account_id=payment.account_id,
         mode=payment.mode,
         day=day,

@@ -1,5 +1,7 @@
 """What operators do with payments: review a mismatch, see the money that waits for them (DECISIONS 2)."""
 
+from typing import Any
+
 import msgspec
 
 from ...ports.bundle import Ports
@@ -75,6 +77,6 @@ async def resolve_own_mismatch(ports: Ports, caller: Caller, payment_id: str, ou
 
 async def list_suspense(ports: Ports, account_id: str | None = None, *, limit: int = 1000) -> list[Suspense]:
     """Money that waits for an operator, oldest first; of one account or of all."""
-    criteria = {} if account_id is None else {"account_id": account_id}
+    criteria: dict[str, Any] = {} if account_id is None else {"account_id": account_id}
     async with ports.storage.unit() as unit:
         return await unit[Suspense].find(order="received_at", limit=limit, resolved_at=None, **criteria)

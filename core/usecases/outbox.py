@@ -120,7 +120,7 @@ async def release_held(ports: Ports, job: Job) -> None:
         if account is None or not account.receives:
             return 0
         held = await unit[Delivery].find(
-            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, order="id", limit=_RELEASE_BATCH
+            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, due=None, limit=_RELEASE_BATCH
         )
         for delivery in held:
             unit[Delivery].save(sent_anew(delivery, receives=True, now=ports.clock.now()))

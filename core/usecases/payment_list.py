@@ -78,13 +78,11 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
         if shop is None or shop.account_id != caller.account_id:
             raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
     offset = (number - 1) * size
+    if wanted.low is not None and wanted.high is not None and wanted.low >= wanted.high:
+        return Page([], number, size, 0)
+    look = _by_index if wanted.named else _by_tallies
     async with ports.storage.snapshot() as seen:
-        if wanted.low is not None and wanted.high is not None and wanted.low >= wanted.high:
-            total, payments = 0, []
-        elif wanted.named:
-            total, payments = await _by_index(seen, wanted, offset, size)
-        else:
-            total, payments = await _by_tallies(seen, wanted, offset, size)
+        total, payments = await look(seen, wanted, offset, size)
     return Page(payments, number, size, total)
 
 

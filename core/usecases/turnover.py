@@ -46,22 +46,19 @@ async def shops_turnover(ports: Ports, caller: Caller, first: str | None, last: 
     names = {
         shop.id: shop.name async for batch in ports.storage.scan(Shop, account_id=caller.account_id) for shop in batch
     }
-    rows: list[ShopDay] = []
-    payments, amount = 0, Rub(0)
-    # In the order of ids, which begin with the day.
+    sums: dict[tuple[str, str], tuple[int, Rub]] = {}
+    # In the order of ids, which begin with the day and the shop; each such pair has several rows.
     async for batch in ports.storage.scan(Turnover, id=Between(low, high)):
         for kept in batch:
-            payments, amount = payments + kept.payments, amount + kept.amount
-            rows.append(
-                ShopDay(
-                    day=kept.day,
-                    shop_id=kept.shop_id,
-                    shop_name=names.get(kept.shop_id),
-                    payments=kept.payments,
-                    amount=kept.amount,
-                )
-            )
-    return TurnoverReport(rows=rows, payments=payments, amount=amount)
+            payments, amount = sums.get((kept.day, kept.shop_id), (0, Rub(0)))
+            sums[kept.day, kept.shop_id] = payments + kept.payments, amount + kept.amount
+    rows = [
+        ShopDay(day=day, shop_id=shop_id, shop_name=names.get(shop_id), payments=payments, amount=amount)
+        for (day, shop_id), (payments, amount) in sums.items()
+    ]
+    return TurnoverReport(
+        rows=rows, payments=sum(row.payments for row in rows), amount=sum((row.amount for row in rows), Rub(0))
+    )
 
 
 def _period(first: str | None, last: str | None, *, today: str) -> tuple[date, date]:

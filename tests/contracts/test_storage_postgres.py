@@ -122,6 +122,22 @@ async def test_a_commit_that_returned_is_on_disk_whatever_the_servers_default(em
     await storage.close()
 
 
+async def test_a_refused_row_is_not_quoted(empty_postgres: str) -> None:
+    """Brief: no payer data in errors. Postgres repeats the whole row, here for a column that a newer schema demands."""
+    await migrate(empty_postgres)
+    server = await asyncpg.connect(empty_postgres)
+    await server.execute("ALTER TABLE payments ADD COLUMN newer text CHECK (newer IS NOT NULL)")
+    await server.execute("ALTER TABLE idempotency_keys ADD COLUMN newer text NOT NULL")
+    await server.close()
+    storage = await PostgresStorage.open(empty_postgres)
+    for record in (payment("pay_1", description="тайна"), key("тайна")):
+        with pytest.raises(ValueError, match="Postgres refused a value") as refused:
+            await put(storage, record)
+        assert "тайна" not in str(refused.value)
+        assert refused.value.__cause__ is None
+    await storage.close()
+
+
 async def test_a_snapshot_leaves_no_transaction_open(server_place: Place) -> None:
     storage = await server_place.open()
     async with storage.snapshot() as snapshot:

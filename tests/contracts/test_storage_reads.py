@@ -143,6 +143,12 @@ async def test_pages_count_from_1_and_are_empty_past_the_end(storage: Storage) -
             await shelf.page(0, 2)
 
 
+async def test_a_field_may_be_named_as_an_argument_of_page(storage: Storage) -> None:
+    await put(storage, *SAMPLES)
+    async with storage.unit() as unit:
+        assert [found.id for found in await unit[Sample].page(1, 5, number=2)] == ["c", "b"]
+
+
 async def test_a_field_that_is_not_there_or_holds_a_structure_is_refused(storage: Storage) -> None:
     async with storage.unit() as unit:
         wrong: tuple[dict[str, Any], ...] = (

@@ -8,11 +8,12 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sysconfig
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -157,6 +158,12 @@ class Installation:
         """Run a command to its end."""
         process = self.start(*arguments)
         return Outcome(process.wait(), process.out, process.err)
+
+    def damage(self, *statements: str) -> None:
+        """Change the SQLite file behind the back of whoever works on it."""
+        with closing(sqlite3.connect(self.settings.data_dir / "cambist.db", isolation_level=None)) as database:
+            for statement in statements:
+                database.execute(statement)
 
     async def migrate(self) -> None:
         """Bring the schema up."""

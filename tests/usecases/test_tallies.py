@@ -351,7 +351,7 @@ class History:
     async def _create(self, which: int, much: int, *, refused: bool) -> None:
         if refused:
             self.house.script.create.append(Twist(ending=Ending.REFUSED))
-        order = {"shop_id": self.shops[which % len(self.shops)], "amount_rub": f"{much + 100}.00"}
+        order: dict[str, Any] = {"shop_id": self.shops[which % len(self.shops)], "amount_rub": f"{much + 100}.00"}
         with pytest.raises(Refusal) if refused else contextlib.nullcontext():
             self.payments.append(await create(self.house, key=len(self.payments), **order))
 

@@ -280,7 +280,7 @@ def _events() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index(
-        "deliveries_account_id_mode_status_id_due_ix", "deliveries", ["account_id", "mode", "status", "id", "due"]
+        "deliveries_account_id_mode_status_due_id_ix", "deliveries", ["account_id", "mode", "status", "due", "id"]
     )
     op.create_table(
         "attempts",

@@ -1,0 +1,201 @@
+"""What letters came to, entered: the deliveries, a row for every attempt, the breaker, and when to look again, all in
+one unit (SPEC "Events", 1 and 3; DECISIONS 7).
+
+A receiver's job (outbox.py: `ask_to_deliver`) stands while something is due. What is due later only is remembered by
+the receiver's timer: one job, due no later than the first of them. It asks for the other one when it rings.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.jobs import Job
+from ...ports.storage import AtLeast, AtMost, Between, Unit
+from ..domain.accounts import Account, Mode
+from ..domain.breaker import Breaker, after_letter, closed, lane_id, lane_of, new_breaker
+from ..domain.delivery import AT_ONCE, Outcome, after_attempt, attempt_of, given_up, held, is_too_old
+from ..domain.events import Attempt, Delivery, DeliveryStatus
+from .outbox import ask_to_deliver
+from .units import retrying
+
+TIMER = "webhook.timer"
+
+_BATCH = 200
+_JUST_AFTER = timedelta(microseconds=1)
+_NEW = ("attempts_id", "breakers_id", "jobs_id")
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A letter that was answered, or was not: the delivery as it was, and the outcome."""
+
+    delivery: Delivery
+    outcome: Outcome
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """What is stored now. `left`: the receiver's job is gone, because nothing more is due."""
+
+    breaker: Breaker | None
+    left: bool
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """One receiver: an account's, in one mode."""
+
+    account_id: str
+    mode: Mode
+
+    @property
+    def id(self) -> str:
+        return lane_id(self.account_id, self.mode)
+
+    def pending(self, **due: Any) -> dict[str, Any]:
+        """Criteria for its pending deliveries."""
+        return {"account_id": self.account_id, "mode": self.mode, "status": DeliveryStatus.PENDING, **due}
+
+
+async def enter(
+    ports: Ports,
+    lane: Lane,
+    breaker: Breaker | None,
+    sent: Sequence[Sent],
+    too_old: Sequence[Delivery],
+    *,
+    leave: Job | None,
+) -> Entered:
+    """Enter outcomes in the order in which they came. `breaker` is the stored one; `leave` the receiver's job as it
+    was before the last look, to be removed with the last outcomes unless somebody asked for more meanwhile."""
+    again = False
+
+    async def work(unit: Unit) -> Entered:
+        nonlocal again
+        # What was read is nearly always still so; only a unit that lost reads it anew.
+        first, again = not again, True
+        known = breaker if first else await unit[Breaker].get(lane.id)
+        moved = known or new_breaker(lane.account_id, lane.mode)
+        later: list[datetime] = []
+        for each in sent:
+            delivery = each.delivery if first else await unit[Delivery].get(each.delivery.id)
+            if delivery is None:
+                continue
+            unit[Attempt].add(attempt_of(delivery, each.outcome))
+            after = unit[Delivery].save(after_attempt(delivery, each.outcome))
+            moved = after_letter(moved, delivery.id, each.outcome)
+            if after.due is not None and after.due > each.outcome.ended_at:
+                later.append(after.due)
+        await _give_up(unit, too_old)
+        if moved.next_probe_at is not None:
+            later.append(moved.next_probe_at)
+        if later:
+            await set_timer(ports, unit, lane, min(later))
+        if moved != known:
+            moved = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
+        left = leave is not None and (first or await unit[Job].get(leave.id) == leave)
+        if leave is not None and left:
+            unit[Job].remove(leave)
+        return Entered(moved, left)
+
+    return await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
+    for each in too_old:
+        delivery = await unit[Delivery].get(each.id)
+        if delivery is not None and delivery.due is not None and is_too_old(delivery, each.give_up_at or delivery.due):
+            unit[Delivery].save(given_up(delivery))
+
+
+async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
+    """Let the receiver's job go, with a timer for whatever comes later. False when somebody asked for more since
+    `job` was read. `unsure`: nothing was found due, so that it is looked up what is due when."""
+
+    async def work(unit: Unit) -> bool:
+        if await unit[Job].get(job.id) != job:
+            return False
+        if breaker is not None and breaker.next_probe_at is not None:
+            await set_timer(ports, unit, lane, breaker.next_probe_at)
+        elif unsure:
+            for first in await unit[Delivery].find(**lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=1):
+                await set_timer(ports, unit, lane, first.due or AT_ONCE)
+        unit[Job].remove(job)
+        return True
+
+    return await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def set_timer(ports: Ports, unit: Unit, lane: Lane, due: datetime) -> None:
+    """Have the receiver looked at when `due` comes; never later than it would have been.
+
+    The timer is written even where it stands right: one that rings at this moment then reads again what is due.
+    """
+    timer_id = f"{TIMER}:{lane.id}"
+    timer = await unit[Job].get(timer_id)
+    if timer is None:
+        now = ports.clock.now()
+        unit[Job].add(Job(id=timer_id, kind=TIMER, argument=lane.id, due=due, created_at=now))
+    else:
+        unit[Job].save(msgspec.structs.replace(timer, due=min(timer.due, due), leased_until=None, attempts=0))
+
+
+async def ring(ports: Ports, job: Job) -> None:
+    """The timer's job: have what is due sent, and set itself to what is due next."""
+    lane = Lane(*lane_of(job.argument))
+
+    async def work(unit: Unit) -> None:
+        timer = await unit[Job].get(job.id)
+        if timer is None:
+            return
+        after = AtLeast(await ports.storage.now() + _JUST_AFTER)
+        ask_to_deliver(ports, unit, lane.account_id, lane.mode)
+        next_due = await unit[Delivery].find(**lane.pending(due=after), order="due", limit=1)
+        if next_due:
+            due = next_due[0].due or timer.due
+            unit[Job].save(msgspec.structs.replace(timer, due=due, leased_until=None, attempts=0))
+        else:
+            unit[Job].remove(timer)
+
+    await retrying(ports.storage, work)
+
+
+async def park(ports: Ports, lane: Lane) -> None:
+    """What comes due behind an open breaker waits for nothing but its turn: then all leave in order of age."""
+
+    async def one_batch(unit: Unit) -> int:
+        came_due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
+        found = await unit[Delivery].find(**lane.pending(due=came_due), order="due", limit=_BATCH)
+        for delivery in found:
+            unit[Delivery].save(msgspec.structs.replace(delivery, due=AT_ONCE))
+        return len(found)
+
+    while await retrying(ports.storage, one_batch) == _BATCH:
+        pass
+
+
+async def hold(ports: Ports, lane: Lane) -> None:
+    """Address or secret were taken away: what is pending waits until both are set again."""
+
+    async def one_batch(unit: Unit) -> int:
+        account = await unit[Account].get(lane.account_id)
+        if account is None or account.receives:
+            return 0
+        found = await unit[Delivery].find(**lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH)
+        for delivery in found:
+            unit[Delivery].save(held(delivery))
+        return len(found)
+
+    while await retrying(ports.storage, one_batch) == _BATCH:
+        pass
+
+
+async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
+    """The account's receiver is another one from now on; to be called in the unit that says so."""
+    now = ports.clock.now()
+    for mode in Mode:
+        breaker = await unit[Breaker].get(lane_id(account_id, mode))
+        if breaker is not None:
+            unit[Breaker].save(closed(breaker, by_hand_at=now))
+        if breaker is not None and breaker.is_open:
+            ask_to_deliver(ports, unit, account_id, mode)

@@ -1,0 +1,155 @@
+"""Races for one transaction and for one payment, on every storage: the unique rule and the version decide, not the
+order in which requests were read (SPEC "Delivery proof", `already_used`; "Errors", DELIVERY_PROOF_CONFLICT)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.proofs import DeliveryProof, ProofOrder
+from cambist.core.usecases.proofs import submit_proof
+from cambist.ports.storage import Unit
+from tests.proof_kit import HASH, OTHER_HASH, Exchange, open_exchange
+from tests.servers import database, postgres_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "postgres":
+        with database(request.getfixturevalue("server")) as empty:
+            asyncio.run(migrate(empty))
+            yield empty
+        return
+    if request.param == "memory":
+        yield "memory://"
+        return
+    place = f"sqlite:///{tmp_path / 'house.db'}"
+    asyncio.run(migrate(place))
+    yield place
+
+
+@pytest.fixture
+async def exchange(url: str, tmp_path: Path) -> AsyncIterator[Exchange]:
+    async with open_exchange(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+class Gate:
+    """Opens when so many have come, and stays open."""
+
+    def __init__(self, parties: int) -> None:
+        self._missing = parties
+        self._open = asyncio.Event()
+
+    async def pass_through(self) -> None:
+        self._missing -= 1
+        if self._missing <= 0:
+            self._open.set()
+        await self._open.wait()
+
+
+class GatedUnit:
+    """A unit that commits only when all the others are about to, or have."""
+
+    def __init__(self, unit: Unit, gate: Gate) -> None:
+        self._unit = unit
+        self._gate = gate
+
+    def __getitem__(self, kind: Any) -> Any:
+        return self._unit[kind]
+
+    async def commit(self) -> None:
+        await self._gate.pass_through()
+        await self._unit.commit()
+
+
+class GatedStorage:
+    """A storage whose units all read before one of them writes: the race that is hard to meet by chance."""
+
+    def __init__(self, storage: Any, parties: int) -> None:
+        self._storage = storage
+        self._gate = Gate(parties)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[GatedUnit]:
+        async with self._storage.unit() as unit:
+            yield GatedUnit(unit, self._gate)
+
+
+async def at_once(exchange: Exchange, *orders: tuple[str, str]) -> list[DeliveryProof | Refusal]:
+    """The ends of submissions of (payment, hash) that have all read before one of them writes."""
+    async with exchange.house.ports.storage.unit() as unit:
+        account = await unit[Account].get(exchange.house.account.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_races")
+    gated = GatedStorage(exchange.house.ports.storage, len(orders))
+    ports = msgspec.structs.replace(exchange.house.ports, storage=gated)
+
+    async def submit(payment_id: str, tx_hash: str) -> DeliveryProof | Refusal:
+        try:
+            return await submit_proof(ports, caller, payment_id, lambda: ProofOrder(network="TRC20", tx_hash=tx_hash))
+        except Refusal as refusal:
+            return refusal
+
+    return await asyncio.gather(*(submit(*order) for order in orders))
+
+
+async def test_of_many_payments_with_one_hash_exactly_one_is_proved(exchange: Exchange) -> None:
+    payments = [await exchange.settled() for _ in range(5)]
+    await exchange.mined()
+    ends = await at_once(exchange, *((payment_id, HASH) for payment_id in payments))
+    assert [end.status for end in ends] == ["accepted"] * 5
+    assert len([end for end in ends if isinstance(end, DeliveryProof) and end.claim is not None]) == 1
+    await exchange.house.work()
+    read = [await exchange.status(payment_id) for payment_id in payments]
+    assert sorted(read, key=str) == [("confirmed", None), *[("rejected", "already_used")] * 4]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_of_two_hashes_for_one_payment_one_wins_and_the_other_conflicts(
+    exchange: Exchange, is_first: bool
+) -> None:
+    payment_id = await exchange.settled()
+    if not is_first:
+        await exchange.submit(payment_id, "c" * 64)
+    ends = await at_once(exchange, (payment_id, HASH), (payment_id, OTHER_HASH))
+    [won] = [end for end in ends if isinstance(end, DeliveryProof)]
+    [lost] = [end for end in ends if isinstance(end, Refusal)]
+    assert (await exchange.record(payment_id)).tx_hash == won.tx_hash
+    assert (lost.status, lost.code) == (409, "DELIVERY_PROOF_CONFLICT")
+    assert len(await exchange.jobs("proof.check")) == 1
+
+
+async def test_one_hash_sent_twice_at_once_is_one_submission(exchange: Exchange) -> None:
+    payment_id = await exchange.settled()
+    first, second = await at_once(exchange, (payment_id, HASH), (payment_id, HASH))
+    assert first == second == await exchange.record(payment_id)
+
+
+async def test_two_payments_that_exchange_their_hashes_at_once_both_end(exchange: Exchange) -> None:
+    first, second = await exchange.settled(), await exchange.settled()
+    await exchange.submit(first, HASH)
+    await exchange.submit(second, OTHER_HASH)
+    await at_once(exchange, (first, OTHER_HASH), (second, HASH))
+    for tx_hash in (HASH, OTHER_HASH):
+        await exchange.mined(tx_hash)
+    await exchange.house.work()
+    ends = {await exchange.status(first), await exchange.status(second)}
+    assert ends <= {("confirmed", None), ("rejected", "already_used")}
+    assert ("confirmed", None) in ends
