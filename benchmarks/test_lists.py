@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.unit import keep
+from cambist.adapters.storage.unit import Kept, keep
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
@@ -79,47 +80,49 @@ def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Pay
         )
 
 
+class SqliteRows:
+    """Writes rows of the catalogue's tables into a file."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+
+    async def write(self, kept: Kept[Any], rows: Sequence[Sequence[Any]]) -> None:
+        marks = ", ".join("?" * len(kept.codec.names))
+        with self._connection:
+            self._connection.executemany(f"INSERT INTO {kept.name} VALUES ({marks})", rows)
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+class PostgresRows:
+    """Writes rows into a server, which has looked at them when they are all there, as it would have by and by."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def write(self, kept: Kept[Any], rows: Sequence[Sequence[Any]]) -> None:
+        await self._connection.copy_records_to_table(kept.name, records=rows, columns=kept.codec.names)
+
+    async def close(self) -> None:
+        await self._connection.execute("VACUUM ANALYZE", timeout=600)
+        await self._connection.close()
+
+
 async def fill(url: str, place: Place) -> None:
     """Write the rows as the storage would, but in bulk; the tallies are those that its units would have left."""
     keeping = keep(CATALOGUE)
-    tallies: Counter[Tally] = Counter()
+    counts: Counter[Tally] = Counter()
     made = payments(place.caller.account, place.shops, place.count)
-    kept, of_tallies = keeping[Payment], keeping[Tally]
-    async with AsyncExitStack() as stack:
-        if url.startswith("sqlite"):
-            write = _sqlite(url, stack)
-        else:
-            connection = await asyncpg.connect(url)
-            stack.push_async_callback(connection.close)
-            write = _postgres(connection)
-        while batch := [payment for _, payment in zip(range(BATCH), made, strict=False)]:
-            for payment in batch:
-                tallies.update(tallies_of(payment, 1))
-            await write(kept, [tuple(kept.codec.encode(payment)) for payment in batch])
-        sums = [msgspec.structs.replace(tally, count=count) for tally, count in tallies.items()]
-        await write(of_tallies, [tuple(of_tallies.codec.encode(tally)) for tally in sums])
-        if not url.startswith("sqlite"):
-            await connection.execute("VACUUM ANALYZE payments; ")
-            await connection.execute("VACUUM ANALYZE tallies")
-
-
-def _sqlite(url: str, stack: AsyncExitStack) -> Any:
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    stack.callback(connection.close)
-
-    async def write(kept: Any, rows: Sequence[tuple[Any, ...]]) -> None:
-        marks = ", ".join("?" * len(kept.codec.names))
-        with connection:
-            connection.executemany(f"INSERT INTO {kept.name} VALUES ({marks})", rows)
-
-    return write
-
-
-def _postgres(connection: Any) -> Any:
-    async def write(kept: Any, rows: Sequence[tuple[Any, ...]]) -> None:
-        await connection.copy_records_to_table(kept.name, records=rows, columns=kept.codec.names)
-
-    return write
+    of_payments, of_tallies = keeping[Payment], keeping[Tally]
+    rows = SqliteRows(url) if url.startswith("sqlite") else PostgresRows(await asyncpg.connect(url))
+    while batch := list(islice(made, BATCH)):
+        for payment in batch:
+            counts.update(tallies_of(payment, 1))
+        await rows.write(of_payments, [of_payments.codec.encode(payment) for payment in batch])
+    tallies = [msgspec.structs.replace(tally, count=count) for tally, count in counts.items()]
+    await rows.write(of_tallies, [of_tallies.codec.encode(tally) for tally in tallies])
+    await rows.close()
 
 
 @pytest.fixture(scope="module")

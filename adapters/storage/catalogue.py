@@ -81,7 +81,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("object_id",),
         ),
     ),
-    # One index only, since every attempt moves it. What is due at once comes in the order of ids, which is that of time.
+    # One index only, since every attempt moves it. What is due at once comes in the order of ids, that of time.
     Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
     # Found by ranges of ids, which the primary key follows.
     Table(Attempt, "attempts", narrow=True),

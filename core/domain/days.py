@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from .errors import shape_error
+
 
 def iso(moment: datetime) -> str:
     """`2026-11-21T09:00:00.123Z`: UTC to the millisecond."""
@@ -11,3 +13,17 @@ def iso(moment: datetime) -> str:
 def iso_or_none(moment: datetime | None) -> str | None:
     """`iso`, where null is null."""
     return None if moment is None else iso(moment)
+
+
+def read_moment(name: str, text: str) -> datetime:
+    """The moment, in UTC, that the value `name` of a request says. Raises: Refusal VALIDATION_ERROR."""
+    try:
+        moment = datetime.fromisoformat(text)
+        in_utc = None if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        in_utc = None
+    if in_utc is None:
+        raise shape_error(
+            name, "must be ISO 8601 with a time zone, such as 2026-11-21T09:00:00Z (in a URL, + is written %2B)"
+        )
+    return in_utc

@@ -27,6 +27,7 @@ from ..domain.accounts import (
 )
 from ..domain.errors import Refusal
 from .outbox import release
+from .receipts import close_breakers
 from .seals import open_webhook_secret, webhook_secret_place
 from .units import retrying
 
@@ -168,6 +169,8 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         saved = unit[Account].save(after)
         if after.receives and not before.receives:
             await release(ports, unit, account_id)
+        if (after.settings.webhook_url, after.webhook_secret) != (before.settings.webhook_url, before.webhook_secret):
+            await close_breakers(ports, unit, account_id)
         return saved
 
     return await retrying(ports.storage, work)

@@ -1,105 +1,390 @@
-"""Sending events to merchants' receivers (SPEC "Events", 1-3). What comes next is decided in domain/delivery.py."""
+"""Sending events to merchants' receivers (SPEC "Events", 1-3; DECISIONS 7).
+
+Every receiver (an account's, in one mode) has one job that stands while something is due there. Whoever holds its
+lease serves that receiver alone, so its deliveries never compete for its breaker; several letters are under way at a
+time, and a slow or dead receiver holds up nobody but itself. What comes next is decided in domain/delivery.py and
+domain/breaker.py, and entered in receipts.py.
+"""
+
+import asyncio
+from collections import deque
+from datetime import timedelta
 
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Stale
 from ...ports.jobs import Job
-from ...ports.notifier import Letter, Receipt
-from ...ports.storage import Unit
-from ..domain.accounts import Account, Mode
-from ..domain.delivery import after_attempt
-from ..domain.events import Delivery, DeliveryStatus, Event
-from ..domain.signing import Signer, headers
-from .seals import open_webhook_secret
-from .units import retrying
+from ...ports.storage import AtMost
+from ..domain.accounts import Account
+from ..domain.breaker import Breaker, after_letter, lane_of, new_breaker, room
+from ..domain.delivery import Outcome, is_too_old, next_number
+from ..domain.events import Delivery, Event
+from .letters import Signers, signed_letter
+from .receipts import Lane, Sent, enter, hold, leave, park
+
+BATCH = 128
+"""Deliveries read at once."""
+_LOW = 16
+"""Deliveries in hand below which more are read, while the letters of these are under way."""
+_ENTERED_AT_ONCE = 64
+"""Outcomes in one unit at most: so many letters a kill -9 makes go out again."""
+_ACCOUNT_SECONDS = 1.0
+"""How old what is known of the account may be, its address and its secrets among it (DESIGN 3: two seconds)."""
+
+
+class Slots:
+    """How many letters may be under way: in all, and to one receiver."""
+
+    def __init__(self, total: int, per_receiver: int) -> None:
+        self._free = total
+        self._per_receiver = per_receiver
+        self._waiting: dict[_Service, None] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Somebody waits: a slot that becomes free goes round."""
+        return bool(self._waiting)
+
+    def share(self) -> int:
+        """How many one receiver may take: the fewer are free, the fewer, so that some are left for the next one."""
+        return max(1, min(self._per_receiver, self._free // self._per_receiver))
+
+    def take(self, service: "_Service") -> bool:
+        """A slot, or a place in the queue for one."""
+        if not self._free:
+            self._waiting[service] = None
+            return False
+        self._free -= 1
+        self._waiting.pop(service, None)
+        return True
+
+    def give(self) -> None:
+        self._free += 1
+        if self._waiting:
+            first = next(iter(self._waiting))
+            del self._waiting[first]
+            first.stir()
+
+    def forget(self, service: "_Service") -> None:
+        """It waits no longer."""
+        self._waiting.pop(service, None)
+
+
+class Dispatcher:
+    """What a worker's services share. `at_once` and `per_receiver` bound the letters under way."""
+
+    def __init__(self, ports: Ports, *, at_once: int = 256, per_receiver: int = 8) -> None:
+        self.ports = ports
+        self.signers = Signers(ports.vault)
+        self.slots = Slots(at_once, per_receiver)
+        self.stopping = False
+        self._services: set[_Service] = set()
+
+    async def run(self, job: Job) -> None:
+        """Serve the receiver of a claimed job until nothing more is due there. Raises: VaultError and what a port
+        raises; what was answered before is entered."""
+        service = _Service(self, job)
+        self._services.add(service)
+        try:
+            await service.run()
+        finally:
+            self._services.discard(service)
+            self.slots.forget(service)
+
+    def look(self) -> None:
+        """To be called now and then while services run: they look for what became due meanwhile, and keep their
+        leases."""
+        for service in self._services:
+            service.stir()
+
+    def stop(self) -> None:
+        """Begin no further letter: services end when those under way are entered."""
+        self.stopping = True
+        self.look()
 
 
 async def deliver(ports: Ports, job: Job) -> None:
-    """Make one attempt at the delivery that the job names, and set the next where there is one.
-
-    The receipt is written after the attempt, so a crash in between means one more attempt: at least once.
-    """
-    async with ports.storage.unit() as unit:
-        delivery = await unit[Delivery].get(job.argument)
-        event = None if delivery is None else await unit[Event].get(delivery.id)
-        account = None if delivery is None else await unit[Account].get(delivery.account_id)
-    if delivery is None or event is None or account is None or delivery.status is not DeliveryStatus.PENDING:
-        await _drop(ports, job)
-        return
-    if not account.receives:
-        await _hold(ports, job, account.id)
-        return
-    receipt = await ports.notifier.post(_letter(ports, account, event, attempt=delivery.attempts + 1))
-    await _enter(ports, job, receipt)
+    """Serve a receiver by itself, for whoever has no worker (`run_due`)."""
+    await Dispatcher(ports).run(job)
 
 
-def _letter(ports: Ports, account: Account, event: Event, *, attempt: int) -> Letter:
-    """The signed letter. Raises: VaultError."""
-    now = ports.clock.now()
-    secret, address = account.webhook_secret, account.settings.webhook_url
-    if secret is None or address is None:
-        raise ValueError("the account has no receiver")
-    old, until = account.previous_secret, account.previous_secret_until
-    rotating = old is not None and until is not None and now < until
-    return Letter(
-        url=address,
-        headers=headers(
-            Signer(open_webhook_secret(ports.vault, account, secret)),
-            previous=Signer(open_webhook_secret(ports.vault, account, old)) if rotating and old else None,
+class _Service:
+    """One run over a receiver's due deliveries. One coroutine reads and enters; letters have tasks of their own."""
+
+    def __init__(self, dispatcher: Dispatcher, job: Job) -> None:
+        self._dispatcher = dispatcher
+        self._ports = dispatcher.ports
+        self._slots = dispatcher.slots
+        self._lane = Lane(*lane_of(job.argument))
+        self._job = job
+        """As it was before the last look: whoever asks for more after that is not forgotten."""
+        self._looked = False
+        self._lost = False
+        """Another worker has the job: our lease ended."""
+        self._account: Account | None = None
+        self._breaker: Breaker | None = None
+        self._expected = new_breaker(*lane_of(job.argument))
+        """The breaker with the outcomes that are not entered yet."""
+        self._queue: deque[Delivery] = deque()
+        self._known: set[str] = set()
+        """Deliveries in hand: in the queue, under way, not entered yet."""
+        self._sent: list[Sent] = []
+        self._too_old: list[Delivery] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fault: Exception | None = None
+        self._probing = False
+        self._complete = False
+        """The last look found all there was."""
+        self._empty = False
+        self._ahead = timedelta(0)
+        """How far the storage's clock, by which all is due, is ahead of ours."""
+        self._lease = timedelta(0)
+        """How long the job is ours at a time."""
+        self._read_at = self._leased_at = self._ports.clock.monotonic()
+        self._stirred = asyncio.Event()
+
+    def stir(self) -> None:
+        """Something happened that it should look at."""
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Serve until the job is let go, or is another worker's."""
+        now = await self._ports.storage.now()
+        self._ahead = now - self._ports.clock.now()
+        self._lease = (self._job.leased_until or now) - now
+        try:
+            while not await self._pass():
+                pass
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _pass(self) -> bool:
+        """True when this run is over; else somebody asked for more on the way."""
+        await self._read()
+        if self._account is None or not self._account.receives:
+            await hold(self._ports, self._lane)
+            return await self._leave()
+        if self._expected.next_probe_at is not None:
+            if await self._ports.storage.now() >= self._expected.next_probe_at:
+                await self._probe()
+            if self._expected.is_open:
+                await park(self._ports, self._lane)
+                return await self._leave()
+        return await self._drain() or await self._leave()
+
+    async def _read(self) -> None:
+        async with self._ports.storage.unit() as unit:
+            self._account = await unit[Account].get(self._lane.account_id)
+            self._breaker = await unit[Breaker].get(self._lane.id)
+        self._expected = self._breaker or new_breaker(self._lane.account_id, self._lane.mode)
+        self._read_at = self._ports.clock.monotonic()
+
+    @property
+    def _halted(self) -> bool:
+        """No further letter may be begun."""
+        return (
+            self._dispatcher.stopping
+            or self._lost
+            or self._fault is not None
+            or self._account is None
+            or not self._account.receives
+            or (self._expected.is_open and not self._probing)
+        )
+
+    async def _drain(self) -> bool:
+        """Send what is due, the oldest first, until nothing more is or may be sent; all of it is entered then. True
+        when the job was let go together with the last of it."""
+        self._complete = False
+        while True:
+            await self._keep_up()
+            if await self._wants_more():
+                await self._look()
+            self._start()
+            idle = not self._tasks and not self._queue
+            ended = idle and (self._complete or self._halted)
+            if self._sent or self._too_old:
+                if await self._enter(leave=ended and not self._halted and not self._probing):
+                    return True
+            elif ended:
+                return False
+            else:
+                await self._stirred.wait()
+                self._stirred.clear()
+
+    async def _probe(self) -> None:
+        """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
+        in vain, so that one bad event does not keep all others waiting."""
+        await self._look()
+        after = self._expected.probed or ""
+        chosen = next((each for each in self._queue if each.id > after), self._queue[0] if self._queue else None)
+        self._forget_queue()
+        if chosen is not None:
+            self._queue.append(chosen)
+            self._known.add(chosen.id)
+        self._probing = True
+        await self._drain()
+        self._probing = False
+
+    async def _wants_more(self) -> bool:
+        if self._halted or len(self._queue) >= _LOW:
+            return False
+        if self._probing:
+            self._complete = True
+            return False
+        if not self._complete:
+            return True
+        # With nothing under way the run is about to end, and hears then whether it was asked for more.
+        return bool(self._tasks) and await self._was_asked()
+
+    async def _was_asked(self) -> bool:
+        async with self._ports.storage.unit() as unit:
+            job = await unit[Job].get(self._job.id)
+        return job != self._job
+
+    async def _look(self) -> None:
+        """Take what is due into the queue."""
+        limit = BATCH + len(self._known)
+        async with self._ports.storage.unit() as unit:
+            if self._looked and not self._still_ours(await unit[Job].get(self._job.id)):
+                return
+            self._looked = True
+            now = await self._ports.storage.now()
+            found = await unit[Delivery].find(**self._lane.pending(due=AtMost(now)), order="due", limit=limit)
+        self._complete = len(found) < limit
+        fresh = [delivery for delivery in found if delivery.id not in self._known]
+        self._empty = not fresh
+        for delivery in fresh:
+            self._known.add(delivery.id)
+            (self._too_old if is_too_old(delivery, now) else self._queue).append(delivery)
+
+    def _still_ours(self, job: Job | None) -> bool:
+        if job is None or job.version != self._job.version:
+            self._lost = True
+            return False
+        self._job = job
+        return True
+
+    def _forget_queue(self) -> None:
+        self._known.difference_update(delivery.id for delivery in self._queue)
+        self._queue.clear()
+
+    def _start(self) -> None:
+        """Begin as many letters as there is room for."""
+        if self._halted:
+            self._forget_queue()
+        while self._queue and len(self._tasks) < self._room() and self._slots.take(self):
+            task = asyncio.create_task(self._serve(self._queue.popleft()))
+            self._tasks.add(task)
+
+    def _room(self) -> int:
+        return 1 if self._probing else room(self._expected, self._slots.share())
+
+    async def _serve(self, delivery: Delivery | None) -> None:
+        """Send this letter, then further ones while there are any, on one slot."""
+        try:
+            while delivery is not None:
+                await self._send(delivery)
+                delivery = self._next()
+        except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
+            self._fault = fault
+        finally:
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.discard(task)
+            self._slots.give()
+            self.stir()
+
+    def _next(self) -> Delivery | None:
+        """The next letter for a task that has a slot. When slots are short it goes back, and waits its turn."""
+        if not self._queue or self._halted or self._slots.wanted or len(self._tasks) > self._room():
+            return None
+        return self._queue.popleft()
+
+    async def _send(self, delivery: Delivery) -> None:
+        async with self._ports.storage.unit() as unit:
+            event = await unit[Event].get(delivery.id)
+        if event is None or self._account is None:
+            return
+        sent_at = self._ports.clock.now() + self._ahead
+        letter = signed_letter(
+            self._dispatcher.signers,
+            self._account,
+            delivery.mode,
             event_id=event.id,
             event=event.type.value,
             sequence=event.sequence,
-            attempt=attempt,
-            timestamp=int(now.timestamp()),
+            attempt=next_number(delivery),
             body=event.body,
-        ),
-        body=event.body,
-        open_network=event.mode is Mode.TEST,
-    )
-
-
-async def _enter(ports: Ports, job: Job, receipt: Receipt) -> None:
-    async def work(unit: Unit) -> None:
-        delivery = await unit[Delivery].get(job.argument)
-        present = await unit[Job].get(job.id)
-        if delivery is None:
-            return
-        after = after_attempt(
-            delivery,
+            now=sent_at,
+        )
+        receipt = await self._ports.notifier.post(letter)
+        outcome = Outcome(
             answer=receipt.answer.value,
             status=receipt.status,
             note=receipt.note,
-            now=ports.clock.now(),
+            sent_at=sent_at,
+            ended_at=self._ports.clock.now() + self._ahead,
+            took_ms=receipt.took_ms,
+            probe=self._probing,
         )
-        unit[Delivery].save(after.delivery)
-        if present is None:
-            return
-        if after.again_at is None:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=after.again_at, leased_until=None))
+        self._sent.append(Sent(delivery, outcome))
+        self._expected = after_letter(self._expected, delivery.id, outcome)
+        self.stir()
 
-    await retrying(ports.storage, work)
+    async def _enter(self, *, leave: bool) -> bool:
+        sent, self._sent = self._sent[:_ENTERED_AT_ONCE], self._sent[_ENTERED_AT_ONCE:]
+        too_old, self._too_old = self._too_old, []
+        job = self._job if leave and not self._sent else None
+        entered = await enter(self._ports, self._lane, self._breaker, sent, too_old, leave=job)
+        self._known.difference_update(each.delivery.id for each in sent)
+        self._known.difference_update(each.id for each in too_old)
+        self._breaker = entered.breaker
+        self._expected = entered.breaker or self._expected
+        for each in self._sent:
+            self._expected = after_letter(self._expected, each.delivery.id, each.outcome)
+        if job is not None and not entered.left:
+            self._complete = False
+        return entered.left
 
+    async def _leave(self) -> bool:
+        """Let the job go. False when more was asked for meanwhile."""
+        if self._fault is not None:
+            raise self._fault
+        if self._lost:
+            return True
+        if self._dispatcher.stopping:
+            return await self._hand_over()
+        if await leave(self._ports, self._lane, self._breaker, self._job, unsure=self._empty):
+            return True
+        async with self._ports.storage.unit() as unit:
+            return not self._still_ours(await unit[Job].get(self._job.id))
 
-async def _drop(ports: Ports, job: Job) -> None:
-    async with ports.storage.unit() as unit:
-        unit[Job].remove(job)
-        await unit.commit()
+    async def _hand_over(self) -> bool:
+        """Leave the job to the next worker, at once."""
+        await self._save_job(msgspec.structs.replace(self._job, leased_until=None))
+        return True
 
+    async def _keep_up(self) -> None:
+        """While it lasts: keep the lease, and hear of another address or secret."""
+        now = self._ports.clock.monotonic()
+        if now - self._read_at > _ACCOUNT_SECONDS:
+            self._read_at = now
+            async with self._ports.storage.unit() as unit:
+                self._account = await unit[Account].get(self._lane.account_id)
+        if self._lease and now - self._leased_at > self._lease.total_seconds() / 3:
+            self._leased_at = now
+            until = await self._ports.storage.now() + self._lease
+            await self._save_job(msgspec.structs.replace(self._job, leased_until=until))
 
-async def _hold(ports: Ports, job: Job, account_id: str) -> None:
-    """Address or secret were taken away meanwhile: the event waits until both are set again."""
-
-    async def work(unit: Unit) -> None:
-        delivery = await unit[Delivery].get(job.argument)
-        account = await unit[Account].get(account_id)
-        present = await unit[Job].get(job.id)
-        if present is None or (account is not None and account.receives):
-            # Set again just now; the job stays and its lease brings it back.
-            return
-        unit[Job].remove(present)
-        if delivery is not None and delivery.status is DeliveryStatus.PENDING:
-            unit[Delivery].save(msgspec.structs.replace(delivery, status=DeliveryStatus.HELD))
-
-    await retrying(ports.storage, work)
+    async def _save_job(self, job: Job) -> None:
+        async with self._ports.storage.unit() as unit:
+            saved = unit[Job].save(job)
+            try:
+                await unit.commit()
+            except Stale:
+                self._lost = True
+            else:
+                self._job = saved

@@ -1,5 +1,6 @@
 """Which use case does which durable job, and what happens to a job that fails."""
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -10,19 +11,24 @@ from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
 from .deliveries import deliver
+from .events import RESEND, RETAIN, first_retention, resend_batch, retain
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
 from .payment_progress import watch
 from .proof_checks import check
 from .proof_reminders import REMIND, remind
 from .proofs import CHECK
+from .receipts import TIMER, ring
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
 
 HANDLERS: Mapping[str, Handler] = {
     WATCH: watch,
     DELIVER: deliver,
+    TIMER: ring,
     RELEASE: release_held,
+    RESEND: resend_batch,
+    RETAIN: retain,
     CHECK: check,
     REMIND: remind,
 }
@@ -35,10 +41,10 @@ _BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
 log = logging.getLogger("cambist.jobs")
 
 
-async def run(ports: Ports, job: Job) -> None:
+async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> None:
     """Do a claimed job. A fault is logged and the job comes back after a pause: no job is ever lost by failing."""
     try:
-        await HANDLERS[job.kind](ports, job)
+        await handlers[job.kind](ports, job)
     except (Stale, Conflict):
         # The lease ended and another worker took it, or the object moved: whoever was first has done the work, and
         # where nobody has, the lease brings the job back.
@@ -52,10 +58,24 @@ async def _put_back(ports: Ports, job: Job) -> None:
     due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
     try:
         async with ports.storage.unit() as unit:
-            unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None))
-            await unit.commit()
+            # Its lease may have been made longer on the way; a claim by another worker counts an attempt.
+            present = await unit[Job].get(job.id)
+            if present is not None and present.attempts == job.attempts:
+                unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+                await unit.commit()
     except Exception:
         log.exception("job %s could not be put back; its lease will bring it", job.id)
+
+
+async def start_standing(ports: Ports) -> None:
+    """Write the jobs that are always there and come back by themselves, where they are not there yet; every worker
+    does so when it starts."""
+    for job in (first_retention(ports.clock.now()),):
+        async with ports.storage.unit() as unit:
+            if await unit[Job].get(job.id) is None:
+                unit[Job].add(job)
+                with contextlib.suppress(Conflict):  # another worker started at the same time
+                    await unit.commit()
 
 
 async def run_due(ports: Ports, *, limit: int = 100) -> int:

@@ -5,7 +5,7 @@ tallies tell how many payments each day has of those asked for, so whole days ar
 walked within the days of the page, from the nearer end. The quota bounds a day to 172 800 payments of one key.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from ...ports.bundle import Ports
 from ...ports.storage import Between, Snapshot
 from ..domain import ids
 from ..domain.accounts import Caller, Shop
+from ..domain.days import read_moment
 from ..domain.errors import Refusal, shape_error
 from ..domain.ids import canonical_uuid
 from ..domain.orders import EXTERNAL_ID_LONGEST
@@ -150,8 +151,8 @@ def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
         caller=caller,
         kind={name: value for name, value in kind.items() if value is not None},
         named={name: value for name, value in named.items() if value is not None},
-        low=None if asked.created_from is None else _moment("created_from", asked.created_from),
-        high=None if asked.created_to is None else _moment("created_to", asked.created_to),
+        low=None if asked.created_from is None else read_moment("created_from", asked.created_from),
+        high=None if asked.created_to is None else read_moment("created_to", asked.created_to),
     )
 
 
@@ -187,16 +188,3 @@ def _subscription_id(text: str) -> str:
     if not ids.is_prefixed(ids.SUBSCRIPTION, text):
         raise shape_error("subscription_id", "must be the id of a subscription")
     return text
-
-
-def _moment(name: str, text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-        in_utc = None if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        in_utc = None
-    if in_utc is None:
-        raise shape_error(
-            name, "must be ISO 8601 with a time zone, such as 2026-11-21T09:00:00Z (in a URL, + is written %2B)"
-        )
-    return in_utc

@@ -13,10 +13,10 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, AtMost, Between, Unit
+from ...ports.storage import AtLeast, Between, Unit
 from ..domain.accounts import Account, Mode
 from ..domain.breaker import Breaker, after_letter, closed, lane_id, lane_of, new_breaker
-from ..domain.delivery import AT_ONCE, Outcome, after_attempt, attempt_of, given_up, held, is_too_old
+from ..domain.delivery import AT_ONCE, Outcome, after_attempt, attempt_of, given_up, held
 from ..domain.events import Attempt, Delivery, DeliveryStatus
 from .outbox import ask_to_deliver
 from .units import retrying
@@ -91,12 +91,12 @@ async def enter(
             later.append(moved.next_probe_at)
         if later:
             await set_timer(ports, unit, lane, min(later))
-        if moved != known:
-            moved = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
+        if sent:
+            known = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
         left = leave is not None and (first or await unit[Job].get(leave.id) == leave)
         if leave is not None and left:
             unit[Job].remove(leave)
-        return Entered(moved, left)
+        return Entered(known, left)
 
     return await retrying(ports.storage, work, again_on=_NEW)
 
@@ -104,7 +104,8 @@ async def enter(
 async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
     for each in too_old:
         delivery = await unit[Delivery].get(each.id)
-        if delivery is not None and delivery.due is not None and is_too_old(delivery, each.give_up_at or delivery.due):
+        # One that was sent anew meanwhile has another end.
+        if delivery is not None and delivery.due is not None and delivery.give_up_at == each.give_up_at:
             unit[Delivery].save(given_up(delivery))
 
 

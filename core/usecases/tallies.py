@@ -24,13 +24,15 @@ def save_moved(unit: Unit, before: Payment, after: Payment) -> Payment:
     """Save a payment whose status changed, and return it as it will stand."""
     unit[Tally].accrue(*tallies_of(before, -1), *tallies_of(after, 1))
     if took_money(before.status, after.status):
-        unit[Turnover].accrue(turnover_of(after))
+        unit[Turnover].accrue(turnover_of(after, 1))
     return unit[Payment].save(after)
 
 
 def remove_payment(unit: Unit, payment: Payment) -> None:
-    """Take a payment away that never took money: the turnover stays as it is."""
+    """Take a payment away, with all that it counted for."""
     unit[Tally].accrue(*tallies_of(payment, -1))
+    if payment.status in TOOK_MONEY:
+        unit[Turnover].accrue(turnover_of(payment, -1))
     unit[Payment].remove(payment)
 
 
@@ -59,7 +61,7 @@ async def check_tallies(ports: Ports) -> list[Difference]:
             if payment.status in TOOK_MONEY and (payment.paid_at is None or payment.actual_amount is None):
                 counted[payment.id, "paid_at"] += 1
             elif payment.status in TOOK_MONEY:
-                turnover = turnover_of(payment)
+                turnover = turnover_of(payment, 1)
                 counted[turnover.id, "payments"] += 1
                 counted[turnover.id, "amount"] += turnover.amount.kopecks
         async for tally in _all(seen, Tally):

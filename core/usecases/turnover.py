@@ -55,6 +55,7 @@ async def shops_turnover(ports: Ports, caller: Caller, first: str | None, last: 
     rows = [
         ShopDay(day=day, shop_id=shop_id, shop_name=names.get(shop_id), payments=payments, amount=amount)
         for (day, shop_id), (payments, amount) in sums.items()
+        if payments
     ]
     return TurnoverReport(
         rows=rows, payments=sum(row.payments for row in rows), amount=sum((row.amount for row in rows), Rub(0))

@@ -150,7 +150,7 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
         _show({url: "303, back to the window"})
 
         _step("5", "The merchant's receiver gets the signed webhook and verifies it.")
-        headers, event = await asyncio.wait_for(receiver.arrived.get(), _PATIENCE)
+        headers, event = await _arrival(receiver)
         _show({name: value for name, value in headers.items() if name.lower().startswith("x-webhook-")})
         _show(event)
 
@@ -168,6 +168,13 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
         if again["id"] != payment["id"]:
             raise TourError("a repeat made another payment")
     click.echo("\nThe tour is over: a payment was created, paid, announced and verified.")
+
+
+async def _arrival(receiver: _Receiver) -> tuple[Mapping[str, str], dict[str, Any]]:
+    try:
+        return await asyncio.wait_for(receiver.arrived.get(), _PATIENCE)
+    except TimeoutError:
+        raise TourError(f"no webhook arrived within {_PATIENCE:.0f} s") from None
 
 
 async def _expect(answer: aiohttp.ClientResponse, status: int) -> dict[str, Any]:

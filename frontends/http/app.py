@@ -10,6 +10,7 @@ from ...ports.bundle import Ports
 from .access import authorized
 from .edge import Edge
 from .errors import HANDLERS
+from .events import events_router, webhook_endpoint_router
 from .health import health_handlers
 from .methods import methods_router
 from .money import money_router
@@ -29,7 +30,16 @@ def create_app(
     """
     api = Router(
         API,
-        route_handlers=[payments_router(ports), turnover_router(ports), proofs_router(ports), methods_router(ports), sandbox_router(ports), money_router()],
+        route_handlers=[
+            payments_router(ports),
+            turnover_router(ports),
+            proofs_router(ports),
+            methods_router(ports),
+            sandbox_router(ports),
+            events_router(ports),
+            webhook_endpoint_router(ports),
+            money_router(),
+        ],
         guards=[authorized(ports)],
     )
     app = Litestar(

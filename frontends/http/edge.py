@@ -8,7 +8,8 @@ import logging
 import re
 from collections.abc import Sequence
 
-from litestar.types import ASGIApp, HTTPRequestEvent, Message, Receive, Scope, Send
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receive, Scope, Send
 
 from ...core.domain.errors import Refusal
 from ...core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
@@ -38,7 +39,7 @@ class Edge:
         self._trusted = trusted_proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
         path = normalise_path(scope["path"])
@@ -77,7 +78,7 @@ class Edge:
                     raise
                 await _refuse(send_with_headers, internal_error())
 
-    async def _count(self, scope: Scope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
+    async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
         relative = api_path(path)
         if relative is None:
             return None
@@ -88,7 +89,7 @@ class Edge:
         )
         key = known.get(b"x-api-key")
         return await admit(
-            self._ports, str(scope["method"]), relative, address, None if key is None else key.decode("latin-1")
+            self._ports, scope["method"], relative, address, None if key is None else key.decode("latin-1")
         )
 
     def _request_id(self, given: bytes | None) -> str:

@@ -126,7 +126,7 @@ async def running(settings: Settings, listener: socket.socket | None = None) -> 
 
 def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams),  # type: ignore[arg-type]  # the two libraries' names for ASGI types differ, the types do not
+        create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams),
         log_config=None,
         access_log=False,
         proxy_headers=False,

@@ -94,8 +94,8 @@ def test_ranges_of_ids_hold_the_tallies_of_their_days_and_no_others() -> None:
 
 
 def test_turnover_is_by_the_day_of_the_money_and_by_what_came() -> None:
-    found = turnover_of(payment(PaymentStatus.PAID))
-    assert (found.day, found.payments, found.amount) == ("2026-03-02", 1, Rub(60))
+    found = turnover_of(payment(PaymentStatus.PAID), -2)
+    assert (found.day, found.payments, found.amount) == ("2026-03-02", -2, Rub(-120))
     first, last = day_ids("acc_1", Mode.TEST, "2026-03-02", "2026-03-02")
     assert first <= found.id < last
 
@@ -103,7 +103,7 @@ def test_turnover_is_by_the_day_of_the_money_and_by_what_came() -> None:
 @pytest.mark.parametrize("missing", ["paid_at", "actual_amount"])
 def test_what_no_money_came_for_is_no_turnover(missing: str) -> None:
     with pytest.raises(ValueError, match="not paid"):
-        turnover_of(msgspec.structs.replace(payment(PaymentStatus.PAID), **{missing: None}))
+        turnover_of(msgspec.structs.replace(payment(PaymentStatus.PAID), **{missing: None}), 1)
 
 
 def test_every_way_through_the_states_takes_money_at_most_once() -> None:

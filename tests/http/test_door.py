@@ -1,6 +1,7 @@
 """The door: what every request meets before any rule of an endpoint (SPEC "Limits", "Conventions"; DECISIONS 1)."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
@@ -66,7 +67,7 @@ async def test_405_names_the_allowed_methods(house: TestHouse) -> None:
 
 
 async def test_413_comes_before_authorization_also_without_a_content_length(house: TestHouse) -> None:
-    async def parts() -> Any:
+    async def parts() -> AsyncIterator[bytes]:
         for _ in range(11):
             yield b"x" * 10_000
 
@@ -80,7 +81,7 @@ async def test_a_body_of_exactly_100_kb_is_read(house: TestHouse) -> None:
     assert len(body) == 102_400
     headers = house.headers(Idempotency_Key=str(uuid4()), Content_Type="application/json")
 
-    async def parts() -> Any:
+    async def parts() -> AsyncIterator[bytes]:
         yield body[:50_000]
         yield body[50_000:]
 
@@ -97,7 +98,7 @@ async def test_a_request_id_of_the_documented_form_is_taken_over(house: TestHous
 
 @pytest.mark.parametrize("given", ["", "x" * 129, "a b", "ä".encode().decode("latin-1"), "a\tb"])
 async def test_any_other_request_id_is_replaced(house: TestHouse, given: str) -> None:
-    response = await house.http.get("/api/v1/payments", headers={"X-Request-Id": given.encode("latin-1")})
+    response = await house.http.get("/api/v1/payments", headers=[(b"X-Request-Id", given.encode("latin-1"))])
     assert response.headers["X-Request-Id"] != given
     assert len(response.headers["X-Request-Id"]) == 36
 

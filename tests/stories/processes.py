@@ -36,7 +36,7 @@ _READY = re.compile(r"cambist serves at (\S+)\n")
 _LOOK = 0.02
 
 
-async def eventually(look: Callable[[], Awaitable[T]], within: float = 20.0) -> T:
+async def eventually(look: Callable[[], Awaitable[T | None]], within: float = 20.0) -> T:
     """What `look` returns as soon as it is true. Raises TimeoutError."""
     async with asyncio.timeout(within):
         while not (found := await look()):

@@ -234,8 +234,7 @@ async def test_later_than_6_hours_the_money_goes_to_suspense_once(house: TestHou
     payment = await house.created()
     await house.work(6 * 3600 + 1)
     for _ in range(3):
-        after = (await house.simulate(payment["id"], outcome="paid")).json()
-    assert after["status"] == "expired"
+        assert (await house.simulate(payment["id"], outcome="paid")).json()["status"] == "expired"
     [money] = await suspense(house)
     assert (money.payment_id, str(money.amount), money.reason) == (payment["id"], "100.00", "too_late")
 

@@ -2,7 +2,7 @@
 order in which requests were read (SPEC "Delivery proof", `already_used`; "Errors", DELIVERY_PROOF_CONFLICT)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.proofs import DeliveryProof, ProofOrder
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.proof_checks import check
 from cambist.core.usecases.proofs import submit_proof
+from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
 from tests.proof_kit import HASH, OTHER_HASH, Exchange, open_exchange
 from tests.servers import database, postgres_server
@@ -92,6 +95,26 @@ class GatedStorage:
             yield GatedUnit(unit, self._gate)
 
 
+class InterruptedStorage:
+    """A storage where something happens just before its n-th unit reads."""
+
+    def __init__(self, storage: Any, at: int, happening: Callable[[], Awaitable[None]]) -> None:
+        self._storage = storage
+        self._left = at
+        self._happening = happening
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        self._left -= 1
+        if self._left == 0:
+            await self._happening()
+        async with self._storage.unit() as unit:
+            yield unit
+
+
 async def at_once(exchange: Exchange, *orders: tuple[str, str]) -> list[DeliveryProof | Refusal]:
     """The ends of submissions of (payment, hash) that have all read before one of them writes."""
     async with exchange.house.ports.storage.unit() as unit:
@@ -153,3 +176,37 @@ async def test_two_payments_that_exchange_their_hashes_at_once_both_end(exchange
     ends = {await exchange.status(first), await exchange.status(second)}
     assert ends <= {("confirmed", None), ("rejected", "already_used")}
     assert ("confirmed", None) in ends
+
+
+async def test_of_two_checks_that_find_the_transaction_free_one_takes_it(exchange: Exchange) -> None:
+    holder, *rivals = [await exchange.settled() for _ in range(3)]
+    await exchange.mined()
+    for payment_id in (holder, *rivals):
+        await exchange.submit(payment_id, HASH)
+    await exchange.submit(holder, OTHER_HASH)
+    ports = exchange.house.ports
+    jobs = [job for job in await ports.storage.claim(10, LEASE) if job.argument in rivals]
+    # Each check reads once before the unit that takes the transaction.
+    gated = msgspec.structs.replace(ports, storage=GatedStorage(ports.storage, len(rivals)))
+    await asyncio.gather(*(check(gated, job) for job in jobs))
+    assert sorted([await exchange.status(payment_id) for payment_id in rivals], key=str) == [
+        ("confirmed", None),
+        ("rejected", "already_used"),
+    ]
+
+
+async def test_a_check_takes_no_transaction_for_a_hash_that_was_replaced_meanwhile(exchange: Exchange) -> None:
+    holder, payment_id = await exchange.settled(), await exchange.settled()
+    for each in (holder, payment_id):
+        await exchange.submit(each, HASH)
+    await exchange.submit(holder, OTHER_HASH)
+    ports = exchange.house.ports
+    [job] = [job for job in await ports.storage.claim(10, LEASE) if job.argument == payment_id]
+
+    async def replace() -> None:
+        await exchange.submit(payment_id, "c" * 64)
+
+    late = msgspec.structs.replace(ports, storage=InterruptedStorage(ports.storage, 2, replace))
+    with pytest.raises(Stale):
+        await check(late, job)
+    assert (await exchange.record(payment_id)).claim == f"TRC20:{'c' * 64}"
