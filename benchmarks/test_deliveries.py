@@ -1,0 +1,211 @@
+"""Delivering events: one worker on SQLite beside the bare HTTP client, which posts the same bodies to the same receiver
+with as many letters under way.
+
+The worker claims, reads, signs, posts, and enters every attempt durably. The receiver is a process of its own. The
+number of events is CAMBIST_BENCH_EVENTS (default 1000); they belong to four accounts, which a worker serves with eight
+letters at a time each. Run with `pytest benchmarks/test_deliveries.py --benchmark-only`.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+import uvloop
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.delivery import sent_anew
+from cambist.core.domain.events import Delivery, DeliveryStatus, Event, EventType
+from cambist.core.usecases.accounts import create_account, set_settings
+from cambist.core.usecases.outbox import ask_to_deliver
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.frontends.worker.loop import Worker
+from cambist.ports.bundle import Ports
+
+EVENTS = int(os.environ.get("CAMBIST_BENCH_EVENTS", "1000"))
+ACCOUNTS = 4
+AT_ONCE = 8 * ACCOUNTS
+ROUNDS = 3
+
+pytestmark = pytest.mark.benchmark(group="delivery")
+
+RECEIVER = """
+import asyncio, sys, httptools, uvloop
+
+class Protocol(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+        self.parser = httptools.HttpRequestParser(self)
+    def data_received(self, data):
+        self.parser.feed_data(data)
+    def on_message_complete(self):
+        self.transport.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
+
+async def main():
+    server = await asyncio.get_running_loop().create_server(Protocol, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+uvloop.run(main())
+"""
+HEADERS = {
+    "Content-Type": "application/json",
+    "User-Agent": "cambist/1",
+    "X-Webhook-Id": "evt_0197c1d0-5b7e-7000-8000-000000000001",
+    "X-Webhook-Timestamp": "1760000000",
+    "X-Webhook-Signature": "sha256=" + "0" * 64,
+    "X-Webhook-Event": "payment.status_changed",
+    "X-Webhook-Attempt": "1",
+    "X-Webhook-Sequence": "1",
+    "webhook-id": "evt_0197c1d0-5b7e-7000-8000-000000000001",
+    "webhook-timestamp": "1760000000",
+    "webhook-signature": "v1," + "0" * 44,
+}
+"""What a letter carries, so that the client writes as much in both."""
+
+
+def body(number: int) -> bytes:
+    """600 bytes, the size of a payment event."""
+    return msgspec.json.encode({"event": "payment.status_changed", "number": number}).ljust(600)
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[str]:
+    """The address of a receiver that answers 200 and does nothing else."""
+    process = subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/hook"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[[Awaitable[None]], None]]:
+    """Run on the loop that the service runs on; it stays open between rounds."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+
+        async def wait_for(work: Awaitable[None]) -> None:
+            await work
+
+        yield lambda work: runner.run(wait_for(work))
+
+
+async def post_all(url: str) -> None:
+    """The floor: the client alone."""
+    numbers = iter(range(EVENTS))
+
+    async def poster(session: aiohttp.ClientSession) -> None:
+        for number in numbers:
+            async with session.post(url, data=body(number), headers=HEADERS, allow_redirects=False) as response:
+                await response.read()
+                assert response.status == 200
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(poster(session) for _ in range(AT_ONCE)))
+
+
+def test_floor_bare_client(
+    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receiver: str
+) -> None:
+    benchmark.pedantic(lambda: run(post_all(receiver)), rounds=ROUNDS, warmup_rounds=1)
+
+
+async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> None:
+    """Events that wait to be delivered, as use cases write them."""
+    now = ports.clock.now()
+    turn = next(rounds)
+    for start in range(0, EVENTS, 500):
+        async with ports.storage.unit() as unit:
+            for number in range(start, min(start + 500, EVENTS)):
+                account = accounts[number % ACCOUNTS]
+                event = Event(
+                    id=f"evt_{turn:04}-{number:09}",
+                    account_id=account.id,
+                    mode=Mode.TEST,
+                    type=EventType.PAYMENT_STATUS_CHANGED,
+                    object_id=f"pay_{number}",
+                    sequence=1,
+                    body=body(number),
+                    created_at=now,
+                )
+                delivery = Delivery(
+                    id=event.id,
+                    account_id=account.id,
+                    mode=Mode.TEST,
+                    type=event.type,
+                    object_id=event.object_id,
+                    status=DeliveryStatus.HELD,
+                    created_at=now,
+                )
+                unit[Event].add(event)
+                unit[Delivery].add(sent_anew(delivery, receives=True, now=now))
+            await unit.commit()
+
+
+async def deliver_all(ports: Ports, accounts: list[Account]) -> None:
+    """From the moment that a worker is asked, until every attempt is on disk."""
+    worker = Worker(ports)
+    working = asyncio.create_task(worker.work())
+    async with ports.storage.unit() as unit:
+        for account in accounts:
+            ask_to_deliver(ports, unit, account.id, Mode.TEST)
+        await unit.commit()
+    while await pending(ports, accounts):
+        await asyncio.sleep(0.02)
+    worker.stop()
+    await working
+
+
+async def pending(ports: Ports, accounts: list[Account]) -> int:
+    async with ports.storage.unit() as unit:
+        for account in accounts:
+            wanted = {"account_id": account.id, "mode": Mode.TEST, "status": DeliveryStatus.PENDING}
+            if await unit[Delivery].find(limit=1, **wanted):
+                return True
+    return False
+
+
+@asynccontextmanager
+async def house(folder: Path, url: str) -> AsyncIterator[tuple[Ports, list[Account]]]:
+    async with open_house(Settings(data_dir=folder)) as opened:
+        accounts = []
+        for number in range(ACCOUNTS):
+            made = await create_account(opened.ports, f"Merchant {number}")
+            wish = {"webhook_url": url, "webhook_secret": "a-webhook-secret-of-the-benchmark"}
+            accounts.append(await set_settings(opened.ports, made.account_id, wish))
+        yield opened.ports, accounts
+
+
+def test_worker(
+    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receiver: str, tmp_path: Path
+) -> None:
+    opened = house(tmp_path, receiver)
+    rounds = count()
+    places: list[tuple[Ports, list[Account]]] = []
+
+    async def open_it() -> None:
+        places.append(await opened.__aenter__())
+
+    run(open_it())
+    [(ports, accounts)] = places
+    try:
+        benchmark.pedantic(
+            lambda: run(deliver_all(ports, accounts)),
+            setup=lambda: run(fill(ports, accounts, rounds)),
+            rounds=ROUNDS,
+            warmup_rounds=1,
+        )
+    finally:
+        run(opened.__aexit__(None, None, None))
