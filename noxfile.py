@@ -17,7 +17,7 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests, or those named after `--`."""
     session.install("-e", ".[dev]")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session

@@ -27,8 +27,9 @@ BATCH = 128
 """Deliveries read at once."""
 _LOW = 16
 """Deliveries in hand below which more are read, while the letters of these are under way."""
-_ENTERED_AT_ONCE = 64
-"""Outcomes in one unit at most: so many letters a kill -9 makes go out again."""
+_ENOUGH = 32
+"""Outcomes that are worth a commit while further letters are under way: a receiver that answers at once would else
+cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
 _ACCOUNT_SECONDS = 1.0
 """How old what is known of the account may be, its address and its secrets among it (DESIGN 3: two seconds)."""
 
@@ -96,7 +97,7 @@ class Dispatcher:
         """To be called now and then while services run: they look for what became due meanwhile, and keep their
         leases."""
         for service in self._services:
-            service.stir()
+            service.look_around()
 
     def stop(self) -> None:
         """Begin no further letter: services end when those under way are entered."""
@@ -143,10 +144,17 @@ class _Service:
         """How long the job is ours at a time."""
         self._read_at = self._leased_at = self._ports.clock.monotonic()
         self._stirred = asyncio.Event()
+        self._urgent = False
+        """What was answered is to be entered however little it is."""
 
     def stir(self) -> None:
         """Something happened that it should look at."""
         self._stirred.set()
+
+    def look_around(self) -> None:
+        """Some time has passed."""
+        self._urgent = True
+        self.stir()
 
     async def run(self) -> None:
         """Serve until the job is let go, or is another worker's."""
@@ -205,7 +213,7 @@ class _Service:
             self._start()
             idle = not self._tasks and not self._queue
             ended = idle and (self._complete or self._halted)
-            if self._sent or self._too_old:
+            if self._has_enough():
                 if await self._enter(leave=ended and not self._halted and not self._probing):
                     return True
             elif ended:
@@ -213,6 +221,12 @@ class _Service:
             else:
                 await self._stirred.wait()
                 self._stirred.clear()
+
+    def _has_enough(self) -> bool:
+        """Whether to enter what there is. A failure is entered at once, because it sets timers and moves the breaker."""
+        if self._too_old:
+            return True
+        return bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
 
     async def _probe(self) -> None:
         """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
@@ -331,13 +345,15 @@ class _Service:
             probe=self._probing,
         )
         self._sent.append(Sent(delivery, outcome))
+        self._urgent = self._urgent or not outcome.good
         self._expected = after_letter(self._expected, delivery.id, outcome)
         self.stir()
 
     async def _enter(self, *, leave: bool) -> bool:
-        sent, self._sent = self._sent[:_ENTERED_AT_ONCE], self._sent[_ENTERED_AT_ONCE:]
+        sent, self._sent = self._sent, []
         too_old, self._too_old = self._too_old, []
-        job = self._job if leave and not self._sent else None
+        self._urgent = False
+        job = self._job if leave else None
         entered = await enter(self._ports, self._lane, self._breaker, sent, too_old, leave=job)
         self._known.difference_update(each.delivery.id for each in sent)
         self._known.difference_update(each.id for each in too_old)
