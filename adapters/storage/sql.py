@@ -61,16 +61,20 @@ class Tables:
         return known
 
     def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
-        """A unit's statements, in order: one for each write, but one for many rows that are accrued in one table."""
+        """A unit's statements, in order: one for each write, but one for many rows that are accrued in one table,
+        after all others, as the unit gives them."""
         found: list[tuple[Write, Statement]] = []
-        for name, group in groupby(writes, key=lambda write: write.kept.name if isinstance(write, Accrue) else None):
-            if name is None:
-                found.extend((write, self.statements(write.kept).of(write)) for write in group)
+        accruals: list[Accrue] = []
+        for write in writes:
+            if isinstance(write, Accrue):
+                accruals.append(write)
             else:
-                rows = [write for write in group if isinstance(write, Accrue)]
-                for start in range(0, len(rows), _ROWS_TOGETHER):
-                    part = rows[start : start + _ROWS_TOGETHER]
-                    found.append((part[0], self.statements(part[0].kept).accrue(part)))
+                found.append((write, self.statements(write.kept).of(write)))
+        for _, group in groupby(accruals, key=lambda accrual: accrual.kept.name):
+            rows = list(group)
+            for start in range(0, len(rows), _ROWS_TOGETHER):
+                part = rows[start : start + _ROWS_TOGETHER]
+                found.append((part[0], self.statements(part[0].kept).accrue(part)))
         return found
 
     def select(self, kept: Kept[Any], asked: Query) -> sa.Select[Any]:

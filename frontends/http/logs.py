@@ -41,4 +41,6 @@ def configure_logging(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    # What libraries say at their lower levels is of no use to operators, and statements carry their values.
+    for name in ("alembic", "aiosqlite", "asyncio", "sqlalchemy"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from math import ceil
 
 import msgspec
 import uvicorn
@@ -132,7 +133,7 @@ def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         lifespan="off",
-        timeout_graceful_shutdown=int(house.settings.shutdown_seconds),
+        timeout_graceful_shutdown=ceil(house.settings.shutdown_seconds),
     )
 
 
