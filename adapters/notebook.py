@@ -83,5 +83,11 @@ class Notebook(Generic[P]):
                 return after
         raise Unavailable(f"{self.provider}: a page is being changed by too many at once")
 
+    async def put(self, key: str, page: P) -> None:
+        """Let the page stand so, whatever stood there. Raises: Unavailable."""
+        _, is_new = await self.start(key, page)
+        if not is_new:
+            await self.change(key, lambda _: page)
+
     def _open(self, note: ProviderNote) -> P:
         return msgspec.json.decode(note.body, type=self._page)

@@ -146,7 +146,6 @@ async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> 
                     account_id=account.id,
                     mode=Mode.TEST,
                     type=event.type,
-                    object_id=event.object_id,
                     status=DeliveryStatus.HELD,
                     created_at=now,
                 )

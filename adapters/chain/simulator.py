@@ -22,15 +22,12 @@ from ...ports.chain import (
     UsdtTransfer,
 )
 from ...ports.clock import Clock
-from ...ports.faults import Conflict, Stale, Unavailable
-from ...ports.notes import ProviderNote
 from ...ports.storage import Storage
+from ..notebook import Notebook
 from .script import ChainScript, Ending, fault
 
 _NAME = "simulator-chain"
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
-_TRIES = 20
-"""Attempts to write against others who write the same page."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,21 +41,20 @@ class SimulatedChain:
     """Fills the ports ChainWatcher and ChainSimulator, for all networks."""
 
     def __init__(self, storage: Storage, clock: Clock, *, script: ChainScript | None = None) -> None:
-        self._storage = storage
+        self._ledger = Notebook(_NAME, _Entry, storage, clock)
         self._clock = clock
         self._script = script or ChainScript()
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
         """How it stands. Raises: what the script says; ValueError for what is no hash in canonical form."""
-        note_id = _note_id(network, tx_hash)
+        key = _key(network, tx_hash)
         twist = self._script.next()
         if twist.silence > 0:
             await self._clock.sleep(twist.silence)
         if twist.ending is not Ending.NORMAL:
             raise fault(twist)
-        async with self._storage.unit() as unit:
-            note = await unit[ProviderNote].get(note_id)
-        return NotFound() if note is None else _sighting(_entry(note), note_id)
+        entry = await self._ledger.read(key)
+        return NotFound() if entry is None else _sighting(entry, key)
 
     async def pretend(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
@@ -67,43 +63,19 @@ class SimulatedChain:
 
         Raises: ValueError for what is no hash in canonical form, or moves less than nothing.
         """
-        note_id = _note_id(network, tx_hash)
+        key = _key(network, tx_hash)
         if any(move.units < 0 for move in moves):
             raise ValueError("a transfer moves nothing or more")
-        body = msgspec.json.encode(_Entry(state=state, moves=tuple(moves)))
-        for _ in range(_TRIES):
-            if await self._try_to_write(note_id, body):
-                return
-        raise Unavailable("the transaction is being changed by too many at once")
-
-    async def _try_to_write(self, note_id: str, body: bytes) -> bool:
-        """False when somebody else was quicker."""
-        async with self._storage.unit() as unit:
-            note = await unit[ProviderNote].get(note_id)
-            if note is None:
-                unit[ProviderNote].add(
-                    ProviderNote(id=note_id, provider=_NAME, body=body, created_at=self._clock.now())
-                )
-            else:
-                unit[ProviderNote].save(msgspec.structs.replace(note, body=body))
-            try:
-                await unit.commit()
-            except (Stale, Conflict):
-                return False
-            return True
+        await self._ledger.put(key, _Entry(state=state, moves=tuple(moves)))
 
 
-def _note_id(network: Network, tx_hash: str) -> str:
+def _key(network: Network, tx_hash: str) -> str:
     if not _HASH.match(tx_hash):
         raise ValueError("a transaction hash is 64 hex digits in lower case")
-    return f"{_NAME}:{network.value}:{tx_hash}"
+    return f"{network.value}:{tx_hash}"
 
 
-def _entry(note: ProviderNote) -> _Entry:
-    return msgspec.json.decode(note.body, type=_Entry)
-
-
-def _sighting(entry: _Entry, note_id: str) -> Sighting:
+def _sighting(entry: _Entry, key: str) -> Sighting:
     if entry.state is TransactionState.MISSING:
         return NotFound()
     if entry.state is TransactionState.IN_BLOCK:
@@ -115,8 +87,8 @@ def _sighting(entry: _Entry, note_id: str) -> Sighting:
         tuple(
             UsdtTransfer(
                 index=index,
-                sender=_address(f"{note_id}/{index}/sender"),
-                recipient=_address(f"{note_id}/{index}/recipient"),
+                sender=_address(f"{key}/{index}/sender"),
+                recipient=_address(f"{key}/{index}/recipient"),
                 units=move.units,
             )
             for index, move in enumerate(entry.moves)

@@ -49,10 +49,20 @@ def next_number(delivery: Delivery) -> int:
     return delivery.attempts + 1
 
 
+def attempt_id(delivery: Delivery, letter: int) -> str:
+    """The id of the row of its n-th letter."""
+    return f"{delivery.id}:{letter:06d}"
+
+
+def last_attempt_id(delivery: Delivery) -> str:
+    """The id of the row of its last letter; of none where none was sent."""
+    return attempt_id(delivery, delivery.attempts + delivery.probes)
+
+
 def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
     """The row of a letter that was sent when `delivery` stood as it is."""
     return Attempt(
-        id=f"{delivery.id}:{delivery.attempts + delivery.probes + 1:06d}",
+        id=attempt_id(delivery, delivery.attempts + delivery.probes + 1),
         event_id=delivery.id,
         number=next_number(delivery),
         probe=outcome.probe,
@@ -77,10 +87,6 @@ def after_attempt(delivery: Delivery, outcome: Outcome) -> Delivery:
         attempts=delivery.attempts + (not probe),
         probes=delivery.probes + probe,
         first_attempt_at=delivery.first_attempt_at if probe else delivery.first_attempt_at or outcome.sent_at,
-        last_attempt_at=outcome.sent_at,
-        last_status=outcome.status,
-        last_answer=outcome.answer,
-        last_note=outcome.note,
     )
     if outcome.good:
         delivered_at = entered.delivered_at if entered.status is DeliveryStatus.DELIVERED else outcome.ended_at

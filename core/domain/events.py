@@ -41,13 +41,13 @@ class DeliveryStatus(StrEnum):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """The sending of an event; its id is the event's. How it goes on is decided in delivery.py."""
+    """The sending of an event; its id is the event's. How it goes on is decided in delivery.py, what was answered is in
+    its attempts."""
 
     id: str
     account_id: str
     mode: Mode
     type: EventType
-    object_id: str
     status: DeliveryStatus
     created_at: datetime
     """The event's."""
@@ -62,10 +62,6 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """How many attempts were made before the present ladder: a resend begins a new one, and goes on numbering."""
     first_attempt_at: datetime | None = None
     """Of the present ladder; the slow one counts from it."""
-    last_attempt_at: datetime | None = None
-    last_status: int | None = None
-    last_answer: str | None = None
-    last_note: str | None = None
     delivered_at: datetime | None = None
     """When it was last answered well. A resend leaves it."""
     version: int = 0

@@ -347,7 +347,9 @@ class _Service:
         self._sent.append(Sent(delivery, outcome))
         self._urgent = self._urgent or not outcome.good
         self._expected = after_letter(self._expected, delivery.id, outcome)
-        self.stir()
+        # The run is woken only for what it would do.
+        if self._has_enough() or (not self._complete and len(self._queue) < _LOW):
+            self.stir()
 
     async def _enter(self, *, leave: bool) -> bool:
         sent, self._sent = self._sent, []

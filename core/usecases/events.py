@@ -12,7 +12,7 @@ from ...ports.storage import AtLeast, Between, OneOf, Snapshot, Unit
 from ..domain import ids
 from ..domain.accounts import Account, Caller, Mode
 from ..domain.days import read_moment
-from ..domain.delivery import sent_anew
+from ..domain.delivery import last_attempt_id, sent_anew
 from ..domain.errors import Refusal, shape_error
 from ..domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from .outbox import ask_to_deliver
@@ -61,10 +61,11 @@ class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An event and how its delivery stands."""
+    """An event, how its delivery stands, and the last letter."""
 
     event: Event
     delivery: Delivery
+    last: Attempt | None
 
 
 class ToldWhole(msgspec.Struct, frozen=True):
@@ -167,11 +168,11 @@ async def _page(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tupl
         total = await seen[Delivery].total(**criteria)
         deliveries = await seen[Delivery].find(order="-id", offset=offset, limit=size, **criteria)
         found = await seen[Event].find(id=OneOf(tuple(each.id for each in deliveries)), order="-id", limit=size)
-        return total, _joined(found, deliveries)
+        return total, await _joined(seen, found, deliveries)
     criteria = wanted.events()
     total = await seen[Event].total(**criteria)
     events = await seen[Event].find(order="-created_at", offset=offset, limit=size, **criteria)
-    return total, _joined(events, await _deliveries_of(seen, events))
+    return total, await _joined(seen, events, await _deliveries_of(seen, events))
 
 
 async def _of_object(
@@ -182,8 +183,8 @@ async def _of_object(
         return 0, []
     found = await seen[Event].find(object_id=object_id, order="-created_at", limit=_OF_ONE_OBJECT)
     events = [event for event in found if wanted.takes(event)]
-    told = _joined(events, await _deliveries_of(seen, events))
-    told = [each for each in told if wanted.status in (None, each.delivery.status)]
+    deliveries = [each for each in await _deliveries_of(seen, events) if wanted.status in (None, each.status)]
+    told = await _joined(seen, events, deliveries)
     return len(told), told[offset : offset + size]
 
 
@@ -193,9 +194,13 @@ async def _deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Del
     return await seen[Delivery].find(id=OneOf(tuple(event.id for event in events)), limit=len(events))
 
 
-def _joined(events: list[Event], deliveries: list[Delivery]) -> list[Told]:
+async def _joined(seen: Snapshot, events: list[Event], deliveries: list[Delivery]) -> list[Told]:
+    """Each event that has one of the deliveries, with it and its last letter."""
     of_event = {delivery.id: delivery for delivery in deliveries}
-    return [Told(event, of_event[event.id]) for event in events if event.id in of_event]
+    wanted = tuple(last_attempt_id(each) for each in deliveries)
+    letters = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
+    last = {attempt.event_id: attempt for attempt in letters}
+    return [Told(event, of_event[event.id], last.get(event.id)) for event in events if event.id in of_event]
 
 
 async def get_event(ports: Ports, caller: Caller, event_id: str) -> ToldWhole:
@@ -211,7 +216,7 @@ async def _told(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> 
         event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
     if event is None or delivery is None or not (caller is None or _owns(caller, event)):
         raise Refusal("EVENT_NOT_FOUND", "No event of this id")
-    return Told(event, delivery)
+    return Told(event, delivery, await seen[Attempt].get(last_attempt_id(delivery)))
 
 
 def _owns(caller: Caller, event: Event) -> bool:
@@ -234,7 +239,7 @@ async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> To
         told = await _told(unit, event_id, caller)
         account = await unit[Account].get(told.event.account_id)
         [after] = _send_anew(ports, unit, account, told.event.mode, [told.delivery])
-        return Told(told.event, after)
+        return msgspec.structs.replace(told, delivery=after)
 
     return await retrying(ports.storage, work)
 

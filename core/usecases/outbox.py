@@ -83,7 +83,6 @@ async def _announce(ports: Ports, unit: Unit, event: Event) -> None:
         account_id=event.account_id,
         mode=event.mode,
         type=event.type,
-        object_id=event.object_id,
         status=DeliveryStatus.HELD,
         created_at=event.created_at,
     )

@@ -131,7 +131,7 @@ class TestView(msgspec.Struct, frozen=True, kw_only=True):
 
 def event_view(told: Told) -> EventView:
     """The event object of the interface."""
-    event, delivery = told.event, told.delivery
+    event, delivery, last = told.event, told.delivery, told.last
     return EventView(
         id=event.id,
         type=event.type.value,
@@ -140,9 +140,9 @@ def event_view(told: Told) -> EventView:
         delivery_status=delivery.status.value,
         attempt_count=delivery.attempts,
         next_attempt_at=None if delivery.due == AT_ONCE else iso_or_none(delivery.due),
-        last_attempt_at=iso_or_none(delivery.last_attempt_at),
-        last_answer=delivery.last_answer,
-        last_status=delivery.last_status,
+        last_attempt_at=None if last is None else iso(last.sent_at),
+        last_answer=None if last is None else last.answer,
+        last_status=None if last is None else last.status,
         delivered_at=iso_or_none(delivery.delivered_at),
         created_at=iso(event.created_at),
         sandbox=True if event.mode is Mode.TEST else UNSET,

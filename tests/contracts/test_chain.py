@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cambist.adapters.chain import simulator
+from cambist.adapters import notebook
 from cambist.adapters.chain.script import ChainScript, Ending, Twist
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
@@ -121,7 +121,7 @@ class TestSimulator:
         assert found.transfers[0].units in (1, 2, 3)
 
     async def test_who_keeps_losing_gives_up(self, chain: SimulatedChain, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(simulator, "_TRIES", 1)
+        monkeypatch.setattr(notebook, "_TRIES", 1)
         await chain.pretend(Network.TRON, HASH, IN_BLOCK)
         ends = await asyncio.gather(
             *(chain.pretend(Network.TRON, HASH, state) for state in (FINAL, REVERTED)), return_exceptions=True
