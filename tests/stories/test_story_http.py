@@ -8,7 +8,8 @@ from uuid import uuid4
 import msgspec
 from standardwebhooks import Webhook
 
-from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.delivery import last_attempt_id
+from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.domain.signing import standard_secret, verify
 from cambist.ports.bundle import Ports
 from tests.receivers import Receiver, Request
@@ -129,7 +130,10 @@ async def test_a_receiver_that_was_down_over_a_restart_gets_its_event(sqlite_pla
         payment = await shop.paid()
     async with sqlite_place.house() as ports:
         [before] = await eventually(lambda: tried(ports, account.account_id))
-    assert (before.last_answer, before.last_status) == ("connection", None)
+        async with ports.storage.unit() as unit:
+            attempt = await unit[Attempt].get(last_attempt_id(before))
+    assert attempt is not None
+    assert (attempt.answer, attempt.status) == ("connection", None)
     assert service.terminate() == 0
     sqlite_place.serve()
     async with receiver:
