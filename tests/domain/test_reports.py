@@ -150,9 +150,7 @@ def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
     ("before", "after"),
     [(S.PAID, S.SETTLED), (S.PAID, S.REFUNDED), (S.SETTLED, S.REFUNDED), (S.REFUNDED, S.PAID), (S.REFUNDED, S.SETTLED)],
 )
-def test_settlement_and_refunds_do_not_open_the_payer_window_again(
-    before: PaymentStatus, after: PaymentStatus
-) -> None:
+def test_settlement_and_refunds_do_not_open_the_payer_window_again(before: PaymentStatus, after: PaymentStatus) -> None:
     stored = msgspec.structs.replace(payment(before), paid_at=START, closed_at=START)
     later = moved(stored, Decision(status=after), START + timedelta(days=1), sealed_name=None)
     assert (later.closed_at, later.paid_at) == (START, START)
@@ -168,9 +166,7 @@ def test_staying_is_no_move() -> None:
     reported=st.sampled_from(list(S)),
     arrivals=st.lists(
         st.builds(
-            lambda number, kopecks, minutes: money(
-                id=f"t{number}", kopecks=kopecks, after=timedelta(minutes=minutes)
-            ),
+            lambda number, kopecks, minutes: money(id=f"t{number}", kopecks=kopecks, after=timedelta(minutes=minutes)),
             st.integers(0, 3),
             st.sampled_from([1, 100_00, 200_00]),
             st.integers(0, 500),
