@@ -37,8 +37,23 @@ def opened() -> Breaker:
 
 @pytest.mark.parametrize(
     ("status", "counts"),
-    [(None, True), (301, True), (302, True), (408, True), (429, True), (500, True), (503, True), (599, True)]
-    + [(200, False), (204, False), (400, False), (401, False), (404, False), (410, False), (422, False)],
+    [
+        (None, True),
+        (301, True),
+        (302, True),
+        (408, True),
+        (429, True),
+        (500, True),
+        (503, True),
+        (599, True),
+        (200, False),
+        (204, False),
+        (400, False),
+        (401, False),
+        (404, False),
+        (410, False),
+        (422, False),
+    ],
 )
 def test_timeouts_redirects_408_429_and_5xx_count_and_other_4xx_do_not(status: int | None, counts: bool) -> None:
     assert counts_against(outcome(status)) is counts

@@ -1,5 +1,6 @@
 """What comes after an attempt (SPEC "Events", 1 and 3; DECISIONS 7)."""
 
+import itertools
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -66,7 +67,7 @@ def test_pauses_of_the_fast_ladder_are_those_of_decisions_7_and_about_eight_and_
 def test_without_an_answer_of_4xx_the_fast_ladder_is_all(status: int | None) -> None:
     delivery, moments = walk([status])
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 10)
-    assert [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)] == list(FAST_LADDER)
+    assert [later - earlier for earlier, later in itertools.pairwise(moments)] == list(FAST_LADDER)
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 422, 429, 499])

@@ -33,8 +33,8 @@ def payment(status: PaymentStatus, *, transfer_id: str | None = None) -> Payment
     )
 
 
-def money(*, id: str = "t1", kopecks: int = 100_00, after: timedelta = timedelta(minutes=1)) -> Arrival:
-    return Arrival(id=id, amount=Rub(kopecks), at=START + after)
+def money(*, transfer: str = "t1", kopecks: int = 100_00, after: timedelta = timedelta(minutes=1)) -> Arrival:
+    return Arrival(id=transfer, amount=Rub(kopecks), at=START + after)
 
 
 LATE = timedelta(hours=5, minutes=59)
@@ -69,14 +69,14 @@ def test_money_moves_a_payment_or_goes_to_suspense(
 
 @pytest.mark.parametrize("status", [S.PAID, S.SETTLED, S.REFUNDED, S.AMOUNT_MISMATCH, S.FAILED])
 def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(status: PaymentStatus) -> None:
-    report = Report(status=S.PAID, arrivals=(money(), money(id="t2", after=timedelta(minutes=2))))
+    report = Report(status=S.PAID, arrivals=(money(), money(transfer="t2", after=timedelta(minutes=2))))
     decision = decide(payment(status, transfer_id="t1"), report, START + timedelta(minutes=3))
     assert decision.status is None
     assert [(stray.arrival.id, stray.reason) for stray in decision.strays] == [("t2", "second_transfer")]
 
 
 def test_of_two_transfers_at_once_the_earlier_pays_and_the_other_is_suspense() -> None:
-    late, early = money(id="a", after=timedelta(minutes=2)), money(id="b")
+    late, early = money(transfer="a", after=timedelta(minutes=2)), money(transfer="b")
     decision = decide(payment(S.PENDING), Report(status=S.PAID, arrivals=(late, early)), START + timedelta(minutes=3))
     assert (decision.status, decision.arrival) == (S.PAID, early)
     assert [stray.arrival for stray in decision.strays] == [late]
