@@ -166,7 +166,9 @@ def test_staying_is_no_move() -> None:
     reported=st.sampled_from(list(S)),
     arrivals=st.lists(
         st.builds(
-            lambda number, kopecks, minutes: money(transfer=f"t{number}", kopecks=kopecks, after=timedelta(minutes=minutes)),
+            lambda number, kopecks, minutes: money(
+                transfer=f"t{number}", kopecks=kopecks, after=timedelta(minutes=minutes)
+            ),
             st.integers(0, 3),
             st.sampled_from([1, 100_00, 200_00]),
             st.integers(0, 500),

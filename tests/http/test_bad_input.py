@@ -13,8 +13,8 @@ from tests.houses import TestHouse, open_test_house
 
 SHAPE = [
     "1e3", "1E3", "NaN", "nan", "Infinity", "-Infinity", "inf", "+5", "+100.00", " 100", "100 ", "100.", ".5", "1_000",
-    "1,000.00", "100,00", "0x64", "100.001", "100.000", "12345678901", "99999999999.99", "٣٠٠", "１００", "¹⁰⁰", "", " ",
-    "-", "--1", "1.2.3", "abc", "100.00\n", "\n100", "100\t", "null", "true", "100RUB", "1/2", "1e-2", "00000000001",
+    "1,000.00", "100,00", "0x64", "100.001", "100.000", "12345678901", "99999999999.99", "٣٠٠", "１００", "¹⁰⁰", "",
+    " ", "-", "--1", "1.2.3", "abc", "100.00\n", "\n100", "100\t", "null", "true", "100RUB", "1/2", "1e-2", "00000000001",
     "100.0a", "−100", "$100", "9" * 5000, "Ⅷ", "1e300000",
 ]  # fmt: skip
 OUT_OF_RANGE = ["0", "0.0", "0.00", "-1", "-0.01", "-100.00", "0000000000", "-0", "9999999999.99", "1000000.01"]
@@ -163,7 +163,8 @@ async def test_a_field_out_of_its_rule_is_named(
     "query",
     [
         "page=0", "page=-1", "page=250001", "page=x", "page=1e1", "page=", "page=1.0", "page=%00", "page=٣",
-        "per_page=0", "per_page=101", "per_page=abc", "status=unknown", "status=", "status=%00", "shop_id=1", "shop_id=",
+        "per_page=0", "per_page=101", "per_page=abc", "status=unknown", "status=", "status=%00", "shop_id=1",
+        "shop_id=",
     ],
 )  # fmt: skip
 async def test_a_bad_query_value_is_a_validation_error(house: TestHouse, query: str) -> None:

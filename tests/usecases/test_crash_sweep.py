@@ -2,7 +2,7 @@
 just after it, and continued by a new process (DESIGN 3, "Nothing is lost by kill -9 at any await")."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,6 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.orders import PaymentOrder
@@ -97,10 +96,8 @@ async def run_with_crash(at: int, *, after: bool) -> int:
     async with open_test_house() as house:
         whole, fuse = house.ports, Fuse(at, after=after)
         fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
-        try:
+        with suppress(Killed):
             await story(house, fused)
-        except Killed:
-            pass
         house.ports = whole
         # The new process: leases of the dead one end, the watch takes up what was left.
         await house.work(LEASE + 30)

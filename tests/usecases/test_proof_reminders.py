@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.events import Event, ProofReminderPayload
+from cambist.core.domain.events import Event
+from cambist.core.domain.payloads import ProofReminderPayload
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.operations import resolve_mismatch
