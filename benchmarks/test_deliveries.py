@@ -52,9 +52,10 @@ class Protocol(asyncio.Protocol):
         self.transport.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
 
 async def main():
-    server = await asyncio.get_running_loop().create_server(Protocol, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    listen = asyncio.get_running_loop().create_server
+    servers = [await listen(Protocol, "127.0.0.1", 0) for _ in range(int(sys.argv[1]))]
+    print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
+    await servers[0].serve_forever()
 
 uvloop.run(main())
 """
@@ -80,12 +81,12 @@ def body(number: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def receiver() -> Iterator[str]:
-    """The address of a receiver that answers 200 and does nothing else."""
-    process = subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE)
+def receivers() -> Iterator[list[str]]:
+    """The addresses of receivers, one for each account, that answer 200 and do nothing else."""
+    process = subprocess.Popen([sys.executable, "-c", RECEIVER, str(ACCOUNTS)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/hook"
+        yield [f"http://127.0.0.1:{int(port)}/hook" for port in process.stdout.readline().split()]
     finally:
         process.kill()
         process.wait()
@@ -103,12 +104,13 @@ def run() -> Iterator[Callable[[Awaitable[None]], None]]:
         yield lambda work: runner.run(wait_for(work))
 
 
-async def post_all(url: str) -> None:
+async def post_all(urls: list[str]) -> None:
     """The floor: the client alone."""
     numbers = iter(range(EVENTS))
 
     async def poster(session: aiohttp.ClientSession) -> None:
         for number in numbers:
+            url = urls[number % ACCOUNTS]
             async with session.post(url, data=body(number), headers=HEADERS, allow_redirects=False) as response:
                 await response.read()
                 assert response.status == 200
@@ -118,9 +120,9 @@ async def post_all(url: str) -> None:
 
 
 def test_floor_bare_client(
-    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receiver: str
+    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receivers: list[str]
 ) -> None:
-    benchmark.pedantic(lambda: run(post_all(receiver)), rounds=ROUNDS, warmup_rounds=1)
+    benchmark.pedantic(lambda: run(post_all(receivers)), rounds=ROUNDS, warmup_rounds=1)
 
 
 async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> None:
@@ -163,7 +165,7 @@ async def deliver_all(ports: Ports, accounts: list[Account]) -> None:
             ask_to_deliver(ports, unit, account.id, Mode.TEST)
         await unit.commit()
     while not await all_done(ports, accounts):
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.02)
     worker.stop()
     await working
 
@@ -176,20 +178,20 @@ async def all_done(ports: Ports, accounts: list[Account]) -> bool:
 
 
 @asynccontextmanager
-async def house(folder: Path, url: str) -> AsyncIterator[tuple[Ports, list[Account]]]:
+async def house(folder: Path, urls: list[str]) -> AsyncIterator[tuple[Ports, list[Account]]]:
     async with open_house(Settings(data_dir=folder)) as opened:
         accounts = []
-        for number in range(ACCOUNTS):
-            made = await create_account(opened.ports, f"Merchant {number}")
+        for url in urls:
+            made = await create_account(opened.ports, "Merchant")
             wish = {"webhook_url": url, "webhook_secret": "a-webhook-secret-of-the-benchmark"}
             accounts.append(await set_settings(opened.ports, made.account_id, wish))
         yield opened.ports, accounts
 
 
 def test_worker(
-    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receiver: str, tmp_path: Path
+    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receivers: list[str], tmp_path: Path
 ) -> None:
-    opened = house(tmp_path, receiver)
+    opened = house(tmp_path, receivers)
     rounds = count()
     places: list[tuple[Ports, list[Account]]] = []
 

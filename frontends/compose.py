@@ -126,6 +126,11 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> 
     return await PostgresStorage.open(url, clock, kick)
 
 
+def system_clock() -> Clock:
+    """The machine's clock, for front ends that open no house."""
+    return SystemClock()
+
+
 async def migrate(settings: Settings) -> str:
     """Bring the schema up to this version, and return its revision. A storage in memory has none.
 

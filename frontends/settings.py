@@ -16,6 +16,8 @@ from .options import OPTIONS, Option, VaultKey, masked_url
 PREFIX = "CAMBIST_"
 CONFIG = "CAMBIST_CONFIG"
 CONFIG_NAME = "cambist.toml"
+OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
+"""Read by `cambist listen` itself: a merchant's, not the service's."""
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (a name for each, not an address to bind)
 
@@ -201,7 +203,7 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
 def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
     """An empty variable counts as absent: that is what `${NAME:-}` of a compose file leaves behind."""
     found: dict[str, _Raw] = {}
-    known = {CONFIG}
+    known = {CONFIG, *OF_LISTEN}
     for name, option in OPTIONS.items():
         variable = f"{PREFIX}{name.upper()}"
         known.add(variable)

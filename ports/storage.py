@@ -71,10 +71,14 @@ class Shelf(Protocol[R]):
         """The record, or None."""
         ...
 
-    async def find(self, *, order: str = "id", limit: int = 1000, offset: int = 0, **criteria: Any) -> list[R]:
+    async def find(
+        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+    ) -> list[R]:
         """At most `limit` records that meet all criteria, by field `order`, after the first `offset` of them.
 
         `-field` is for descending. Ties go by id, in the same direction, so that one order is the other reversed.
+        `quick`: the caller knows that an index leads to just these records, in their order, and that they are some
+        hundred at most. A storage may then read them at once, where it would else keep others from waiting for them.
         """
         ...
 

@@ -20,6 +20,7 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, Letter, Receipt
+from tests.payload_checks import check_body, check_letter
 
 WEBHOOK_SECRET = "a-webhook-secret-of-the-tests"
 WEBHOOK_URL = "https://merchant.example/hooks"
@@ -114,10 +115,20 @@ class TestHouse:
         await self.clock.advance(max(0.0, end - self.clock.now().timestamp()))
 
     async def events(self, object_id: str) -> list[dict[str, Any]]:
-        """The payloads of an object's events, in order, sent or not."""
+        """The payloads of an object's events, in order, sent or not; each is of its schema."""
         async with self.ports.storage.unit() as unit:
             found = await unit[Event].find(object_id=object_id, order="sequence")
+        for event in found:
+            check_body(event.type, event.body)
         return [msgspec.json.decode(event.body) for event in found]
+
+    async def check_payloads(self) -> None:
+        """Every event there is, and every letter sent so far, is of its schema."""
+        async for batch in self.ports.storage.scan(Event):
+            for event in batch:
+                check_body(event.type, event.body)
+        for letter in self.postman.letters:
+            check_letter(letter.headers, letter.body)
 
     def check_signatures(self) -> None:
         """Every letter sent so far verifies with the merchant's secret."""
@@ -131,7 +142,8 @@ async def open_test_house(
     *, receiver: bool = True, further_banks: Sequence[FurtherBank] = (), **settings: Any
 ) -> AsyncIterator[TestHouse]:
     """A house in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
-    each mode's first bank; `further_banks` bring their own."""
+    each mode's first bank; `further_banks` bring their own. At the end every event and letter is held against its
+    schema."""
     clock, postman, script = VirtualClock(), Postman(), Script()
     wanted = Settings(**{"database_url": "memory://", "base_url": "https://pay.example", **settings})
     async with open_house(
@@ -144,4 +156,6 @@ async def open_test_house(
             await run_due(house.ports)
         transport = httpx.ASGITransport(create_app(house.ports), raise_app_exceptions=False)  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
         async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-            yield TestHouse(house.ports, clock, postman, script, client, account)
+            opened = TestHouse(house.ports, clock, postman, script, client, account)
+            yield opened
+            await opened.check_payloads()

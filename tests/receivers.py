@@ -25,6 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.payload_checks import check_letter
+
 
 @dataclass(frozen=True)
 class Request:
@@ -179,13 +181,18 @@ class Receiver:
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(self, *_exc: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
+        """Close. Where all went well, every event that came is held against its schema."""
         assert self._server is not None
         self._server.close()
         self.closing.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if kind is None:
+            for request in self.requests:
+                if "x-webhook-event" in request.headers:
+                    check_letter(request.headers, request.body)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

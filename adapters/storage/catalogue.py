@@ -12,6 +12,8 @@ from ...core.domain.accounts import Account, ApiKey, Shop
 from ...core.domain.breaker import Breaker
 from ...core.domain.clients import Client
 from ...core.domain.events import Attempt, Delivery, Event
+from ...core.domain.feed import Feed, FeedEntry
+from ...core.domain.gateways import Gateway
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.payments import Payment, Suspense
 from ...core.domain.proofs import DeliveryProof
@@ -86,6 +88,10 @@ CATALOGUE: tuple[Table, ...] = (
     # Found by ranges of ids, which the primary key follows.
     Table(Attempt, "attempts", narrow=True),
     Table(Breaker, "breakers", narrow=True),
+    # The index finds both what has a position, in order, and what has none yet.
+    Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
+    Table(Feed, "feeds", narrow=True),
+    Table(Gateway, "gateways", narrow=True),
     Table(Job, "jobs", indexes=(("due", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
 )

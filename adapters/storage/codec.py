@@ -23,6 +23,7 @@ Row = Sequence[Any]
 """The values of a record in the order of its fields."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -71,7 +72,7 @@ def microseconds(moment: datetime) -> int:
 
 def moment(since: int) -> datetime:
     """The moment, in UTC."""
-    return _EPOCH + timedelta(microseconds=since)
+    return _EPOCH + since * _MICROSECOND
 
 
 def text(value: Any) -> str:

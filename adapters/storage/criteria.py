@@ -43,6 +43,7 @@ class Query(msgspec.Struct, frozen=True):
     """Whether the field of the order may be null at all; where it may not, an index gives the order."""
     limit: int
     offset: int = 0
+    quick: bool = False
 
 
 def conditions(codec: Codec[Any], criteria: dict[str, Any]) -> tuple[Condition, ...]:
@@ -54,13 +55,15 @@ def conditions(codec: Codec[Any], criteria: dict[str, Any]) -> tuple[Condition, 
     return tuple(found)
 
 
-def query(codec: Codec[Any], criteria: dict[str, Any], order: str, limit: int, offset: int = 0) -> Query:
+def query(
+    codec: Codec[Any], criteria: dict[str, Any], order: str, limit: int, offset: int = 0, *, quick: bool = False
+) -> Query:
     """The question. Raises as `conditions` does, and ValueError for a negative limit."""
     if limit < 0 or offset < 0:
         raise ValueError("a limit is zero or more, a page is counted from 1")
     field = order.removeprefix("-")
     column = _comparable(codec, field)
-    return Query(conditions(codec, criteria), field, order != field, column.nullable, limit, offset)
+    return Query(conditions(codec, criteria), field, order != field, column.nullable, limit, offset, quick)
 
 
 def _comparable(codec: Codec[Any], field: str) -> Column:

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from itertools import groupby
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -51,6 +52,7 @@ class Tables:
         self.of = schema.tables
         self._dialect = dialect
         self._statements: dict[str, TableStatements] = {}
+        self._questions: dict[Any, tuple[str, list[Any]]] = {}
 
     def statements(self, kept: Kept[Any]) -> TableStatements:
         """A table's statements, made when they are first asked for: all of them together would make every command of
@@ -87,6 +89,29 @@ class Tables:
         ids = self._bounded(sa.select(table.c.id), table, asked).offset(asked.offset)
         return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
 
+    def question(self, kept: Kept[Any], asked: Query) -> Statement:
+        """What `select` asks, as text for the driver. A text is made once for all questions of its form; there are as
+        many forms as there are places in the code that ask quickly."""
+        conditions = [_padded(each) for each in asked.conditions]
+        values = [value for each in conditions for value in _values(each)]
+        form = (
+            kept.name,
+            tuple((each.field, each.relation, len(_values(each))) for each in conditions),
+            *(asked.order, asked.descending, asked.offset),
+        )
+        known = self._questions.get(form)
+        if known is None:
+            whole = msgspec.structs.replace(asked, conditions=tuple(conditions))
+            compiled: Any = self.select(kept, whole).compile(
+                dialect=self._dialect, compile_kwargs={"render_postcompile": True}
+            )
+            parameters = [compiled.params[name] for name in compiled.positiontup]
+            if parameters[: len(values) + 1] != [*values, asked.limit]:
+                raise ValueError(f"the parameters of {compiled} are not the values in their order, and the limit")
+            known = self._questions[form] = str(compiled), parameters[len(values) + 1 :]
+        text, rest = known
+        return text, [*values, asked.limit, *rest]
+
     def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> sa.Select[Any]:
         """How many rows meet all conditions."""
         table = self.of[kept.name]
@@ -118,6 +143,25 @@ def _order(table: sa.Table, asked: Query) -> list[sa.ColumnElement[Any]]:
     if asked.nulls:
         order = order.nulls_first() if asked.descending else order.nulls_last()
     return [order] if asked.order == "id" else [order, table.c.id.desc() if asked.descending else table.c.id.asc()]
+
+
+def _values(condition: Condition) -> tuple[Any, ...]:
+    match condition.relation:
+        case Relation.NULL:
+            return ()
+        case Relation.ONE_OF | Relation.ONE_OF_OR_NULL:
+            return tuple(condition.value)
+        case _:
+            return (condition.value,)
+
+
+def _padded(condition: Condition) -> Condition:
+    """Several values made up to a power of two by the last one, so that there are few forms of them."""
+    if condition.relation not in (Relation.ONE_OF, Relation.ONE_OF_OR_NULL) or not condition.value:
+        return condition
+    size = 1 << (len(condition.value) - 1).bit_length()
+    values = (*condition.value, *condition.value[-1:] * (size - len(condition.value)))
+    return Condition(condition.field, condition.relation, values)
 
 
 def _clause(table: sa.Table, condition: Condition) -> sa.ColumnElement[bool]:

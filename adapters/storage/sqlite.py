@@ -20,6 +20,7 @@ from ...ports.storage import R
 from . import sqlite_file
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, moment
+from .criteria import Query
 from .committer import Committer
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
@@ -104,7 +105,7 @@ class SqliteStorage(SqlStorage):
         self._clock = clock
         self._committer = Committer(writing)
         self._reading = reading
-        self._hot = _HotReader(self._tables, self._connect, _translate, self._read)
+        self._hot = _HotReader(self._tables, self._connect, _translate, self._read_all)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect)
         self._kicking: set[asyncio.Task[None]] = set()
 
@@ -182,25 +183,30 @@ class SqliteStorage(SqlStorage):
         await self._engine.dispose()
 
     async def _read(self, statement: str, parameters: Sequence[Any]) -> Row | None:
-        """The first row of a quick statement, read on the event loop; in a thread when the file is locked (another
+        """The first row of a quick statement. Raises Unavailable."""
+        rows = await self._read_all(statement, parameters)
+        return rows[0] if rows else None
+
+    async def _read_all(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a quick statement, read on the event loop; in a thread when the file is locked (another
         process is opening or closing it). Raises Unavailable."""
         self._refuse_when_closed()
         try:
-            row: Row | None = self._reading.execute(statement, parameters).fetchone()
+            rows: list[Row] = self._reading.execute(statement, parameters).fetchall()
         except sqlite3.Error:
             try:
                 return await asyncio.to_thread(self._read_patiently, statement, parameters)
             except sqlite3.Error as fault:
                 raise Unavailable(f"SQLite could not read: {fault}") from fault
-        return row
+        return rows
 
-    def _read_patiently(self, statement: str, parameters: Sequence[Any]) -> Row | None:
+    def _read_patiently(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
         connection = sqlite_file.connect_to_read(self._path, wait=True)
         try:
-            row: Row | None = connection.execute(statement, parameters).fetchone()
+            rows: list[Row] = connection.execute(statement, parameters).fetchall()
         finally:
             connection.close()
-        return row
+        return rows
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         statements = self._tables.of_unit(writes)
@@ -232,18 +238,24 @@ class SqliteStorage(SqlStorage):
 
 
 class _HotReader(SqlReader):
-    """Reads of units: `get` on the event loop, all else as everywhere."""
+    """Reads of units: `get` and what is quick on the event loop, all else as everywhere."""
 
     def __init__(
         self,
         tables: Tables,
         connect: Connect,
         translate: Translate,
-        read: Callable[[str, Sequence[Any]], Awaitable[Row | None]],
+        read: Callable[[str, Sequence[Any]], Awaitable[list[Row]]],
     ) -> None:
         super().__init__(tables, connect, translate)
         self._read = read
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        row = await self._read(self.tables.statements(kept).get, (record_id,))
-        return None if row is None else kept.codec.decode(row)
+        rows = await self._read(self.tables.statements(kept).get, (record_id,))
+        return kept.codec.decode(rows[0]) if rows else None
+
+    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
+        # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
+        if not asked.quick:
+            return await super().find(kept, asked)
+        return [kept.codec.decode(row) for row in await self._read(*self.tables.question(kept, asked))]

@@ -193,9 +193,12 @@ class BoundShelf(Generic[R]):
             return None
         return await self._reader.get(self._kept, record_id)
 
-    async def find(self, *, order: str = "id", limit: int = 1000, offset: int = 0, **criteria: Any) -> list[R]:
+    async def find(
+        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+    ) -> list[R]:
         """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
-        return await self._reader.find(self._kept, query(self._kept.codec, criteria, order, limit, offset))
+        asked = query(self._kept.codec, criteria, order, limit, offset, quick=quick)
+        return await self._reader.find(self._kept, asked)
 
     async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[R]:
         """Page `number` (from 1) of `size` records."""

@@ -124,6 +124,8 @@ def _one_more(breaker: Breaker, event_id: str, outcome: Outcome) -> Breaker:
 
 def closed(breaker: Breaker, *, by_hand_at: datetime | None = None) -> Breaker:
     """Closed, with no failure counted; `by_hand_at`: because the receiver is another one from then on."""
+    if not breaker.failures and by_hand_at is None:
+        return breaker
     return msgspec.structs.replace(
         breaker,
         failures=0,

@@ -81,17 +81,22 @@ def after_attempt(delivery: Delivery, outcome: Outcome) -> Delivery:
     pending stays what it is, unless the answer was good: two workers may send one event, and the slower one may fail;
     and a late 2xx delivers what had failed.
     """
-    probe = outcome.probe
+    probe, status, delivered_at = outcome.probe, delivery.status, delivery.delivered_at
+    still = status is DeliveryStatus.PENDING and not outcome.good
+    if outcome.good:
+        delivered_at = delivered_at if status is DeliveryStatus.DELIVERED else outcome.ended_at
+        status = DeliveryStatus.DELIVERED
     entered = msgspec.structs.replace(
         delivery,
+        status=status,
+        due=delivery.due if still else None,
+        give_up_at=delivery.give_up_at if still else None,
         attempts=delivery.attempts + (not probe),
         probes=delivery.probes + probe,
         first_attempt_at=delivery.first_attempt_at if probe else delivery.first_attempt_at or outcome.sent_at,
+        delivered_at=delivered_at,
     )
-    if outcome.good:
-        delivered_at = entered.delivered_at if entered.status is DeliveryStatus.DELIVERED else outcome.ended_at
-        return _ended(msgspec.structs.replace(entered, delivered_at=delivered_at), DeliveryStatus.DELIVERED)
-    if probe or delivery.status is not DeliveryStatus.PENDING:
+    if probe or not still:
         return entered
     due = _next_rung(entered, outcome)
     return _ended(entered, DeliveryStatus.FAILED) if due is None else msgspec.structs.replace(entered, due=due)

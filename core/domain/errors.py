@@ -60,6 +60,7 @@ _ENTRIES = (
     Entry("DIRECT_LINK_NOT_ALLOWED", 403, "The bank's own link of this payment is not for the merchant"),
     Entry("NOT_FOUND", 404, "Unknown path, or a feature that is not on for the account"),
     Entry("EVENT_NOT_FOUND", 404, "No event of this id in this account and mode"),
+    Entry("GATEWAY_NOT_FOUND", 404, "No gateway of this id in this mode"),
     Entry("PAYMENT_NOT_FOUND", 404, "No payment of this id in this account and mode"),
     Entry("EXCHANGE_RATE_NOT_SUPPORTED", 404, "Terminals have no rate of their own; see GET /rates"),
     Entry("TERMINAL_NOT_FOUND", 404, "No terminal of this id; met by operators only"),

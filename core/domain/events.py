@@ -1,20 +1,29 @@
-"""Events and what they carry (SPEC "Events"). An event is written in the unit that made it true; its delivery is a
-row of its own. Omitted is omitted (UNSET), null is null (None)."""
+"""Events and their deliveries (SPEC "Events"). An event is written in the unit that made it true; its delivery is a
+row of its own. What each carries is in payloads.py."""
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from .accounts import Mode
-from .proofs import RejectionReason
 
 
 class EventType(StrEnum):
+    """The twelve events of SPEC "Events"."""
+
     PAYMENT_STATUS_CHANGED = "payment.status_changed"
     DELIVERY_PROOF_REMINDER = "payment.delivery_proof_reminder"
+    WITHDRAWAL_STATUS_CHANGED = "withdrawal.status_changed"
+    EXCHANGE_STATUS_CHANGED = "exchange.status_changed"
+    SUBSCRIPTION_STATUS_CHANGED = "subscription.status_changed"
+    CHARGE_EXHAUSTED = "subscription.charge_exhausted"
+    REFUND_COMPLETED = "refund.completed"
+    REFUND_REJECTED = "refund.rejected"
+    REFUND_FAILED = "refund.failed"
+    REFUND_REVERSED = "refund.reversed"
+    KYC_STATUS_CHANGED = "kyc.status_changed"
+    GATEWAY_STATUS_CHANGED = "gateway.status_changed"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,43 +93,3 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     took_ms: int
     version: int = 0
-
-
-class PaymentPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Payment payload"."""
-
-    event: Literal["payment.status_changed"] = "payment.status_changed"
-    payment_id: str
-    external_id: str | None
-    status: str
-    previous_status: str | None
-    amount_rub: str
-    actual_amount_rub: str | None
-    amount_usdt: str | None
-    payment_method: str
-    refund_pending: bool
-    timestamp: str
-    metadata: dict[str, Any] | None
-    payer_name: str | UnsetType = UNSET
-    subscription_id: str | UnsetType = UNSET
-    period_ref: str | UnsetType = UNSET
-    failure_reason: str | UnsetType = UNSET
-    sandbox: bool | UnsetType = UNSET
-    shop_id: str | None | UnsetType = UNSET
-    shop_name: str | None | UnsetType = UNSET
-
-
-class ProofReminderPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Delivery proof reminder payload"."""
-
-    event: Literal["payment.delivery_proof_reminder"] = "payment.delivery_proof_reminder"
-    payment_id: str
-    external_id: str | None
-    paid_at: str
-    reminder: Annotated[int, msgspec.Meta(ge=1, le=3)]
-    status: Literal["waiting", "rejected"]
-    timestamp: str
-    reason: RejectionReason | UnsetType = UNSET
-    """With `rejected` only."""
-    shop_id: str | None | UnsetType = UNSET
-    shop_name: str | None | UnsetType = UNSET

@@ -15,10 +15,10 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Stale
 from ...ports.jobs import Job
-from ...ports.storage import AtMost
+from ...ports.storage import AtLeast, AtMost, OneOf
 from ..domain.accounts import Account
 from ..domain.breaker import Breaker, after_letter, lane_of, new_breaker, room
-from ..domain.delivery import Outcome, is_too_old, next_number
+from ..domain.delivery import AT_ONCE, Outcome, is_too_old, next_number
 from ..domain.events import Delivery, Event
 from .letters import Signers, signed_letter
 from .receipts import Lane, Sent, enter, hold, leave, park
@@ -32,6 +32,13 @@ _ENOUGH = 32
 cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
 _ACCOUNT_SECONDS = 1.0
 """How old what is known of the account may be, its address and its secrets among it (DESIGN 3: two seconds)."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A delivery whose turn comes, with what it delivers."""
+
+    delivery: Delivery
+    event: Event
 
 
 class Slots:
@@ -61,15 +68,21 @@ class Slots:
         return True
 
     def give(self) -> None:
+        """A slot is free again."""
         self._free += 1
+        self._call()
+
+    def decline(self, service: "_Service") -> None:
+        """It wants no slot now: if it was called for one, that is for the next."""
         if self._waiting:
+            self._waiting.pop(service, None)
+            self._call()
+
+    def _call(self) -> None:
+        if self._waiting and self._free:
             first = next(iter(self._waiting))
             del self._waiting[first]
             first.stir()
-
-    def forget(self, service: "_Service") -> None:
-        """It waits no longer."""
-        self._waiting.pop(service, None)
 
 
 class Dispatcher:
@@ -91,7 +104,7 @@ class Dispatcher:
             await service.run()
         finally:
             self._services.discard(service)
-            self.slots.forget(service)
+            self.slots.decline(service)
 
     def look(self) -> None:
         """To be called now and then while services run: they look for what became due meanwhile, and keep their
@@ -127,7 +140,7 @@ class _Service:
         self._breaker: Breaker | None = None
         self._expected = new_breaker(*lane_of(job.argument))
         """The breaker with the outcomes that are not entered yet."""
-        self._queue: deque[Delivery] = deque()
+        self._queue: deque[Ready] = deque()
         self._known: set[str] = set()
         """Deliveries in hand: in the queue, under way, not entered yet."""
         self._sent: list[Sent] = []
@@ -137,6 +150,8 @@ class _Service:
         self._probing = False
         self._complete = False
         """The last look found all there was."""
+        self._after: str | None = None
+        """Where it ended when it did not."""
         self._empty = False
         self._ahead = timedelta(0)
         """How far the storage's clock, by which all is due, is ahead of ours."""
@@ -233,11 +248,12 @@ class _Service:
         in vain, so that one bad event does not keep all others waiting."""
         await self._look()
         after = self._expected.probed or ""
-        chosen = next((each for each in self._queue if each.id > after), self._queue[0] if self._queue else None)
+        oldest = self._queue[0] if self._queue else None
+        chosen = next((each for each in self._queue if each.delivery.id > after), oldest)
         self._forget_queue()
         if chosen is not None:
             self._queue.append(chosen)
-            self._known.add(chosen.id)
+            self._known.add(chosen.delivery.id)
         self._probing = True
         await self._drain()
         self._probing = False
@@ -260,19 +276,35 @@ class _Service:
 
     async def _look(self) -> None:
         """Take what is due into the queue."""
-        limit = BATCH + len(self._known)
+        after = self._after
         async with self._ports.storage.unit() as unit:
             if self._looked and not self._still_ours(await unit[Job].get(self._job.id)):
                 return
             self._looked = True
             now = await self._ports.storage.now()
-            found = await unit[Delivery].find(**self._lane.pending(due=AtMost(now)), order="due", limit=limit)
-        self._complete = len(found) < limit
-        fresh = [delivery for delivery in found if delivery.id not in self._known]
+            if after is None:
+                limit, where = BATCH + len(self._known), self._lane.pending(due=AtMost(now))
+            else:
+                limit, where = BATCH, self._lane.pending(due=AT_ONCE, id=AtLeast(f"{after}!"))
+            found = await unit[Delivery].find(order="due", limit=limit, quick=True, **where)
+            fresh = [delivery for delivery in found if delivery.id not in self._known]
+            events = await unit[Event].find(
+                id=OneOf(tuple(delivery.id for delivery in fresh)), limit=len(fresh), quick=True
+            )
+        # In a long row of what is due at once, the next look goes on where this one ended; what is behind that is for
+        # the last one, which sees all.
+        whole = len(found) < limit
+        self._complete = whole and after is None
+        self._after = found[-1].id if not whole and found[-1].due == AT_ONCE else None
         self._empty = not fresh
-        for delivery in fresh:
-            self._known.add(delivery.id)
-            (self._too_old if is_too_old(delivery, now) else self._queue).append(delivery)
+        self._known.update(delivery.id for delivery in fresh)
+        self._too_old += [delivery for delivery in fresh if is_too_old(delivery, now)]
+        event_of = {event.id: event for event in events}
+        self._queue += [
+            Ready(delivery, event_of[delivery.id])
+            for delivery in fresh
+            if delivery.id in event_of and not is_too_old(delivery, now)
+        ]
 
     def _still_ours(self, job: Job | None) -> bool:
         if job is None or job.version != self._job.version:
@@ -282,8 +314,9 @@ class _Service:
         return True
 
     def _forget_queue(self) -> None:
-        self._known.difference_update(delivery.id for delivery in self._queue)
+        self._known.difference_update(each.delivery.id for each in self._queue)
         self._queue.clear()
+        self._after = None
 
     def _start(self) -> None:
         """Begin as many letters as there is room for."""
@@ -292,16 +325,18 @@ class _Service:
         while self._queue and len(self._tasks) < self._room() and self._slots.take(self):
             task = asyncio.create_task(self._serve(self._queue.popleft()))
             self._tasks.add(task)
+        if not self._queue or len(self._tasks) >= self._room():
+            self._slots.decline(self)
 
     def _room(self) -> int:
         return 1 if self._probing else room(self._expected, self._slots.share())
 
-    async def _serve(self, delivery: Delivery | None) -> None:
+    async def _serve(self, ready: Ready | None) -> None:
         """Send this letter, then further ones while there are any, on one slot."""
         try:
-            while delivery is not None:
-                await self._send(delivery)
-                delivery = self._next()
+            while ready is not None:
+                await self._send(ready.delivery, ready.event)
+                ready = self._next()
         except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
             self._fault = fault
         finally:
@@ -311,16 +346,14 @@ class _Service:
             self._slots.give()
             self.stir()
 
-    def _next(self) -> Delivery | None:
+    def _next(self) -> Ready | None:
         """The next letter for a task that has a slot. When slots are short it goes back, and waits its turn."""
         if not self._queue or self._halted or self._slots.wanted or len(self._tasks) > self._room():
             return None
         return self._queue.popleft()
 
-    async def _send(self, delivery: Delivery) -> None:
-        async with self._ports.storage.unit() as unit:
-            event = await unit[Event].get(delivery.id)
-        if event is None or self._account is None:
+    async def _send(self, delivery: Delivery, event: Event) -> None:
+        if self._account is None:
             return
         sent_at = self._ports.clock.now() + self._ahead
         letter = signed_letter(
@@ -328,7 +361,7 @@ class _Service:
             self._account,
             delivery.mode,
             event_id=event.id,
-            event=event.type.value,
+            event=str(event.type),
             sequence=event.sequence,
             attempt=next_number(delivery),
             body=event.body,
@@ -336,7 +369,7 @@ class _Service:
         )
         receipt = await self._ports.notifier.post(letter)
         outcome = Outcome(
-            answer=receipt.answer.value,
+            answer=str(receipt.answer),
             status=receipt.status,
             note=receipt.note,
             sent_at=sent_at,
@@ -346,7 +379,8 @@ class _Service:
         )
         self._sent.append(Sent(delivery, outcome))
         self._urgent = self._urgent or not outcome.good
-        self._expected = after_letter(self._expected, delivery.id, outcome)
+        if not outcome.good or self._expected.failures:
+            self._expected = after_letter(self._expected, delivery.id, outcome)
         # The run is woken only for what it would do.
         if self._has_enough() or (not self._complete and len(self._queue) < _LOW):
             self.stir()

@@ -15,6 +15,7 @@ from ..domain.days import read_moment
 from ..domain.delivery import last_attempt_id, sent_anew
 from ..domain.errors import Refusal, shape_error
 from ..domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from .feed import note_letters
 from .outbox import ask_to_deliver
 from .units import retrying
 
@@ -251,6 +252,7 @@ def _send_anew(
     now = ports.clock.now()
     if account is not None and receives and deliveries:
         ask_to_deliver(ports, unit, account.id, mode)
+    note_letters(ports, unit, [(each.id, each.account_id, mode) for each in deliveries], resent=True)
     return [unit[Delivery].save(sent_anew(each, receives=receives, now=now)) for each in deliveries]
 
 

@@ -12,6 +12,8 @@ from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
 from .deliveries import deliver
 from .events import RESEND, RETAIN, first_retention, resend_batch, retain
+from .feed import TIDY, first_tidying, tidy
+from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
 from .payment_progress import watch
@@ -31,6 +33,9 @@ HANDLERS: Mapping[str, Handler] = {
     RETAIN: retain,
     CHECK: check,
     REMIND: remind,
+    TIDY: tidy,
+    HOLD: tell_if_held,
+    TELL: tell_accounts,
 }
 
 LEASE = 60.0
@@ -70,7 +75,7 @@ async def _put_back(ports: Ports, job: Job) -> None:
 async def start_standing(ports: Ports) -> None:
     """Write the jobs that are always there and come back by themselves, where they are not there yet; every worker
     does so when it starts."""
-    for job in (first_retention(ports.clock.now()),):
+    for job in (first_retention(ports.clock.now()), first_tidying(ports)):
         async with ports.storage.unit() as unit:
             if await unit[Job].get(job.id) is None:
                 unit[Job].add(job)

@@ -12,7 +12,7 @@ _SIGNERS = 4096
 
 
 class Signers:
-    """Keyed signers, the latest used ones: opening a secret and keying takes longer than a signature.
+    """Keyed signers: opening a secret and keying takes longer than a signature.
 
     They are found by the sealed secret, so a changed secret never meets the signer of the one before.
     """
@@ -24,10 +24,12 @@ class Signers:
     def of(self, account: Account, sealed: bytes) -> Signer:
         """The signer of one of the account's secrets. Raises: VaultError."""
         key = (account.id, sealed)
-        signer = self._made.pop(key, None) or Signer(open_webhook_secret(self._vault, account, sealed))
-        if len(self._made) >= _SIGNERS:
-            del self._made[next(iter(self._made))]
-        self._made[key] = signer
+        signer = self._made.get(key)
+        if signer is None:
+            signer = Signer(open_webhook_secret(self._vault, account, sealed))
+            if len(self._made) >= _SIGNERS:
+                del self._made[next(iter(self._made))]
+            self._made[key] = signer
         return signer
 
 

@@ -14,8 +14,10 @@ from ..domain.accounts import Account, Mode, Shop
 from ..domain.breaker import lane_id
 from ..domain.days import iso
 from ..domain.delivery import sent_anew
-from ..domain.events import Delivery, DeliveryStatus, Event, EventType, PaymentPayload
+from ..domain.events import Delivery, DeliveryStatus, Event, EventType
+from ..domain.payloads import Payload, PaymentPayload
 from ..domain.payments import Payment, PaymentStatus, shown_metadata, shows_payer_name
+from .feed import note_letters
 from .seals import open_payer_name
 from .units import retrying
 
@@ -33,6 +35,7 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
     shop = await unit[Shop].get(payment.shop_id)
     payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
     payload = PaymentPayload(
+        event="payment.status_changed",
         payment_id=payment.id,
         external_id=payment.external_id,
         status=payment.status,
@@ -47,7 +50,7 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
         payer_name=UNSET if payer_name is None else payer_name,
         subscription_id=UNSET if payment.subscription_id is None else payment.subscription_id,
         period_ref=UNSET if payment.period_ref is None else payment.period_ref,
-        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason.value,
+        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason,
         sandbox=True if payment.mode is Mode.TEST else UNSET,
         shop_id=payment.shop_id,
         shop_name=None if shop is None else shop.name,
@@ -56,10 +59,11 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
 
 
 async def announce_of_payment(
-    ports: Ports, unit: Unit, payment: Payment, event_type: EventType, payload: msgspec.Struct
+    ports: Ports, unit: Unit, payment: Payment, event_type: EventType, payload: Payload
 ) -> None:
     """Write an event about a payment that the same unit saves, with its `sequence` raised for this event."""
-    await _announce(
+    account = await unit[Account].get(payment.account_id)
+    announce(
         ports,
         unit,
         Event(
@@ -72,12 +76,12 @@ async def announce_of_payment(
             body=msgspec.json.encode(payload),
             created_at=ports.clock.now(),
         ),
+        receives=account is not None and account.receives,
     )
 
 
-async def _announce(ports: Ports, unit: Unit, event: Event) -> None:
-    account = await unit[Account].get(event.account_id)
-    receives = account is not None and account.receives
+def announce(ports: Ports, unit: Unit, event: Event, *, receives: bool) -> None:
+    """Write an event that this unit makes true. `receives`: its account does, as read in the same unit."""
     delivery = Delivery(
         id=event.id,
         account_id=event.account_id,
@@ -88,8 +92,14 @@ async def _announce(ports: Ports, unit: Unit, event: Event) -> None:
     )
     unit[Event].add(event)
     unit[Delivery].add(sent_anew(delivery, receives=receives, now=event.created_at))
+    note_letters(ports, unit, [(event.id, event.account_id, event.mode)])
     if receives:
         ask_to_deliver(ports, unit, event.account_id, event.mode)
+
+
+def deliver_id(lane: str) -> str:
+    """The one job that sends to a receiver."""
+    return f"{DELIVER}:{lane}"
 
 
 def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
@@ -97,7 +107,7 @@ def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> Non
     something due. The one job of that receiver (deliveries.py) is written, or asked again where it stands."""
     now = ports.clock.now()
     lane = lane_id(account_id, mode)
-    unit[Job].accrue(Job(id=f"{DELIVER}:{lane}", kind=DELIVER, argument=lane, due=now, created_at=now, asked=1))
+    unit[Job].accrue(Job(id=deliver_id(lane), kind=DELIVER, argument=lane, due=now, created_at=now, asked=1))
 
 
 async def release(ports: Ports, unit: Unit, account_id: str) -> None:

@@ -4,6 +4,7 @@ The row is committed before the bank is called, with the payment's id as the ope
 between, the watch (payment_progress.py) can ask the bank by that id and finish or undo what was begun.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import msgspec
@@ -16,6 +17,7 @@ from ...ports.storage import Unit
 from ..domain.errors import Refusal
 from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Opening, Payment, lifetime
+from .gateways import first_open
 from .tallies import remove_payment
 from .terminals import terminal_of
 from .units import retrying
@@ -71,7 +73,7 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
             return await take_invoice(ports, payment, invoice)
         left = await _take_next_route(ports, payment)
         if left is None:
-            raise _no_route(away=away)
+            raise no_route(away=away or await _passed_one_over(ports, payment))
         if left.opening is Opening.UNKNOWN:
             raise outcome_unknown()
         if left.bank_reference is not None:
@@ -79,7 +81,8 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         payment = left
 
 
-def _no_route(*, away: bool) -> Refusal:
+def no_route(*, away: bool) -> Refusal:
+    """No bank takes the payment; `away`: for now, because one could not be reached or is taken out of service."""
     if away:
         return Refusal(
             "PAYMENT_ROUTE_UNAVAILABLE",
@@ -114,12 +117,22 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
 
 
 async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
-    """The bank after the payment's own in its order of routes; the first, where its own is not in it any more."""
+    """The bank after the payment's own in its order of routes, or the first, where its own is not in it any more; those
+    that are down are passed over."""
+    return await first_open(unit, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
+
+
+async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[Bank]:
     terminal = await terminal_of(unit, payment)
     routes = ports.banks.of_mode(payment.mode, () if terminal is None else terminal.routes)
     names = [bank.name for bank in routes]
-    later = routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
-    return later[0] if later else None
+    return routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
+
+
+async def _passed_one_over(ports: Ports, payment: Payment) -> bool:
+    """Whether a route was left that is only down for now."""
+    async with ports.storage.unit() as unit:
+        return bool(await _later_routes(ports, unit, payment))
 
 
 def _is_asking(payment: Payment) -> bool:

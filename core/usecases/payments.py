@@ -23,9 +23,10 @@ from ..domain.orders import (
 )
 from ..domain.payments import Opening, Payment, PaymentStatus, lifetime
 from ..domain.terminals import PAYMENT_METHODS
+from .gateways import first_open
 from .idempotency import Made, once
 from .kyc import pass_gate
-from .payment_opening import first_watch, open_at_bank, outcome_unknown
+from .payment_opening import first_watch, no_route, open_at_bank, outcome_unknown
 from .seals import private_place
 from .tallies import add_payment
 from .terminals import offered_terminal, terminal_of
@@ -66,7 +67,11 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     terminal = case.terminal
     routes = ports.banks.of_mode(caller.mode, () if terminal is None else terminal.routes)
     if not routes:
-        raise Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
+        raise no_route(away=False)
+    async with ports.storage.unit() as unit:
+        bank = await first_open(unit, routes, caller.mode, caller.account_id)
+    if bank is None:
+        raise no_route(away=True)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     private = private_data(order)
     ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
@@ -81,7 +86,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         payment_method=_payment_method(order) if terminal is None else terminal.payment_method,
         method_id=None if terminal is None else terminal.id,
         created_at=now,
-        expires_at=now + lifetime(ttl_minutes, own=routes[0].capabilities.own_lifetime),
+        expires_at=now + lifetime(ttl_minutes, own=bank.capabilities.own_lifetime),
         ttl_minutes=ttl_minutes,
         external_id=order.external_id,
         description=order.description,
@@ -89,7 +94,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         auto_return=caller.account.settings.auto_return if order.auto_return is None else order.auto_return,
         private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
         payer_contact=contact_mask(order),
-        bank=routes[0].name,
+        bank=bank.name,
     )
 
 

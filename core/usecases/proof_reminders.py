@@ -10,7 +10,8 @@ from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.accounts import Account, Shop
 from ..domain.days import iso
-from ..domain.events import EventType, ProofReminderPayload
+from ..domain.events import EventType
+from ..domain.payloads import ProofReminderPayload
 from ..domain.payments import Payment
 from ..domain.proof_reminders import is_missing, next_reminder, reminder_number
 from ..domain.proofs import DeliveryProof, takes_proof
@@ -72,6 +73,7 @@ async def _announce(
         return
     shop = await unit[Shop].get(payment.shop_id)
     payload = ProofReminderPayload(
+        event="payment.delivery_proof_reminder",
         payment_id=payment.id,
         external_id=payment.external_id,
         paid_at=iso(paid_at),

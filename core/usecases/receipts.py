@@ -18,7 +18,7 @@ from ..domain.accounts import Account, Mode
 from ..domain.breaker import Breaker, after_letter, closed, lane_id, lane_of, new_breaker
 from ..domain.delivery import AT_ONCE, Outcome, after_attempt, attempt_of, given_up, held
 from ..domain.events import Attempt, Delivery, DeliveryStatus
-from .outbox import ask_to_deliver
+from .outbox import ask_to_deliver, deliver_id
 from .units import retrying
 
 TIMER = "webhook.timer"
@@ -112,13 +112,14 @@ async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
 async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
     """Let the receiver's job go, with a timer for whatever comes later. False when somebody asked for more since
     `job` was read. `unsure`: nothing was found due, so that it is looked up what is due when."""
+    probe_at = None if breaker is None else breaker.next_probe_at
 
     async def work(unit: Unit) -> bool:
         if await unit[Job].get(job.id) != job:
             return False
-        if breaker is not None and breaker.next_probe_at is not None:
-            await set_timer(ports, unit, lane, breaker.next_probe_at)
-        elif unsure:
+        if probe_at is not None and probe_at > await ports.storage.now():
+            await set_timer(ports, unit, lane, probe_at)
+        elif unsure or probe_at is not None:  # with nothing there that could be sent as a probe
             for first in await unit[Delivery].find(**lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=1):
                 await set_timer(ports, unit, lane, first.due or AT_ONCE)
         unit[Job].remove(job)
@@ -200,3 +201,7 @@ async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
             unit[Breaker].save(closed(breaker, by_hand_at=now))
         if breaker is not None and breaker.is_open:
             ask_to_deliver(ports, unit, account_id, mode)
+        # One that failed for want of a secret that opens would wait for its turn.
+        job = await unit[Job].get(deliver_id(lane_id(account_id, mode)))
+        if job is not None and job.leased_until is None and job.due > now:
+            unit[Job].save(msgspec.structs.replace(job, due=now))

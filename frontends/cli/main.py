@@ -18,6 +18,9 @@ COMMANDS: Mapping[str, str] = {
     "terminal": "terminals",
     "key": "keys",
     "payment": "payments",
+    "gateway": "gateways",
+    "listen": "listen",
+    "openapi": "openapi",
 }
 """Each command and the module of this room that holds it under its own name."""
 

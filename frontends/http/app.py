@@ -11,9 +11,12 @@ from .access import authorized
 from .edge import Edge
 from .errors import HANDLERS
 from .events import events_router, webhook_endpoint_router
+from .gateways import gateways_router, played_gateways_router
 from .health import health_handlers
+from .letters import letters_router
 from .methods import methods_router
 from .money import money_router
+from .openapi import openapi_handler
 from .payments import payments_router
 from .proofs import proofs_router
 from .sandbox import sandbox_router
@@ -28,6 +31,7 @@ def create_app(
 
     Whoever stops the server ends the `streams` first (see WindowStreams).
     """
+    streams = streams or WindowStreams()
     api = Router(
         API,
         route_handlers=[
@@ -36,6 +40,9 @@ def create_app(
             proofs_router(ports),
             methods_router(ports),
             sandbox_router(ports),
+            gateways_router(ports),
+            played_gateways_router(ports),
+            letters_router(ports, streams),
             events_router(ports),
             webhook_endpoint_router(ports),
             money_router(),
@@ -43,7 +50,7 @@ def create_app(
         guards=[authorized(ports)],
     )
     app = Litestar(
-        route_handlers=[api, window_router(ports, streams), *health_handlers(ports)],
+        route_handlers=[api, window_router(ports, streams), *health_handlers(ports), openapi_handler(ports)],
         exception_handlers=dict(HANDLERS),
         openapi_config=None,
         logging_config=None,

@@ -30,15 +30,17 @@ from cambist.adapters.storage.schema import metadata
 from cambist.adapters.storage.sql import Tables
 from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.adapters.storage.unit import keep
-from cambist.core.domain.accounts import ApiKey, Mode, Shop
+from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.feed import FeedEntry
+from cambist.core.domain.gateways import Gateway
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof
 from cambist.core.domain.tallies import Tally, Turnover
 from cambist.core.domain.terminals import Terminal
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
-from cambist.ports.storage import AtLeast, AtMost, Between
+from cambist.ports.storage import AtLeast, AtMost, Between, OneOf
 from tests.contracts.storage_kit import START
 
 
@@ -220,6 +222,11 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "type": EventType.PAYMENT_STATUS_CHANGED}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
+    (FeedEntry, "id", {"account_id": "a", "position": None}),
+    (FeedEntry, "position", {"account_id": "a", "position": Between(3, 9)}),
+    (FeedEntry, "id", {"id": AtLeast("")}),
+    (Gateway, "id", {"id": OneOf(("simulator-test", "a/simulator-test"))}),
+    (Account, "id", {"id": AtLeast("acc_!")}),
     (Suspense, "received_at", {"resolved_at": None}),
     (Suspense, "received_at", {"resolved_at": None, "account_id": "a"}),
     (Job, "due", {"due": AtMost(START)}),

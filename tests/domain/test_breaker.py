@@ -2,15 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.breaker import (
+    FROM_EVENTS,
+    OPENS_AFTER,
     PAUSES,
     Breaker,
     after_letter,
     closed,
     counts_against,
+    lane_id,
     lane_of,
     new_breaker,
     room,
@@ -18,99 +24,182 @@ from cambist.core.domain.breaker import (
 from cambist.core.domain.delivery import Outcome
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
 
 
-def outcome(status: int | None, at: datetime = NOON, *, probe: bool = False) -> Outcome:
-    answer = "responded" if status is not None else "timeout"
-    return Outcome(answer=answer, status=status, note="", sent_at=at, ended_at=at, probe=probe)
+def outcome(
+    status: int | None = None, answer: str = "responded", *, at: datetime = NOON, took: float = 0, probe: bool = False
+) -> Outcome:
+    return Outcome(
+        answer=answer, status=status, note="why", sent_at=at, ended_at=at + timedelta(seconds=took), probe=probe
+    )
 
 
-def fail(breaker: Breaker, events: list[str], status: int | None = 500) -> Breaker:
-    for event in events:
-        breaker = after_letter(breaker, event, outcome(status))
+def failing(times: int, events: int = 3, breaker: Breaker | None = None) -> Breaker:
+    """So many failures in a row, of so many events in turn."""
+    breaker = breaker or new_breaker("acc_1", Mode.LIVE)
+    for number in range(times):
+        breaker = after_letter(breaker, f"evt_{number % events}", outcome(500))
     return breaker
 
 
-def opened() -> Breaker:
-    return fail(new_breaker("acc_1", Mode.LIVE), ["a", "b", "c"] * 3 + ["a"])
+COUNTING = [
+    (None, "timeout", True),
+    (None, "connection", True),
+    (None, "tls", True),
+    (None, "blocked", True),
+    *((status, "responded", True) for status in (100, 199, 300, 301, 302, 304, 308, 408, 429, 500, 502, 503, 599)),
+    *((status, "responded", False) for status in (200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 451, 499)),
+]
+
+
+@pytest.mark.parametrize(("status", "answer", "counts"), COUNTING)
+def test_what_counts_against_a_receiver(status: int | None, answer: str, counts: bool) -> None:
+    """DECISIONS 7: "(timeout, connection, 3xx, 408, 429, 5xx; other 4xx do not count)"."""
+    assert counts_against(outcome(status, answer)) is counts
 
 
 @pytest.mark.parametrize(
-    ("status", "counts"),
-    [
-        (None, True),
-        (301, True),
-        (302, True),
-        (408, True),
-        (429, True),
-        (500, True),
-        (503, True),
-        (599, True),
-        (200, False),
-        (204, False),
-        (400, False),
-        (401, False),
-        (404, False),
-        (410, False),
-        (422, False),
-    ],
+    ("failures", "events", "opens"),
+    [(9, 3, False), (10, 3, True), (10, 10, True), (10, 2, False), (50, 2, False), (50, 1, False), (10, 1, False)],
 )
-def test_timeouts_redirects_408_429_and_5xx_count_and_other_4xx_do_not(status: int | None, counts: bool) -> None:
-    assert counts_against(outcome(status)) is counts
+def test_it_opens_after_10_failures_in_a_row_from_at_least_3_events(failures: int, events: int, opens: bool) -> None:
+    breaker = failing(failures, events)
+    assert breaker.is_open is opens
+    assert breaker.opened_at == (NOON if opens else None)
+    assert breaker.next_probe_at == (NOON + 30 * SECOND if opens else None)
 
 
-def test_it_opens_after_10_failures_in_a_row_from_at_least_3_events() -> None:
-    nine = fail(new_breaker("acc_1", Mode.LIVE), ["a", "b", "c"] * 3)
-    assert not nine.is_open
-    ten = fail(nine, ["a"])
-    assert (ten.is_open, ten.opened_at, ten.next_probe_at) == (True, NOON, NOON + timedelta(seconds=30))
+def test_a_third_event_opens_it_when_two_others_have_failed_often_enough() -> None:
+    breaker = failing(30, 2)
+    assert after_letter(breaker, "evt_2", outcome(500)).is_open
 
 
-def test_one_failing_event_never_opens_it() -> None:
-    assert not fail(new_breaker("acc_1", Mode.LIVE), ["a"] * 50 + ["b"] * 50).is_open
+def test_a_success_in_between_begins_the_row_anew() -> None:
+    breaker = after_letter(failing(9), "evt_9", outcome(200))
+    assert (breaker.failures, breaker.failed_events) == (0, ())
+    assert not failing(9, breaker=breaker).is_open
+    assert failing(10, breaker=breaker).is_open
 
 
-def test_a_success_in_between_starts_the_count_anew() -> None:
-    nine = fail(new_breaker("acc_1", Mode.LIVE), ["a", "b", "c"] * 3)
-    assert not fail(after_letter(nine, "d", outcome(200)), ["a", "b", "c"] * 3).is_open
+@pytest.mark.parametrize("status", [400, 401, 404, 410, 422])
+def test_other_4xx_neither_count_nor_begin_the_row_anew(status: int) -> None:
+    breaker = after_letter(failing(9), "evt_9", outcome(status))
+    assert breaker.failures == 9
+    assert after_letter(breaker, "evt_9", outcome(500)).is_open
+    breaker = new_breaker("acc_1", Mode.LIVE)
+    for number in range(50):
+        breaker = after_letter(breaker, f"evt_{number}", outcome(status))
+    assert (breaker.is_open, breaker.failures) == (False, 0)
 
 
-def test_the_pauses_between_probes_are_those_of_decisions_7_and_the_last_repeats() -> None:
+def test_its_pauses_are_those_of_decisions_7_and_the_last_one_repeats() -> None:
+    """"pauses 30 s, 1, 2, 5, 10, 30, 60 min, then 60 min"."""
     assert [pause.total_seconds() for pause in PAUSES] == [30, 60, 120, 300, 600, 1800, 3600]
-    breaker, pauses = opened(), []
-    for _ in range(9):
+    breaker, now, pauses = failing(10), NOON, []
+    for _ in range(10):
         assert breaker.next_probe_at is not None
-        at = breaker.next_probe_at
-        breaker = after_letter(breaker, "a", outcome(500, at, probe=True))
-        assert breaker.next_probe_at is not None
-        pauses.append(breaker.next_probe_at - at)
-    assert pauses == [*PAUSES[1:], PAUSES[-1], PAUSES[-1], PAUSES[-1]]
+        pauses.append((breaker.next_probe_at - now).total_seconds())
+        now = breaker.next_probe_at
+        breaker = after_letter(breaker, "evt_0", outcome(503, at=now, probe=True))
+    assert pauses == [30, 60, 120, 300, 600, 1800, 3600, 3600, 3600, 3600]
 
 
-@pytest.mark.parametrize("status", [200, 404])
-def test_a_probe_that_somebody_answers_closes_it(status: int) -> None:
-    breaker = after_letter(opened(), "a", outcome(status, NOON + timedelta(seconds=30), probe=True))
-    assert (breaker.is_open, breaker.failures, breaker.failed_events) == (False, 0, ())
+def test_a_pause_begins_when_the_probe_ended() -> None:
+    breaker = after_letter(failing(10), "evt_0", outcome(None, "timeout", at=NOON + 30 * SECOND, took=10, probe=True))
+    assert breaker.next_probe_at == NOON + 30 * SECOND + 10 * SECOND + 60 * SECOND
 
 
-def test_letters_that_were_under_way_when_it_opened_change_no_pause() -> None:
-    assert after_letter(opened(), "c", outcome(500)).next_probe_at == NOON + PAUSES[0]
+def test_a_successful_probe_closes_it_and_the_next_opening_starts_from_30_seconds() -> None:
+    breaker = failing(10)
+    for _ in range(3):
+        breaker = after_letter(breaker, "evt_0", outcome(500, probe=True))
+    breaker = after_letter(breaker, "evt_0", outcome(204, probe=True))
+    assert (breaker.is_open, breaker.failures, breaker.probes, breaker.opened_at) == (False, 0, 0, None)
+    assert failing(10, breaker=breaker).next_probe_at == NOON + 30 * SECOND
 
 
-def test_closed_by_hand_what_was_sent_before_says_nothing_any_more() -> None:
-    later = NOON + timedelta(minutes=1)
-    breaker = closed(opened(), by_hand_at=later)
-    assert not breaker.is_open
-    assert after_letter(breaker, "a", outcome(500, NOON)).failures == 0
-    assert after_letter(breaker, "a", outcome(500, later)).failures == 1
+def test_a_probe_that_is_refused_with_4xx_closes_it_because_somebody_answers() -> None:
+    """One bad event must not keep all others waiting."""
+    assert not after_letter(failing(10), "evt_0", outcome(400, probe=True)).is_open
 
 
-def test_an_open_one_lets_nothing_through_and_a_failing_one_no_more_than_it_may_take() -> None:
-    assert room(opened(), 8) == 0
-    assert room(new_breaker("acc_1", Mode.LIVE), 8) == 8
-    assert room(fail(new_breaker("acc_1", Mode.LIVE), ["a"] * 7), 8) == 3
-    assert room(fail(new_breaker("acc_1", Mode.LIVE), ["a"] * 30), 8) == 1
+def test_letters_that_were_under_way_when_it_opened_do_not_lengthen_its_pause_and_a_good_one_closes_it() -> None:
+    breaker = failing(10)
+    late = after_letter(breaker, "evt_5", outcome(500, at=NOON + 5 * SECOND))
+    assert (late.next_probe_at, late.probes) == (breaker.next_probe_at, 0)
+    assert after_letter(late, "evt_6", outcome(400)).is_open
+    assert not after_letter(late, "evt_6", outcome(200)).is_open
 
 
-def test_its_id_names_account_and_mode() -> None:
-    assert lane_of(new_breaker("acc_1", Mode.TEST).id) == ("acc_1", Mode.TEST)
+class TestByHand:
+    def test_closing_it_forgets_the_failures(self) -> None:
+        breaker = closed(failing(10), by_hand_at=NOON)
+        assert (breaker.is_open, breaker.failures, breaker.failed_events) == (False, 0, ())
+
+    def test_letters_sent_before_do_not_count(self) -> None:
+        """They went to another address."""
+        breaker = closed(failing(10), by_hand_at=NOON)
+        for number in range(20):
+            breaker = after_letter(breaker, f"evt_{number}", outcome(None, "timeout", at=NOON - SECOND, took=10))
+        assert (breaker.is_open, breaker.failures) == (False, 0)
+        assert failing(10, breaker=breaker).is_open
+
+
+def test_it_remembers_the_last_success_and_the_last_failure() -> None:
+    breaker = after_letter(new_breaker("acc_1", Mode.LIVE), "evt_1", outcome(200, took=1))
+    assert breaker.last_success_at == NOON + SECOND
+    breaker = after_letter(breaker, "evt_2", outcome(418, at=NOON + 5 * SECOND))
+    assert (breaker.last_failure_at, breaker.last_failed_event) == (NOON + 5 * SECOND, "evt_2")
+    assert (breaker.last_answer, breaker.last_status, breaker.last_note) == ("responded", 418, "why")
+    assert breaker.last_success_at == NOON + SECOND
+
+
+class TestRoom:
+    """How many letters may be under way at once."""
+
+    def test_none_while_it_is_open(self) -> None:
+        assert room(failing(10), 8) == 0
+
+    @pytest.mark.parametrize(
+        ("failures", "most", "expected"), [(0, 8, 8), (1, 8, 8), (3, 8, 7), (8, 8, 2), (9, 8, 1), (0, 2, 2), (5, 2, 2)]
+    )
+    def test_after_failures_no_more_than_may_still_fail(self, failures: int, most: int, expected: int) -> None:
+        assert room(failing(failures), most) == expected
+
+    def test_always_one_while_one_event_alone_fails(self) -> None:
+        assert room(failing(50, 1), 8) == 1
+
+    @given(st.integers(1, 20), st.integers(1, 12))
+    def test_a_dead_receiver_gets_exactly_ten_letters_however_many_go_side_by_side(
+        self, most: int, events: int
+    ) -> None:
+        breaker, sent, under_way = new_breaker("acc_1", Mode.LIVE), 0, 0
+        while not breaker.is_open and sent < 100:
+            while under_way < room(breaker, most):
+                under_way, sent = under_way + 1, sent + 1
+            under_way -= 1
+            answered = sent - under_way
+            breaker = after_letter(breaker, f"evt_{answered % max(events, FROM_EVENTS)}", outcome(500))
+        assert (sent, under_way) == (OPENS_AFTER, 0)
+
+
+def test_a_lane_is_named_by_account_and_mode() -> None:
+    for mode in Mode:
+        assert lane_of(lane_id("acc_1", mode)) == ("acc_1", mode)
+        assert new_breaker("acc_1", mode).id == lane_id("acc_1", mode)
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(100, 599), st.booleans(), st.integers(0, 4)), max_size=60))
+def test_it_is_open_exactly_while_a_probe_is_set(letters: list[tuple[int | None, bool, int]]) -> None:
+    breaker, now = new_breaker("acc_1", Mode.LIVE), NOON
+    for status, probe, event in letters:
+        now += SECOND
+        told = outcome(status, "responded" if status else "timeout", at=now, probe=probe and breaker.is_open)
+        before, breaker = breaker, after_letter(breaker, f"evt_{event}", told)
+        assert breaker.is_open == (breaker.opened_at is not None)
+        assert len(breaker.failed_events) <= FROM_EVENTS
+        assert not (told.good and breaker.is_open)
+        if breaker.is_open and not before.is_open:
+            assert breaker.failures >= OPENS_AFTER
+        assert msgspec.json.decode(msgspec.json.encode(breaker), type=Breaker) == breaker

@@ -1,9 +1,8 @@
 """What comes after an attempt (SPEC "Events", 1 and 3; DECISIONS 7)."""
 
-import itertools
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,147 +17,287 @@ from cambist.core.domain.delivery import (
     after_attempt,
     attempt_of,
     given_up,
-    held,
+    is_money,
     is_too_old,
+    last_attempt_id,
     sent_anew,
 )
 from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+NOT_MONEY = next(each for each in EventType if not is_money(each))
 
 
 def fresh(attempts: int = 0, event_type: EventType = EventType.PAYMENT_STATUS_CHANGED) -> Delivery:
-    held_one = Delivery(
+    return Delivery(
         id="evt_1",
         account_id="acc_1",
         mode=Mode.LIVE,
         type=event_type,
-        status=DeliveryStatus.HELD,
+        status=DeliveryStatus.PENDING,
         created_at=NOON,
+        due=AT_ONCE,
+        give_up_at=NOON + LIFETIME,
+        attempts=attempts,
+        first_attempt_at=NOON if attempts else None,
     )
-    first = NOON if attempts else None
-    pending = sent_anew(held_one, receives=True, now=NOON)
-    return msgspec.structs.replace(pending, attempts=attempts, first_attempt_at=first)
 
 
-def outcome(status: int | None, at: datetime = NOON, *, answer: str = "responded", probe: bool = False) -> Outcome:
-    return Outcome(answer=answer, status=status, note="why", sent_at=at, ended_at=at, probe=probe)
+def outcome(
+    status: int | None, answer: str = "responded", at: datetime = NOON, *, took: float = 0, probe: bool = False
+) -> Outcome:
+    return Outcome(
+        answer=answer, status=status, note="", sent_at=at, ended_at=at + timedelta(seconds=took), probe=probe
+    )
 
 
-def walk(statuses: list[int | None]) -> tuple[Delivery, list[datetime]]:
-    """Try at every moment that the ladder names, with these statuses (the last one stays)."""
-    delivery, moments = fresh(), [NOON]
-    while True:
-        status = statuses[min(len(moments), len(statuses)) - 1]
-        delivery = after_attempt(delivery, outcome(status, moments[-1]))
-        if delivery.due is None:
-            return delivery, moments
-        moments.append(delivery.due)
+def tried(delivery: Delivery, status: int | None, answer: str = "responded", at: datetime = NOON) -> Delivery:
+    return after_attempt(delivery, outcome(status, answer, at))
 
 
-def test_pauses_of_the_fast_ladder_are_those_of_decisions_7_and_about_eight_and_a_half_minutes() -> None:
-    """SPEC "Events", 3: "10 attempts with total pauses of about 8.5 minutes"."""
+def walked(delivery: Delivery, *statuses: int | None, took: float = 0) -> tuple[Delivery, list[datetime]]:
+    """Give these answers in turn, the last one for ever; what the delivery ends as, and when it was tried."""
+    moments: list[datetime] = []
+    now, answers = NOON, list(statuses)
+    while delivery.status is DeliveryStatus.PENDING:
+        assert delivery.due is not None
+        now = max(now, delivery.due)
+        moments.append(now)
+        status = answers.pop(0) if len(answers) > 1 else answers[0]
+        delivery = after_attempt(delivery, outcome(status, at=now, took=took))
+        now += timedelta(seconds=took)
+    return delivery, moments
+
+
+def since_the_first(moments: list[datetime]) -> list[timedelta]:
+    return [moment - moments[0] for moment in moments]
+
+
+FAST_MOMENTS = [sum(FAST_LADDER[:rung], timedelta()) for rung in range(10)]
+
+
+def test_pauses_of_the_fast_ladder_are_those_of_decisions_7() -> None:
     assert [pause.total_seconds() for pause in FAST_LADDER] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def test_pauses_add_up_to_about_eight_and_a_half_minutes() -> None:
+    """SPEC "Events", 3: "10 attempts with total pauses of about 8.5 minutes"."""
     assert sum(FAST_LADDER, timedelta()) == timedelta(seconds=511)
-    assert [after / timedelta(hours=1) for after in SLOW_LADDER] == [1, 5, 17, 41]
 
 
-@pytest.mark.parametrize("status", [500, 503, 302, 199, None])
-def test_without_an_answer_of_4xx_the_fast_ladder_is_all(status: int | None) -> None:
-    delivery, moments = walk([status])
-    assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 10)
-    assert [later - earlier for earlier, later in itertools.pairwise(moments)] == list(FAST_LADDER)
+def test_the_slow_ladder_is_that_of_decisions_7() -> None:
+    assert [moment / HOUR for moment in SLOW_LADDER] == [1, 5, 17, 41]
 
 
-@pytest.mark.parametrize("status", [400, 404, 410, 422, 429, 499])
-def test_a_money_event_rejected_with_4xx_goes_on_for_41_hours(status: int) -> None:
-    delivery, moments = walk([status])
+@pytest.mark.parametrize("status", [500, 302, None, 408 - 100])
+@pytest.mark.parametrize("event_type", EventType)
+def test_a_receiver_that_never_answers_well_gets_ten_attempts_at_their_times_and_the_delivery_fails(
+    status: int | None, event_type: EventType
+) -> None:
+    delivery, moments = walked(fresh(event_type=event_type), status)
+    assert (delivery.status, delivery.attempts, delivery.due) == (DeliveryStatus.FAILED, 10, None)
+    assert tuple(later - earlier for earlier, later in pairwise(moments)) == FAST_LADDER
+
+
+def test_a_pause_begins_when_the_attempt_ended() -> None:
+    """A receiver that is silent for the whole 10 seconds is not asked again the next moment."""
+    _, moments = walked(fresh(), None, took=10)
+    assert tuple(later - earlier - timedelta(seconds=10) for earlier, later in pairwise(moments)) == FAST_LADDER
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 410, 422, 429, 499])
+def test_a_money_event_that_is_refused_with_4xx_goes_on_at_1_5_17_and_41_hours_after_the_first_attempt(
+    status: int,
+) -> None:
+    """SPEC "Events", 3; DECISIONS 7."""
+    delivery, moments = walked(fresh(), status)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 14)
-    assert [moment - NOON for moment in moments[10:]] == list(SLOW_LADDER)
+    assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
 
 
-def test_what_counts_for_the_slow_ladder_is_the_last_answer_of_the_fast_one() -> None:
-    assert walk([400] * 9 + [500])[0].attempts == 10
-    assert walk([500] * 9 + [400])[0].attempts == 14
+@pytest.mark.parametrize("event_type", EventType)
+def test_the_slow_ladder_is_for_money_events_only(event_type: EventType) -> None:
+    """DECISIONS 7: "Money events: payment, withdrawal, exchange, refund.*"."""
+    delivery, _ = walked(fresh(event_type=event_type), 400)
+    money = event_type.value.startswith(("payment.", "withdrawal.", "exchange.", "refund."))
+    assert delivery.attempts == (14 if money else 10)
 
 
-def test_whoever_is_on_the_slow_ladder_walks_it_to_its_end() -> None:
-    assert walk([400] * 10 + [500])[0].attempts == 14
+@pytest.mark.parametrize(
+    ("answers", "attempts"),
+    [
+        pytest.param([500] * 9 + [400], 14, id="the last of the fast ladder decides"),
+        pytest.param([400] * 9 + [500], 10, id="also when the others were 4xx"),
+        pytest.param([400] * 9 + [None], 10, id="and no answer is none"),
+        pytest.param([400] * 10 + [500, None, 302, 503], 14, id="once on the slow ladder it is walked to its end"),
+    ],
+)
+def test_the_last_answer_of_the_fast_ladder_decides_for_the_slow_one(
+    answers: list[int | None], attempts: int
+) -> None:
+    assert walked(fresh(), *answers)[0].attempts == attempts
 
 
-def test_a_slow_rung_that_a_breaker_held_up_past_the_next_is_left_out() -> None:
-    delivery = after_attempt(fresh(attempts=9), outcome(400, NOON + timedelta(hours=6)))
-    assert delivery.due == NOON + timedelta(hours=17)
+def test_what_a_breaker_held_up_past_a_slow_moment_leaves_that_one_out() -> None:
+    delivery = walked_to(10, 400)
+    assert delivery.due == NOON + HOUR
+    late = tried(delivery, 400, at=NOON + 6 * HOUR)
+    assert late.due == NOON + 17 * HOUR
+    assert tried(late, 400, at=NOON + 50 * HOUR).status is DeliveryStatus.FAILED
+
+
+def walked_to(attempts: int, status: int | None) -> Delivery:
+    delivery = fresh()
+    for _ in range(attempts):
+        delivery = tried(delivery, status, at=max(NOON, delivery.due or NOON))
+    return delivery
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
 def test_any_2xx_closes_the_delivery(status: int) -> None:
     """SPEC "Events", 1."""
-    delivery = after_attempt(fresh(attempts=3), outcome(status))
-    assert (delivery.status, delivery.delivered_at, delivery.due) == (DeliveryStatus.DELIVERED, NOON, None)
+    delivery = tried(fresh(attempts=3), status)
+    assert (delivery.status, delivery.due, delivery.give_up_at) == (DeliveryStatus.DELIVERED, None, None)
+    assert (delivery.delivered_at, delivery.attempts) == (NOON, 4)
 
 
-@pytest.mark.parametrize("status", [100, 199, 300, 301, 302, 307, 308, 400, 404, 410, 429, 500, 503, 599, None])
-def test_everything_else_is_a_failure_and_is_retried(status: int | None) -> None:
+@pytest.mark.parametrize(
+    "status", [100, 101, 199, 300, 301, 302, 303, 304, 307, 308, 400, 404, 410, 429, 500, 503, 599]
+)
+def test_every_other_status_and_a_redirect_is_a_failure_and_is_retried(status: int) -> None:
     """SPEC "Events", 1: "Anything else, a `3xx` redirect, or a timeout is a failure and is retried"."""
-    delivery = after_attempt(fresh(), outcome(status))
-    assert (delivery.status, delivery.due) == (DeliveryStatus.PENDING, NOON + timedelta(seconds=1))
+    delivery = tried(fresh(), status)
+    assert (delivery.status, delivery.delivered_at) == (DeliveryStatus.PENDING, None)
+    assert delivery.due == NOON + timedelta(seconds=1)
 
 
-def test_a_probe_counts_as_no_attempt_and_only_ever_delivers() -> None:
-    before = fresh(attempts=10)
-    missed = after_attempt(before, outcome(500, probe=True))
-    assert (missed.attempts, missed.probes, missed.due, missed.status) == (10, 1, AT_ONCE, DeliveryStatus.PENDING)
-    assert after_attempt(before, outcome(200, probe=True)).status is DeliveryStatus.DELIVERED
+@pytest.mark.parametrize("answer", ["timeout", "connection", "tls", "blocked"])
+def test_no_answer_at_all_counts_as_an_attempt_like_any_other(answer: str) -> None:
+    """An address that the guard blocks walks the same ladder: the merchant may correct it meanwhile."""
+    delivery = tried(fresh(attempts=1), None, answer)
+    assert (delivery.attempts, delivery.due) == (2, NOON + timedelta(seconds=2))
 
 
-def test_every_letter_has_a_row_of_its_own_in_order() -> None:
-    delivery, rows = fresh(), []
-    for probe in (False, True, False):
-        rows.append(attempt_of(delivery, outcome(500, probe=probe)))
-        delivery = after_attempt(delivery, outcome(500, probe=probe))
-    assert [(row.number, row.probe) for row in rows] == [(1, False), (2, True), (2, False)]
-    assert [row.id for row in rows] == sorted({row.id for row in rows})
-    assert (rows[0].answer, rows[0].status, rows[0].note) == ("responded", 500, "why")
+def test_the_last_attempt_may_still_deliver() -> None:
+    assert tried(walked_to(9, 500), 200).status is DeliveryStatus.DELIVERED
+    assert tried(walked_to(13, 400), 200, at=NOON + 41 * HOUR).status is DeliveryStatus.DELIVERED
 
 
 def test_what_was_delivered_stays_delivered_when_a_slower_worker_fails() -> None:
     """Two workers may send one event (a lease ended); "any 2xx closes the delivery" whoever got it."""
-    delivered = after_attempt(fresh(), outcome(200))
-    after = after_attempt(delivered, outcome(500, NOON + timedelta(seconds=5)))
+    delivered = tried(fresh(), 200)
+    after = tried(delivered, 500, at=NOON + timedelta(seconds=5))
     assert (after.status, after.delivered_at, after.due) == (DeliveryStatus.DELIVERED, NOON, None)
+    assert after.attempts == 2
 
 
-def test_a_late_2xx_delivers_what_had_failed() -> None:
-    failed = walk([500])[0]
-    assert after_attempt(failed, outcome(200)).status is DeliveryStatus.DELIVERED
+def test_a_late_2xx_delivers_what_had_failed_or_was_held() -> None:
+    failed = walked_to(10, 500)
+    assert failed.status is DeliveryStatus.FAILED
+    assert tried(failed, 200).status is DeliveryStatus.DELIVERED
+    assert tried(failed, 500).status is DeliveryStatus.FAILED
+    held = sent_anew(fresh(), receives=False, now=NOON)
+    assert tried(held, 500).status is DeliveryStatus.HELD
+    assert tried(held, 200).status is DeliveryStatus.DELIVERED
 
 
-def test_older_than_7_days_it_is_given_up_and_can_still_be_sent_anew() -> None:
-    delivery = fresh()
-    assert not is_too_old(delivery, NOON + LIFETIME - timedelta(seconds=1))
-    assert is_too_old(delivery, NOON + LIFETIME)
-    failed = given_up(delivery)
-    assert (failed.status, failed.due) == (DeliveryStatus.FAILED, None)
-    again = sent_anew(failed, receives=True, now=NOON + LIFETIME)
-    assert (again.status, again.due, is_too_old(again, NOON + LIFETIME)) == (DeliveryStatus.PENDING, AT_ONCE, False)
+def test_a_probe_is_no_attempt_and_moves_no_ladder() -> None:
+    """DECISIONS 7: "one probe, not counted as an attempt"."""
+    before = walked_to(3, 500)
+    after = after_attempt(before, outcome(500, at=NOON + HOUR, probe=True))
+    assert (after.attempts, after.due, after.status) == (before.attempts, before.due, before.status)
+    assert after.probes == 1
+    delivered = after_attempt(after, outcome(200, at=NOON + HOUR, probe=True))
+    assert (delivered.status, delivered.attempts, delivered.probes) == (DeliveryStatus.DELIVERED, 3, 2)
+    assert after_attempt(fresh(), outcome(500, probe=True)).first_attempt_at is None
 
 
-def test_a_resend_begins_a_new_ladder_and_goes_on_numbering() -> None:
-    again = sent_anew(walk([500])[0], receives=True, now=NOON)
-    after = after_attempt(again, outcome(500))
-    assert (attempt_of(again, outcome(500)).number, after.attempts) == (11, 11)
-    assert after.due == NOON + FAST_LADDER[0]
+class TestRows:
+    def test_letters_are_numbered_by_attempts_and_told_apart_by_all(self) -> None:
+        delivery, rows = fresh(), []
+        for each in (outcome(500), outcome(500, probe=True), outcome(500, probe=True), outcome(200)):
+            rows.append(attempt_of(delivery, each))
+            delivery = after_attempt(delivery, each)
+        assert [(row.number, row.probe) for row in rows] == [(1, False), (2, True), (2, True), (2, False)]
+        assert [row.id for row in rows] == sorted({row.id for row in rows})
+        assert all("evt_1:" <= row.id < "evt_1;" for row in rows)
+        assert last_attempt_id(delivery) == rows[-1].id
+
+    def test_the_facts_of_the_letter_are_in_its_row(self) -> None:
+        told = Outcome(
+            answer="tls",
+            status=None,
+            note="certificate: expired",
+            sent_at=NOON,
+            ended_at=NOON + timedelta(seconds=2),
+            took_ms=1999,
+        )
+        row = attempt_of(fresh(attempts=2), told)
+        assert (row.event_id, row.number, row.probe, row.sent_at) == ("evt_1", 3, False, NOON)
+        assert (row.answer, row.status, row.note, row.took_ms) == ("tls", None, "certificate: expired", 1999)
 
 
-def test_without_a_receiver_it_is_held() -> None:
-    assert held(fresh()).status is sent_anew(fresh(), receives=False, now=NOON).status is DeliveryStatus.HELD
+class TestResend:
+    """A resend begins a new ladder; the numbers of attempts go on."""
+
+    @pytest.mark.parametrize("ended", [fresh(), walked_to(10, 500), walked_to(14, 400), tried(fresh(), 200)])
+    def test_whatever_became_of_it_it_is_due_at_once_with_a_whole_ladder(self, ended: Delivery) -> None:
+        again = sent_anew(ended, receives=True, now=NOON + 100 * HOUR)
+        assert (again.status, again.due, again.attempts) == (DeliveryStatus.PENDING, AT_ONCE, ended.attempts)
+        assert again.delivered_at == ended.delivered_at
+        delivery, moments = walked(again, 500)
+        assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, ended.attempts + 10)
+        assert since_the_first(moments) == FAST_MOMENTS
+
+    def test_the_slow_ladder_counts_from_the_first_attempt_of_the_new_one(self) -> None:
+        again = sent_anew(walked_to(14, 400), receives=True, now=NOON + 100 * HOUR)
+        _, moments = walked(again, 400)
+        assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
+
+    def test_a_resend_of_what_was_delivered_that_is_answered_badly_fails(self) -> None:
+        again = sent_anew(tried(fresh(), 200), receives=True, now=NOON)
+        ended, _ = walked(again, 500)
+        assert (ended.status, ended.delivered_at) == (DeliveryStatus.FAILED, NOON)
+        later = NOON + HOUR
+        assert tried(again, 200, at=later).delivered_at == later
+
+    def test_without_a_receiver_it_is_held(self) -> None:
+        for each in (fresh(), walked_to(10, 500), tried(fresh(), 200)):
+            held = sent_anew(each, receives=False, now=NOON)
+            assert (held.status, held.due, held.give_up_at) == (DeliveryStatus.HELD, None, None)
 
 
-@given(st.lists(st.none() | st.integers(100, 599), min_size=1, max_size=20))
-def test_there_is_a_next_attempt_exactly_while_it_is_pending(statuses: list[int | None]) -> None:
-    delivery, moments = walk(statuses)
-    assert (delivery.due is not None) == (delivery.status is DeliveryStatus.PENDING)
-    assert delivery.attempts == len(moments) <= 14
-    assert moments == sorted(moments)
-    assert moments[-1] - moments[0] <= timedelta(hours=41)
+class TestAge:
+    def test_after_seven_days_it_is_given_up_and_can_be_sent_again(self) -> None:
+        """DECISIONS 7: "Older than 7 days: `failed`, still resendable"."""
+        delivery = sent_anew(fresh(), receives=True, now=NOON)
+        assert not is_too_old(delivery, NOON + timedelta(days=7) - timedelta(seconds=1))
+        assert is_too_old(delivery, NOON + timedelta(days=7))
+        failed = given_up(delivery)
+        assert (failed.status, failed.due) == (DeliveryStatus.FAILED, None)
+        assert not is_too_old(sent_anew(failed, receives=True, now=NOON + timedelta(days=8)), NOON + timedelta(days=9))
+
+    def test_what_was_held_has_seven_days_from_its_release(self) -> None:
+        """SPEC "Events", 2: once both are set they are sent, however long that took."""
+        held = sent_anew(fresh(), receives=False, now=NOON)
+        assert not is_too_old(held, NOON + timedelta(days=300))
+        released = sent_anew(held, receives=True, now=NOON + timedelta(days=300))
+        assert not is_too_old(released, NOON + timedelta(days=306))
+
+
+@given(st.lists(st.none() | st.integers(100, 599), min_size=1, max_size=20), st.sampled_from(EventType))
+def test_there_is_a_next_attempt_exactly_while_it_is_pending(
+    statuses: list[int | None], event_type: EventType
+) -> None:
+    delivery, now = fresh(event_type=event_type), NOON
+    for status in statuses:
+        now = max(now, delivery.due or now)
+        delivery = tried(delivery, status, at=now)
+        assert (delivery.due is not None) == (delivery.status is DeliveryStatus.PENDING)
+        assert delivery.due is None or delivery.due > now
+        assert (delivery.delivered_at is not None) == (delivery.status is DeliveryStatus.DELIVERED)
+    assert (delivery.status is DeliveryStatus.DELIVERED) == any(
+        status is not None and status // 100 == 2 for status in statuses
+    )
+    assert delivery.attempts == len(statuses)

@@ -314,6 +314,39 @@ def _events() -> None:
         sa.PrimaryKeyConstraint("id", name="breakers_id"),
         sqlite_with_rowid=False,
     )
+    op.create_table(
+        "feed_entries",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("account_id", TEXT, nullable=False),
+        sa.Column("event_id", TEXT, nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("resent", sa.Boolean(), nullable=False),
+        sa.Column("position", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="feed_entries_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("feed_entries_account_id_position_id_ix", "feed_entries", ["account_id", "position", "id"])
+    op.create_table(
+        "feeds",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("last", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="feeds_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "gateways",
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("reason", TEXT, nullable=True),
+        sa.Column("since", sa.BigInteger(), nullable=True),
+        sa.Column("announced", TEXT, nullable=False),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="gateways_id"),
+        sqlite_with_rowid=False,
+    )
 
 
 def _jobs() -> None:

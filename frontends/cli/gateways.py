@@ -1,0 +1,61 @@
+"""`cambist gateway …`"""
+
+from typing import Any
+
+import click
+
+from ...core.domain.accounts import Mode
+from ...core.domain.days import iso_or_none
+from ...core.domain.gateways import BY_HAND, GatewayStatus
+from ...core.usecases import gateways as usecases
+from ...core.usecases.gateways import ShownGateway
+from ...ports.bundle import Ports
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+
+@click.group()
+def gateway() -> None:
+    """The payment gateways: the banks that payments go to."""
+
+
+def gateway_document(shown: ShownGateway) -> dict[str, Any]:
+    """A gateway as the command line shows it."""
+    return {
+        "gateway_id": shown.gateway_id,
+        "mode": shown.mode.value,
+        "payment_method": shown.payment_method,
+        "status": shown.status.value,
+        "reason": None if shown.reason is None else shown.reason.value,
+        "since": iso_or_none(shown.since),
+    }
+
+
+@gateway.command("list")
+@click.option("--mode", type=click.Choice([each.value for each in Mode]), help="Of this mode only.")
+@answering
+def list_all(mode: str | None) -> Answer:
+    """All gateways, in the order in which payments try them."""
+
+    async def work(ports: Ports) -> list[ShownGateway]:
+        modes = [*Mode] if mode is None else [Mode(mode)]
+        return [shown for each in modes for shown in await usecases.list_gateways(ports, each)]
+
+    rows = [gateway_document(shown) for shown in in_house(work)]
+    titles = ("gateway_id", "mode", "payment_method", "status", "reason", "since")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@gateway.command("set")
+@click.argument("gateway_id", metavar="ID")
+@click.argument("status", type=click.Choice([each.value for each in GatewayStatus]))
+@click.option("--reason", type=click.Choice([each.value for each in BY_HAND]), help="Why, unless it is operational; else: operator.")
+@answering
+def set_status(gateway_id: str, status: str, reason: str | None) -> Answer:
+    """Say how a gateway is. Merchants hear of it once it has held for a minute; a gateway that is down gets no new
+    payments at once."""
+    why = None if reason is None else usecases.read_reason(reason)
+    document = gateway_document(
+        in_house(lambda ports: usecases.set_gateway(ports, gateway_id, usecases.read_status(status), why))
+    )
+    return Answer(document=document, text=fields(document))

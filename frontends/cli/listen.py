@@ -1,0 +1,128 @@
+"""`cambist listen`: test events to a merchant's developer, on a machine that no webhook can reach."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from ...core.domain.accounts import KEY_PREFIXES, Mode
+from ...core.domain.days import iso
+from ...core.domain.errors import Refusal
+from ...core.usecases.feed import BEGINNING, NOW, read_types
+from .listening import CursorFile, Follower, Handed, Wish
+from .output import shown
+from .session import guarded, loaded_settings
+
+
+def _web_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise click.BadParameter("must be an http or https URL")
+    return value
+
+
+def _test_key(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 - click's signature
+    if not value.startswith(KEY_PREFIXES[Mode.TEST]):
+        raise click.BadParameter(f"must be a test key ({KEY_PREFIXES[Mode.TEST]}…): live events are not for listening")
+    return value
+
+
+def _types(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+    try:
+        read_types(value)
+    except Refusal as refusal:
+        raise click.BadParameter(refusal.message) from None
+    return value
+
+
+def _start(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+    if value is not None and value not in (NOW, BEGINNING) and not (value.isascii() and value.isdigit()):
+        raise click.BadParameter(f"must be a cursor, {NOW} or {BEGINNING}")
+    return value
+
+
+@click.command()
+@click.option("--forward-to", metavar="URL", callback=_web_address, help="Post every letter there, signed.")
+@click.option("--api-key", envvar="CAMBIST_API_KEY", required=True, callback=_test_key, help="A test key.")
+@click.option("--api-secret", envvar="CAMBIST_API_SECRET", required=True, help="Better by CAMBIST_API_SECRET.")
+@click.option("--base-url", metavar="URL", callback=_web_address, help="The service, instead of the settings'.")
+@click.option("--from", "start", metavar="CURSOR", callback=_start, help=f"Begin here: a cursor, {NOW} or {BEGINNING}.")
+@click.option("--types", metavar="TYPE,…", callback=_types, help="These events only.")
+@click.option(
+    "--cursor-file", type=click.Path(path_type=Path, dir_okay=False), help="Instead of one in ~/.config/cambist."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
+def listen(
+    forward_to: str | None,
+    api_key: str,
+    api_secret: str,
+    base_url: str | None,
+    start: str | None,
+    types: str | None,
+    cursor_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Follow the account's test events, the resent ones too, and hand each to a local address.
+
+    The place is kept in a file: a restart goes on where it stopped. The first time it begins with what happens now.
+    """
+
+    def run() -> None:
+        address = (base_url or loaded_settings().settings.base_url).rstrip("/")
+        wish = Wish(base_url=address, api_key=api_key, api_secret=api_secret, forward_to=forward_to, types=types)
+        cursors = CursorFile(cursor_file or usual_file(address, api_key))
+        begin = start or cursors.read() or NOW
+
+        def tell(handed: Handed) -> None:
+            click.echo(msgspec.json.encode(_document(handed)) if as_json else _line(handed))
+
+        def say(text: str) -> None:
+            click.echo(shown(text), err=True)
+
+        from ..compose import system_clock
+
+        say(f"listening to {address} from {begin}" + ("" if forward_to is None else f", handing on to {forward_to}"))
+        asyncio.run(Follower(wish, cursors, system_clock(), tell=tell, say=say).follow(begin))
+
+    guarded(run, as_json=as_json)
+
+
+def usual_file(base_url: str, api_key: str) -> Path:
+    """A cursor file for each service and key."""
+    name = hashlib.sha256(f"{base_url} {api_key}".encode()).hexdigest()[:16]
+    return Path.home() / ".config" / "cambist" / f"listen-{name}"
+
+
+def _line(handed: Handed) -> str:
+    letter = handed.letter
+    answer = handed.error or ("" if handed.status is None else str(handed.status))
+    parts = [
+        handed.at.strftime("%H:%M:%S"),
+        letter.type,
+        letter.object_id,
+        handed.object_status or "-",
+        *(["(resent)"] if letter.resent else []),
+        *([f"-> {answer}"] if answer else []),
+    ]
+    return "  ".join(shown(part) for part in parts)
+
+
+def _document(handed: Handed) -> dict[str, Any]:
+    letter = handed.letter
+    return {
+        "at": iso(handed.at),
+        "id": letter.id,
+        "type": letter.type,
+        "object_id": letter.object_id,
+        "sequence": letter.sequence,
+        "status": handed.object_status,
+        "resent": letter.resent,
+        "cursor": letter.cursor,
+        "answer": {"status": handed.status, "error": handed.error},
+    }

@@ -1,0 +1,21 @@
+"""`cambist openapi`"""
+
+import click
+
+from .output import printed
+from .session import guarded, loaded_settings
+
+
+@click.command()
+@click.option("--base-url", metavar="URL", help="The service's address in the document, instead of the settings'.")
+@click.option("--json", is_flag=True, expose_value=False, help="Print one JSON document; it always does.")
+def openapi(base_url: str | None) -> None:
+    """The interface and its webhooks as an OpenAPI 3.1 document: what GET /openapi.json answers."""
+
+    def run() -> bytes:
+        address = base_url or loaded_settings().settings.base_url
+        from ..http.openapi import openapi_document
+
+        return printed(openapi_document(address.rstrip("/")))
+
+    click.echo(guarded(run))

@@ -1,0 +1,303 @@
+"""Every operation of the interface, one row each: what goes in, what comes out, and how it is refused. A test holds the
+rows against the application's routes, and real answers against the document that is made of them (openapi.py)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ...core.domain.orders import PaymentOrder
+from ...core.domain.proofs import ProofOrder
+from ...core.usecases.events import EventRange
+from ...core.usecases.gateways import GatewaySimulation
+from ...core.usecases.operations import Review
+from ...core.usecases.sandbox import PaymentSimulation
+from .bodies import PAGE_MAX, PER_PAGE_MAX
+from .events import EndpointView, EventsView, EventView, TestView, WholeEventView
+from .gateways import GatewayView
+from .health import Health
+from .letters import LONGEST_WAIT, LettersView
+from .methods import MethodView
+from .proofs import ProofView
+from .turnover import TurnoverView
+from .views import PaymentsView, PaymentView
+
+Refusals = Mapping[int, tuple[str, ...]]
+"""Codes by HTTP status."""
+
+
+class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
+    """The bank's own link; null for payments by an exchange terminal, and once it cannot be paid any more."""
+
+    sbp_link: str | None
+
+
+class ResendCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many events are being sent again."""
+
+    events: int
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A query value."""
+
+    name: str
+    meaning: str
+    schema: Mapping[str, Any] | None = None
+    """None: text."""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One method of one path."""
+
+    method: str
+    path: str
+    tag: str
+    summary: str
+    answer: Any = None
+    """The type of a good answer; None: there is none."""
+    status: int = 200
+    body: type | None = None
+    query: tuple[Query, ...] = ()
+    refusals: Refusals = {}
+    """Beside those that every call may meet."""
+    creates: bool = False
+    """Takes an Idempotency-Key; 201, and 200 for a repeat."""
+    keyed: bool = True
+    """Needs a key pair, and is counted."""
+    failing: int | None = None
+    """A further status that has the same answer."""
+
+
+API = "/api/v1"
+PAGES = (
+    Query("page", "From 1.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": 1}),
+    Query("per_page", "", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_MAX, "default": 20}),
+)
+_MOMENT = {"type": "string", "format": "date-time"}
+_DAY = {"type": "string", "format": "date"}
+_UUID = {"type": "string", "format": "uuid"}
+_NO_PAYMENT: Refusals = {404: ("PAYMENT_NOT_FOUND",)}
+_NO_EVENT: Refusals = {404: ("EVENT_NOT_FOUND",)}
+
+_PAYMENTS = (
+    Operation(
+        "post",
+        f"{API}/payments",
+        "Payments",
+        "Take a payment",
+        body=PaymentOrder,
+        answer=PaymentView,
+        creates=True,
+        refusals={
+            400: (
+                "INVALID_AMOUNT",
+                "AMOUNT_BELOW_MINIMUM",
+                "SHOP_NOT_FOUND",
+                "METHOD_SELECTION_DISABLED",
+                "METHOD_NOT_AVAILABLE",
+                "KYC_REQUIRED",
+                "KYC_PROCESSING",
+                "KYC_FAILED",
+                "PAYMENT_ROUTE_UNAVAILABLE",
+            ),
+            403: ("SHOP_DISABLED",),
+            422: ("VALIDATION_ERROR", "PAYMENT_UNAVAILABLE", "SHOP_MARKUP_NOT_SET", "PAYER_DATA_REQUIRED"),
+            502: ("PROVIDER_ERROR",),
+            503: ("PAYMENT_ROUTE_UNAVAILABLE",),
+        },
+    ),
+    Operation(
+        "get",
+        f"{API}/payments",
+        "Payments",
+        "Payments, the newest first",
+        answer=PaymentsView,
+        query=(
+            *PAGES,
+            Query("shop_id", "", _UUID),
+            Query("status", "A payment status, in any case."),
+            Query("external_id", ""),
+            Query("payment_method", ""),
+            Query("subscription_id", ""),
+            Query("created_from", "With it.", _MOMENT),
+            Query("created_to", "Without it.", _MOMENT),
+        ),
+        refusals={400: ("SHOP_NOT_FOUND",)},
+    ),
+    Operation(
+        "get", f"{API}/payments/{{payment_id}}", "Payments", "A payment", answer=PaymentView, refusals=_NO_PAYMENT
+    ),
+    Operation(
+        "get",
+        f"{API}/payments/{{payment_id}}/sbp-link",
+        "Payments",
+        "The bank's own link of a payment",
+        answer=SbpLink,
+        refusals={403: ("DIRECT_LINK_NOT_ALLOWED",), **_NO_PAYMENT},
+    ),
+    Operation(
+        "post",
+        f"{API}/payments/{{payment_id}}/delivery-proof",
+        "Payments",
+        "Submit the hash of the USDT transfer to the client",
+        body=ProofOrder,
+        answer=ProofView,
+        refusals={
+            400: ("FEATURE_NOT_ENABLED",),
+            **_NO_PAYMENT,
+            409: ("INVALID_STATUS", "DELIVERY_PROOF_LOCKED", "DELIVERY_PROOF_CONFLICT"),
+        },
+    ),
+    Operation(
+        "get",
+        f"{API}/payments/{{payment_id}}/delivery-proof",
+        "Payments",
+        "How the delivery proof stands",
+        answer=ProofView,
+        refusals={400: ("FEATURE_NOT_ENABLED",), **_NO_PAYMENT},
+    ),
+    Operation(
+        "get",
+        f"{API}/payment-methods",
+        "Payments",
+        "The terminals that may be chosen",
+        answer=list[MethodView],
+        refusals={403: ("METHOD_SELECTION_DISABLED",)},
+    ),
+    Operation(
+        "get",
+        f"{API}/payment-methods/{{method_id}}/exchange-rate",
+        "Payments",
+        "No longer supported",
+        refusals={404: ("EXCHANGE_RATE_NOT_SUPPORTED",)},
+    ),
+)
+
+_MONEY = (
+    Operation(
+        "get",
+        f"{API}/shops/turnover",
+        "Money",
+        "What shops took per day (UTC)",
+        answer=TurnoverView,
+        query=(Query("from", "The first day.", _DAY), Query("to", "The last day.", _DAY)),
+    ),
+    Operation(
+        "post",
+        f"{API}/withdrawals",
+        "Money",
+        "Discontinued: payouts are automatic",
+        refusals={410: ("WITHDRAWAL_DISCONTINUED",)},
+    ),
+    Operation("get", f"{API}/gateways", "Gateways", "The payment gateways and how each is", answer=list[GatewayView]),
+)
+
+_EVENTS = (
+    Operation(
+        "get",
+        f"{API}/events",
+        "Events",
+        "Events, the newest first",
+        answer=EventsView,
+        query=(
+            *PAGES,
+            Query("type", ""),
+            Query("object_id", ""),
+            Query("delivery_status", ""),
+            Query("from", "With it.", _MOMENT),
+            Query("to", "Without it.", _MOMENT),
+        ),
+    ),
+    Operation(
+        "get",
+        f"{API}/events/{{event_id}}",
+        "Events",
+        "An event with its payload and every attempt",
+        answer=WholeEventView,
+        refusals=_NO_EVENT,
+    ),
+    Operation(
+        "post",
+        f"{API}/events/{{event_id}}/resend",
+        "Events",
+        "Send an event again",
+        answer=EventView,
+        refusals=_NO_EVENT,
+    ),
+    Operation(
+        "post",
+        f"{API}/events/resend",
+        "Events",
+        "Send all events of a range again",
+        body=EventRange,
+        answer=ResendCount,
+    ),
+    Operation("get", f"{API}/webhook-endpoint", "Events", "How the receiver does", answer=EndpointView),
+    Operation(
+        "post",
+        f"{API}/webhook-endpoint/test",
+        "Events",
+        "Post a test letter to the receiver now",
+        answer=TestView,
+        refusals={409: ("INVALID_STATE",)},
+    ),
+)
+
+_SANDBOX = (
+    Operation(
+        "post",
+        f"{API}/sandbox/payments/{{payment_id}}/simulate",
+        "Sandbox",
+        "Let the bank report something about a payment",
+        body=PaymentSimulation,
+        answer=PaymentView,
+        refusals={404: ("PAYMENT_NOT_FOUND", "NOT_FOUND")},
+    ),
+    Operation(
+        "post",
+        f"{API}/sandbox/payments/{{payment_id}}/resolve",
+        "Sandbox",
+        "Play the review of an amount mismatch",
+        body=Review,
+        answer=PaymentView,
+        refusals={404: ("PAYMENT_NOT_FOUND", "NOT_FOUND"), 409: ("INVALID_STATUS",)},
+    ),
+    Operation(
+        "post",
+        f"{API}/sandbox/gateways/{{gateway_id}}/simulate",
+        "Sandbox",
+        "Play a status with a gateway, for this account only",
+        body=GatewaySimulation,
+        answer=GatewayView,
+        refusals={404: ("GATEWAY_NOT_FOUND", "NOT_FOUND")},
+    ),
+    Operation(
+        "get",
+        f"{API}/sandbox/letters",
+        "Sandbox",
+        "Follow the test events, signed, in the order of a cursor",
+        answer=LettersView,
+        query=(
+            Query("after", "A cursor, `beginning` (the default) or `now`."),
+            Query("wait", "Seconds to wait for a letter.", {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}),
+            Query("types", "Event types with commas; without: all."),
+        ),
+        refusals={404: ("NOT_FOUND",)},
+    ),
+)
+
+_HEALTH = tuple(
+    Operation(
+        method="get",
+        path=path,
+        tag="Health",
+        summary="Whether the service works; needs no key",
+        answer=Health,
+        failing=503,
+        keyed=False,
+    )
+    for path in ("/health", f"{API}/health")
+)
+
+OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *_MONEY, *_EVENTS, *_SANDBOX, *_HEALTH)

@@ -1,0 +1,55 @@
+"""`cambist gateway …` and `cambist openapi` (DESIGN 5)."""
+
+from typing import Any
+
+import msgspec
+from openapi_spec_validator import validate
+
+from cambist.frontends.http.openapi import openapi_document
+from tests.cli.conftest import Call
+
+
+def gateway(call: Call, *arguments: str) -> Any:
+    done = call("gateway", *arguments, "--json")
+    assert (done.status, done.err) == (0, "")
+    return done.document
+
+
+def test_gateways_of_both_modes_are_listed(call: Call) -> None:
+    rows = gateway(call, "list")["data"]
+    assert [(row["gateway_id"], row["mode"], row["status"]) for row in rows] == [
+        ("simulator-live", "live", "operational"),
+        ("simulator-test", "test", "operational"),
+    ]
+    assert [row["gateway_id"] for row in gateway(call, "list", "--mode", "test")["data"]] == ["simulator-test"]
+    assert "simulator-test" in call("gateway", "list").out
+
+
+def test_a_gateway_is_set_and_stays_so(call: Call) -> None:
+    made = gateway(call, "set", "simulator-test", "down", "--reason", "maintenance")
+    assert (made["status"], made["reason"]) == ("down", "maintenance")
+    assert made["since"] is not None
+    assert gateway(call, "list", "--mode", "test")["data"] == [made]
+    assert gateway(call, "set", "simulator-test", "degraded")["reason"] == "operator"
+    back = gateway(call, "set", "simulator-test", "operational")
+    assert (back["status"], back["reason"]) == ("operational", None)
+
+
+def test_a_gateway_that_is_not_there_is_refused(call: Call) -> None:
+    done = call("gateway", "set", "nobody", "down", "--json")
+    assert done.status == 1
+    assert done.document["error"]["code"] == "GATEWAY_NOT_FOUND"
+
+
+def test_another_status_or_reason_is_wrong_usage(call: Call) -> None:
+    assert call("gateway", "set", "simulator-test", "gone").status == 2
+    assert call("gateway", "set", "simulator-test", "down", "--reason", "provider_errors").status == 2
+
+
+def test_openapi_prints_the_document_with_the_services_address(call: Call) -> None:
+    done = call("openapi", env={"CAMBIST_BASE_URL": "https://pay.example/api/"})
+    assert (done.status, done.err) == (0, "")
+    validate(done.document)
+    assert done.document == msgspec.json.decode(msgspec.json.encode(openapi_document("https://pay.example/api")))
+    given = call("openapi", "--json", "--base-url", "https://other.example")
+    assert given.document["servers"] == [{"url": "https://other.example"}]

@@ -1,0 +1,303 @@
+"""`cambist listen` over real sockets: what it forwards, how it goes on, and what it prints (DESIGN 5)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import uvicorn
+
+from cambist.adapters.clock import SystemClock
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.signing import verify
+from cambist.core.usecases.feed import note_letters
+from cambist.frontends.cli import listening
+from cambist.frontends.cli.listen import usual_file
+from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish
+from cambist.frontends.http.app import create_app
+from cambist.frontends.http.server import listen as listening_socket
+from cambist.frontends.http.window import WindowStreams
+from cambist.ports.faults import Fault, Unavailable
+from tests.cli.conftest import Call
+from tests.houses import WEBHOOK_SECRET, TestHouse
+from tests.receivers import Receiver, reply, reset
+
+QUICK = 0.01
+
+
+class QuickClock(SystemClock):
+    """Long pauses are short here, and remembered."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(QUICK)
+
+
+class Served:
+    """A house on a port of its own, which may go away and come back."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.port = 0
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        listener = listening_socket("127.0.0.1", self.port)
+        self.port = listener.getsockname()[1]
+        streams = WindowStreams(limit=0)  # no question waits: the house's clock stands still
+        app = create_app(self.house.ports, streams=streams)
+        config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)  # type: ignore[arg-type]  # the types of two ASGI libraries differ in name only
+        self._server = uvicorn.Server(config)
+        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # older servers have it
+        self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
+
+    async def stop(self) -> None:
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+
+
+@pytest.fixture
+async def served(house: TestHouse) -> AsyncIterator[Served]:
+    made = Served(house)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def eventually(look: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not look():
+            await asyncio.sleep(QUICK)
+
+
+class Listening:
+    """A running follower and what it said."""
+
+    def __init__(self) -> None:
+        self.handed: list[Handed] = []
+        self.said: list[str] = []
+        self.clock = QuickClock()
+
+    @property
+    def objects(self) -> list[str]:
+        return [each.letter.object_id for each in self.handed]
+
+
+def follower(served: Served, file: Path, running: Listening, **wish: Any) -> Follower:
+    pair = served.house.account.test
+    wanted = Wish(base_url=served.base_url, api_key=pair.api_key, api_secret=pair.api_secret, **wish)
+    return Follower(wanted, CursorFile(file), running.clock, tell=running.handed.append, say=running.said.append)
+
+
+@asynccontextmanager
+async def following(served: Served, file: Path, start: str | None = None, **wish: Any) -> AsyncIterator[Listening]:
+    """Follow in the background, from the stored cursor unless `start` says otherwise."""
+    running = Listening()
+    begin = start or CursorFile(file).read() or "now"
+    task = asyncio.create_task(follower(served, file, running, **wish).follow(begin))
+    try:
+        yield running
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def failed(house: TestHouse) -> str:
+    payment: str = (await house.created())["id"]
+    await house.simulate(payment, outcome="failed")
+    return payment
+
+
+async def test_every_letter_is_forwarded_as_it_is_and_verifies(served: Served, tmp_path: Path) -> None:
+    async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
+        payment = await failed(served.house)
+        [request] = await local.arrived(1)
+        sent = int(request.headers["x-webhook-timestamp"])
+        assert verify(request.headers, request.body, [WEBHOOK_SECRET], sent) == request.headers["webhook-id"]
+        assert [msgspec.json.decode(request.body)] == await served.house.events(payment)
+        await eventually(lambda: len(running.handed) == 1)
+        [handed] = running.handed
+        assert (handed.status, handed.error, handed.object_status) == (200, None, "failed")
+
+
+async def test_a_restart_loses_none_and_repeats_none(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "c"
+    async with Receiver() as local:
+        async with following(served, file, "beginning", forward_to=local.url) as running:
+            first = await failed(served.house)
+            await eventually(lambda: running.objects == [first])
+            await eventually(lambda: CursorFile(file).read() == "1")
+        missed = [await failed(served.house) for _ in range(3)]
+        async with following(served, file, forward_to=local.url) as running:
+            await eventually(lambda: running.objects == missed)
+
+
+async def test_what_was_under_way_at_a_kill_comes_again(served: Served, tmp_path: Path) -> None:
+    """The cursor moves only after a letter was handed over."""
+    file = tmp_path / "c"
+    CursorFile(file).write("0")
+    payment = await failed(served.house)
+    async with Receiver() as local:
+        held = asyncio.Event()
+
+        async def hold(_: Receiver, __: asyncio.StreamWriter) -> bool:
+            await held.wait()
+            return False
+
+        local.answer_with(hold)
+        async with following(served, file, forward_to=local.url):
+            await local.arrived(1)
+        assert CursorFile(file).read() == "0"
+        held.set()
+        local.answer_with(200)
+        async with following(served, file, forward_to=local.url) as running:
+            await eventually(lambda: running.objects == [payment])
+
+
+async def test_a_dropped_service_is_waited_for_with_growing_pauses(served: Served, tmp_path: Path) -> None:
+    async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
+        first = await failed(served.house)
+        await eventually(lambda: running.objects == [first])
+        await served.stop()
+        await eventually(lambda: running.clock.pauses.count(RECONNECT[-1]) >= 2)
+        second = await failed(served.house)
+        await served.start()
+        await eventually(lambda: running.objects == [first, second])
+        broken = [pause for pause in running.clock.pauses if pause != BETWEEN]
+        assert tuple(broken[: len(RECONNECT)]) == RECONNECT
+        assert len(running.said) == 2, running.said
+
+
+async def test_a_letter_that_is_sent_again_comes_again(served: Served, tmp_path: Path) -> None:
+    house = served.house
+    payment = await failed(house)
+    async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
+        await eventually(lambda: running.objects == [payment])
+        [event_id] = [each.letter.id for each in running.handed]
+        async with house.ports.storage.unit() as unit:
+            note_letters(house.ports, unit, [(event_id, house.account.account_id, Mode.TEST)], resent=True)
+            await unit.commit()
+        await eventually(lambda: running.objects == [payment, payment])
+        one, two = await local.arrived(2)
+        assert (one.body, one.headers["x-webhook-id"]) == (two.body, two.headers["x-webhook-id"])
+
+
+async def test_what_the_local_address_does_is_told_and_holds_up_nothing(served: Served, tmp_path: Path) -> None:
+    house = served.house
+    for _ in range(4):
+        await failed(house)
+    async with Receiver() as local:
+        local.answer_with(500, reset(), reply(302, headers={"Location": "http://127.0.0.1:1/"}), 204)
+        async with following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
+            await eventually(lambda: len(running.handed) == 4)
+    assert [each.status for each in running.handed] == [500, None, 302, 204]
+    assert [bool(each.error) for each in running.handed] == [False, True, False, False]
+
+
+async def test_now_is_from_now_on(served: Served, tmp_path: Path) -> None:
+    await failed(served.house)
+    file = tmp_path / "c"
+    async with following(served, file) as running:
+        await eventually(lambda: CursorFile(file).read() == "1")
+        payment = await failed(served.house)
+        await eventually(lambda: running.objects == [payment])
+        [handed] = running.handed
+        assert (handed.status, handed.error) == (None, None)
+
+
+async def test_what_will_never_be_answered_ends_it(served: Served, tmp_path: Path) -> None:
+    served.house.account = msgspec.structs.replace(
+        served.house.account, test=msgspec.structs.replace(served.house.account.test, api_secret="0" * 64)
+    )
+    with pytest.raises(Refusal) as raised:
+        await follower(served, tmp_path / "c", Listening()).follow("now")
+    assert raised.value.code == "Unauthorized"
+
+
+async def test_a_cursor_of_another_installation_ends_it(served: Served, tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="beyond the end"):
+        await follower(served, tmp_path / "c", Listening()).follow("7")
+
+
+async def test_what_is_not_the_service_ends_it_or_is_waited_for(served: Served, tmp_path: Path) -> None:
+    async with Receiver() as other:
+        served.port = other.port
+        other.answer_with(reply(404, b"<html>"))
+        with pytest.raises(Fault, match="not the service"):
+            await follower(served, tmp_path / "c", Listening()).follow("now")
+        other.answer_with(reply(429, b"{}"), reply(200, b"<html>"), reply(503), reply(404))
+        running = Listening()
+        with pytest.raises(Fault):
+            await follower(served, tmp_path / "c", running).follow("now")
+        assert running.clock.pauses == list(RECONNECT[:3])
+
+
+def test_the_key_keeps_room_for_the_merchants_own_program() -> None:
+    """60 requests a minute per key (SPEC "Limits"); listening takes at most two thirds of them."""
+    assert 60 / BETWEEN <= 40
+    assert 60 / WAIT < 3
+
+
+def test_a_cursor_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c"
+    file.write_text("{}")
+    with pytest.raises(Unavailable):
+        CursorFile(file).read()
+
+
+def test_the_secret_is_in_no_repr() -> None:
+    assert "abc" not in repr(Wish(base_url="http://x", api_key="svc_test_1", api_secret="abc"))
+
+
+def test_files_differ_by_service_and_key() -> None:
+    files = {usual_file(base, key) for base in ("http://a", "http://b") for key in ("svc_test_1", "svc_test_2")}
+    assert len(files) == 4
+    assert all(file.parent.parts[-2:] == (".config", "cambist") for file in files)
+
+
+def test_wrong_usage_is_told_without_asking_anybody(call: Call) -> None:
+    pair = ("--api-key", "svc_test_1", "--api-secret", "x")
+    for arguments, word in (
+        ((), "--api-key"),
+        (("--api-key", "svc_live_1", "--api-secret", "x"), "test key"),
+        ((*pair, "--forward-to", "ftp://x"), "http"),
+        ((*pair, "--types", "payment.gone"), "types"),
+        ((*pair, "--from", "yesterday"), "cursor"),
+    ):
+        done = call("listen", *arguments)
+        assert done.status == 2
+        assert word in done.err
+
+
+def test_the_pair_may_come_from_the_environment(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[tuple[Wish, str]] = []
+
+    async def follow(self: Follower, start: str) -> None:
+        followed.append((self._wish, start))
+        raise Refusal("Unauthorized", "The API key or secret is not valid")
+
+    monkeypatch.setattr(listening.Follower, "follow", follow)
+    environment = {"CAMBIST_API_KEY": "svc_test_1", "CAMBIST_API_SECRET": "a-secret", "HOME": str(Path.cwd())}
+    done = call("listen", "--forward-to", "http://127.0.0.1:3000/hook", "--json", env=environment)
+    [(wish, start)] = followed
+    assert (wish.api_key, wish.api_secret, start) == ("svc_test_1", "a-secret", "now")
+    assert wish.base_url == "http://127.0.0.1:8080"
+    assert done.status == 1
+    assert done.document["error"]["code"] == "Unauthorized"
+    assert "a-secret" not in done.err + done.out
+    assert "no setting" not in done.err

@@ -1,0 +1,179 @@
+"""GET /openapi.json (DECISIONS 7; SPEC "Versioning", 1): whole, valid, and true."""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from litestar import Litestar
+from openapi_spec_validator import validate
+
+from cambist.core.domain.errors import CATALOGUE
+from cambist.core.domain.events import EventType
+from cambist.core.domain.payloads import EVENT_PAYLOADS
+from cambist.frontends.http.app import create_app
+from cambist.frontends.http.edge import Edge
+from cambist.frontends.http.openapi import openapi_document
+from tests.domain.test_payloads import EVENTS, FIELDS, full, names
+from tests.houses import TestHouse
+from tests.http.documents import Document
+
+BASE = "https://pay.example"
+FOREIGN = re.compile(r"\{\w+(?::\w+)?\}")
+
+
+@pytest.fixture(scope="module")
+def document() -> Document:
+    return Document(openapi_document(BASE))
+
+
+def every_schema(value: Any) -> list[dict[str, Any]]:
+    """All schemas of objects with fields, wherever they are in the document."""
+    found: list[dict[str, Any]] = []
+    if isinstance(value, dict):
+        found += [value] if value.get("type") == "object" and "properties" in value else []
+        for each in value.values():
+            found += every_schema(each)
+    elif isinstance(value, list):
+        for each in value:
+            found += every_schema(each)
+    return found
+
+
+async def test_it_is_served_without_a_key_and_is_not_counted(house: TestHouse) -> None:
+    response = await house.http.get("/openapi.json")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert "x-ratelimit-limit" not in response.headers
+    assert response.json() == openapi_document(house.ports.places.base_url)
+
+
+def test_it_is_valid_openapi_3_1(document: Document) -> None:
+    assert document.document["openapi"].startswith("3.1.")
+    validate(document.document)
+
+
+def test_its_description_of_the_webhooks_is_versioned_1(document: Document) -> None:
+    assert document.document["info"]["version"] == "1"
+    assert document.document["x-webhooks-version"] == "1"
+
+
+async def test_it_has_every_route_and_no_other(house: TestHouse, document: Document) -> None:
+    edge = create_app(house.ports)
+    assert isinstance(edge, Edge)
+    assert isinstance(edge._app, Litestar)
+    served = {
+        (FOREIGN.sub("{}", route.path), method)
+        for route in edge._app.routes
+        if route.path.startswith("/api/v1") or route.path == "/health"
+        for method in getattr(route, "methods", ())
+        if method != "OPTIONS"
+    }
+    described = {
+        (FOREIGN.sub("{}", path), method.upper())
+        for path, operations in document.document["paths"].items()
+        for method in operations
+    }
+    assert described == served
+
+
+def test_every_schema_is_closed(document: Document) -> None:
+    schemas = every_schema(document.document)
+    assert len(schemas) > 50
+    assert [schema for schema in schemas if schema.get("additionalProperties") is not False] == []
+
+
+def refusals(document: Document) -> set[tuple[int, str]]:
+    """Status and code of every refusal that an operation names."""
+    found = set()
+    for operations in document.document["paths"].values():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                schema = response["content"]["application/json"]["schema"]
+                if "error" in schema.get("properties", {}):
+                    codes = schema["properties"]["error"]["properties"]["code"]["enum"]
+                    found |= {(int(status), code) for code in codes}
+    return found
+
+
+def test_every_refusal_is_in_the_catalogue_with_its_status_and_none_is_left_out(document: Document) -> None:
+    found = refusals(document)
+    for status, code in found:
+        assert status in (CATALOGUE[code].status, *CATALOGUE[code].variants), code
+    operators_only = {"TERMINAL_NOT_FOUND", "ACCOUNT_NOT_FOUND"}
+    assert set(CATALOGUE) - {code for _, code in found} == {*operators_only, "METHOD_NOT_ALLOWED"}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_webhooks_say_what_the_structs_say(document: Document, event: str) -> None:
+    assert set(document.document["webhooks"]) == set(EventType)
+    schema = document.document["webhooks"][event]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = full(event)
+    assert document.faults(schema, body) == []
+    assert document.faults(schema, {**body, "extra": 1})
+    assert document.faults(schema, {**body, "event": "payment.other"})
+    required, _ = FIELDS[event]
+    for name in names(required):
+        assert document.faults(schema, {key: each for key, each in body.items() if key != name}), name
+    component = document.document["components"]["schemas"][EVENT_PAYLOADS[EventType(event)].__name__]
+    assert component["required"] == names(required)
+
+
+def test_the_checks_of_this_file_can_fail(document: Document) -> None:
+    schema = {"$ref": "#/components/schemas/GatewaySimulation"}
+    assert document.faults(schema, {"status": "down"}) == []
+    assert document.faults(schema, {"status": "gone"})
+    assert document.faults(schema, {})
+
+
+async def test_real_answers_are_as_promised(house: TestHouse, document: Document) -> None:
+    async def ask(method: str, path: str, mode: str = "test", key: str | None = None, body: Any = None) -> Any:
+        headers = house.headers(mode, **({} if key is None else {"Idempotency_Key": key}))
+        response = await house.http.request(method, f"/api/v1{path}", json=body, headers=headers)
+        document.check(response)
+        return response.json()
+
+    key = str(uuid4())
+    order = {"amount_rub": "150.00", "metadata": {"a": 1}, "client_phone": "+79990000000", "external_id": "order 7"}
+    operation = document.operation("POST", "/api/v1/payments")
+    assert operation is not None
+    assert document.faults(operation["requestBody"]["content"]["application/json"]["schema"], order) == []
+    payment = await ask("POST", "/payments", key=key, body=order)
+    path = f"/payments/{payment['id']}"
+    await ask("POST", "/payments", key=key, body=order)
+    await ask("POST", "/payments", body=order)
+    await ask("POST", "/payments", key=str(uuid4()), body={"amount_rub": "1"})
+    await ask("POST", "/payments", key=str(uuid4()), body={**order, "client_phone": "7"})
+    for each in (path, "/payments", "/payments?page=0", "/payments/pay_x", f"{path}/sbp-link"):
+        await ask("GET", each)
+    await ask("POST", f"/sandbox{path}/simulate", body={"outcome": "failed", "failure_reason": "declined_by_bank"})
+    await ask("POST", f"/sandbox{path}/simulate", body={"outcome": "no"})
+    await ask("POST", f"/sandbox{path}/simulate", mode="live", body={"outcome": "paid"})
+    await ask("POST", f"/sandbox{path}/resolve", body={"outcome": "paid"})
+    await house.work()
+    await ask("GET", path)
+    for each in ("", "/delivery-proof"):
+        await ask("GET", f"{path}{each}")
+    await ask("POST", f"{path}/delivery-proof", body={"network": "TRC20", "tx_hash": "a"})
+    [event] = (await ask("GET", "/events"))["data"]
+    whole = await ask("GET", f"/events/{event['id']}")
+    assert whole["payload"]["failure_reason"] == "declined_by_bank"
+    await ask("POST", f"/events/{event['id']}/resend")
+    await ask("POST", "/events/evt_x/resend")
+    await ask("POST", "/events/resend", body={"from": "2020-01-01T00:00:00Z", "to": "2040-01-01T00:00:00Z"})
+    for each in ("/webhook-endpoint", "/gateways", "/payment-methods", "/payment-methods/x/exchange-rate"):
+        await ask("GET", each)
+    await ask("POST", "/webhook-endpoint/test")
+    for each in (
+        "/shops/turnover",
+        "/shops/turnover?from=x",
+        "/sandbox/letters",
+        "/sandbox/letters?after=x",
+        "/health",
+    ):
+        await ask("GET", each)
+    await ask("POST", "/withdrawals")
+    await ask("POST", "/sandbox/gateways/simulator-test/simulate", body={"status": "degraded"})
+    await ask("POST", "/sandbox/gateways/nobody/simulate", body={"status": "down"})
+    document.check(await house.http.get("/health"))
+    document.check(await house.http.get("/api/v1/payments"))

@@ -1,0 +1,649 @@
+"""The delivery engine: who is served when, side by side and after failures of every kind (SPEC "Events"; DECISIONS 7;
+DESIGN 3: bulkheads)."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.breaker import Breaker, lane_id
+from cambist.core.domain.delivery import AT_ONCE
+from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.usecases.accounts import create_account, set_settings
+from cambist.core.usecases.deliveries import BATCH, Dispatcher
+from cambist.core.usecases.jobs import LEASE, run, run_due
+from cambist.core.usecases.outbox import DELIVER, announce, deliver_id
+from cambist.core.usecases.receipts import TIMER
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.frontends.worker.loop import LOOK, Worker
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from cambist.ports.notifier import Answer, Letter, Receipt
+from tests.houses import WEBHOOK_SECRET
+
+GOOD = Receipt(answer=Answer.RESPONDED, status=200)
+SILENT = Receipt(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
+BAD = Receipt(answer=Answer.RESPONDED, status=500)
+SECONDS_OF_SILENCE = 10.0
+
+
+class Town:
+    """A notifier between many receivers: each answers as told, at once or after the whole limit of 10 seconds."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._start = clock.now()
+        self.answers: dict[str, Receipt] = defaultdict(lambda: GOOD)
+        """By address."""
+        self.letters: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        """By address: when each letter left, in seconds, and its event."""
+        self.under_way: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.most_in_all = 0
+        self.on_letter: Callable[[Letter], None] = lambda _: None
+
+    async def post(self, letter: Letter) -> Receipt:
+        at = (self._clock.now() - self._start).total_seconds()
+        self.letters[letter.url].append((at, letter.headers["X-Webhook-Id"]))
+        self.under_way[letter.url] += 1
+        self.most[letter.url] = max(self.most[letter.url], self.under_way[letter.url])
+        self.most_in_all = max(self.most_in_all, self.under_way.total())
+        self.on_letter(letter)
+        answer = self.answers[letter.url]
+        try:
+            if answer.answer is Answer.TIMEOUT:
+                await self._clock.sleep(SECONDS_OF_SILENCE)
+        finally:
+            self.under_way[letter.url] -= 1
+        return answer
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def times(self, url: str) -> list[float]:
+        return [at for at, _ in self.letters[url]]
+
+    def events(self, url: str) -> list[str]:
+        return [event for _, event in self.letters[url]]
+
+
+class Place:
+    """A house in memory with many merchants, under a virtual clock."""
+
+    def __init__(self, ports: Ports, clock: VirtualClock, town: Town) -> None:
+        self.ports = ports
+        self.clock = clock
+        self.town = town
+        self.worker: Worker | None = None
+
+    async def merchant(self, name: str, answer: Receipt = GOOD) -> str:
+        """A new account whose receiver answers so; its id."""
+        made = await create_account(self.ports, name)
+        self.town.answers[self.url(name)] = answer
+        await set_settings(
+            self.ports, made.account_id, {"webhook_url": self.url(name), "webhook_secret": WEBHOOK_SECRET}
+        )
+        await run_due(self.ports)
+        return made.account_id
+
+    @staticmethod
+    def url(name: str) -> str:
+        return f"https://{name}.example/hook"
+
+    async def happen(self, account_id: str, count: int = 1, mode: Mode = Mode.TEST, **fields: Any) -> list[str]:
+        """So many events in one unit; their ids."""
+        ids = []
+        async with self.ports.storage.unit() as unit:
+            for _ in range(count):
+                plain: dict[str, Any] = {
+                    "id": f"evt_{self.ports.ids.uuid()}",
+                    "account_id": account_id,
+                    "mode": mode,
+                    "type": EventType.PAYMENT_STATUS_CHANGED,
+                    "object_id": "pay_1",
+                    "sequence": 1,
+                    "body": b"{}",
+                    "created_at": self.clock.now(),
+                }
+                event = Event(**(plain | fields))
+                announce(self.ports, unit, event, receives=True)
+                ids.append(event.id)
+            await unit.commit()
+        return ids
+
+    async def delivery(self, event_id: str) -> Delivery:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Delivery].get(event_id)
+        assert found is not None
+        return found
+
+    async def statuses(self, account_id: str) -> Counter[str]:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Delivery].find(account_id=account_id, limit=100_000)
+        return Counter(each.status.value for each in found)
+
+    async def breaker(self, account_id: str, mode: Mode = Mode.TEST) -> Breaker:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Breaker].get(lane_id(account_id, mode))
+        assert found is not None
+        return found
+
+    async def jobs(self) -> list[Job]:
+        async with self.ports.storage.unit() as unit:
+            return [job for job in await unit[Job].find() if job.kind in (DELIVER, TIMER)]
+
+    async def attempts(self) -> list[Attempt]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Attempt].find(limit=100_000)
+
+    async def work(self, seconds: float = 0) -> None:
+        """Without a worker: let the time pass and do every job at its time, one after the other."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        while True:
+            await run_due(self.ports)
+            due = await self.ports.storage.next_due()
+            if due is None or due > end:
+                break
+            await self.clock.advance_to(max(due, self.clock.now()))
+        await self.clock.advance_to(max(end, self.clock.now()))
+
+    @asynccontextmanager
+    async def working(self, **bounds: Any) -> AsyncIterator[Worker]:
+        """With a worker as `cambist serve` runs it."""
+        worker = Worker(self.ports, **bounds)
+        task = asyncio.create_task(worker.work())
+        await self.clock.advance(0)
+        try:
+            yield worker
+        finally:
+            worker.stop()
+            while not task.done():
+                await self.clock.advance(1)
+            await task
+
+
+async def settle() -> None:
+    """Turns enough for hundreds of deliveries to come to rest: all happens in memory."""
+    for _ in range(1500):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    clock = VirtualClock(settle=settle)
+    town = Town(clock)
+    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    async with open_house(settings, clock=clock, ids=SeededIds(), notifier=town) as house:
+        yield Place(house.ports, clock, town)
+
+
+class TestSideBySide:
+    """Issue 4: "a bound per account and in all; one slow or dead receiver delays nobody else"."""
+
+    async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, place: Place) -> None:
+        """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at
+        the very moment, and again while the others hang."""
+        dead = [await place.merchant(f"dead{number}", SILENT) for number in range(10)]
+        well = [await place.merchant(f"well{number}") for number in range(20)]
+        for account in dead:
+            await place.happen(account, 30)
+        for account in well:
+            await place.happen(account, 5)
+        town = place.town
+        async with place.working(at_once=64):
+            for number in range(20):
+                assert town.times(place.url(f"well{number}")) == [0.0] * 5
+            for number in range(10):
+                assert town.times(place.url(f"dead{number}")) == [0.0] * 8, "eight at a time, and they hang"
+            await place.clock.advance(5)
+            for account in well:
+                await place.happen(account, 5)
+            await place.clock.advance(0)
+            for number in range(20):
+                assert town.times(place.url(f"well{number}")) == [0.0] * 5 + [5.0] * 5
+            await place.clock.advance(35)
+            for number, account in enumerate(dead):
+                assert town.times(place.url(f"dead{number}")) == [0.0] * 8 + [10.0] * 2, "ten failures open its breaker"
+                breaker = await place.breaker(account)
+                assert (breaker.failures, breaker.is_open) == (10, True)
+            await place.clock.advance(15)
+            for number in range(10):
+                assert town.times(place.url(f"dead{number}"))[10:] == [50.0], "one probe, 30 s after it opened"
+        for account in well:
+            assert await place.statuses(account) == {"delivered": 10}
+        assert await place.statuses(dead[0]) == {"pending": 30}
+
+    async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(self, place: Place) -> None:
+        slow = await place.merchant("slow")
+        place.town.answers[place.url("slow")] = Receipt(answer=Answer.TIMEOUT, status=200)  # slow, but it answers
+        await place.happen(slow, 40)
+        async with place.working():
+            await place.clock.advance(49)
+        assert place.town.times(place.url("slow")) == sorted([0.0, 10.0, 20.0, 30.0, 40.0] * 8)
+        assert place.town.most[place.url("slow")] == 8
+        assert await place.statuses(slow) == {"delivered": 40}
+
+    async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, place: Place) -> None:
+        """Twelve slots for ten receivers that hang: each is served, none takes all."""
+        for number in range(10):
+            account = await place.merchant(f"m{number}", Receipt(answer=Answer.TIMEOUT, status=200))
+            await place.happen(account, 6)
+        dispatcher = Dispatcher(place.ports, at_once=12, per_receiver=4)
+        jobs = await place.ports.storage.claim(100, LEASE)
+        running = [asyncio.create_task(dispatcher.run(job)) for job in jobs]
+        await place.clock.advance(0)
+        assert place.town.under_way.total() == 12
+        assert all(1 <= place.town.under_way[place.url(f"m{number}")] <= 3 for number in range(10))
+        await place.clock.advance(70)
+        assert all(task.done() for task in running)
+        assert place.town.most_in_all == 12
+        assert [len(place.town.letters[place.url(f"m{number}")]) for number in range(10)] == [6] * 10
+
+    async def test_one_slot_in_all_goes_round(self, place: Place) -> None:
+        urls = []
+        for number in range(3):
+            account = await place.merchant(f"m{number}", Receipt(answer=Answer.TIMEOUT, status=200))
+            await place.happen(account, 3)
+            urls.append(place.url(f"m{number}"))
+        dispatcher = Dispatcher(place.ports, at_once=1)
+        running = [asyncio.create_task(dispatcher.run(job)) for job in await place.ports.storage.claim(100, LEASE)]
+        await place.clock.advance(90)
+        assert all(task.done() for task in running)
+        assert place.town.most_in_all == 1
+        for url in urls:
+            assert [later - earlier for earlier, later in pairwise(place.town.times(url))] == [30, 30]
+
+    async def test_an_event_that_comes_while_letters_hang_leaves_within_a_quarter_of_a_second(
+        self, place: Place
+    ) -> None:
+        account = await place.merchant("slow", Receipt(answer=Answer.TIMEOUT, status=200))
+        await place.happen(account)
+        async with place.working():
+            await place.clock.advance(3)
+            await place.happen(account)
+            await place.clock.advance(LOOK)
+            assert place.town.times(place.url("slow")) == [0.0, 3.0 + LOOK]
+
+    async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_places(
+        self, place: Place
+    ) -> None:
+        """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""
+        for number in range(40):
+            await place.happen(await place.merchant(f"dead{number}", SILENT), 3)
+        async with place.working(at_once=1):
+            assert place.town.under_way.total() == 120
+            bad = await place.merchant("bad", BAD)
+            await place.happen(bad)
+            await place.clock.advance(1)
+            assert place.town.times(place.url("bad")) == [0.0, 1.0], "its timer rang"
+
+
+class TestOrder:
+    async def test_oldest_first(self, place: Place) -> None:
+        account = await place.merchant("m")
+        ids = await place.happen(account, 3 * BATCH + 7)
+        await place.work()
+        assert place.town.events(place.url("m")) == ids
+
+    async def test_behind_an_open_breaker_also_what_has_failed_before_leaves_in_order_of_age(
+        self, place: Place
+    ) -> None:
+        """DECISIONS 7: "success closes it and drains oldest first"."""
+        account = await place.merchant("m", BAD)
+        ids = await place.happen(account, 4)
+        await place.work(20)
+        ids += await place.happen(account, 300)
+        await place.work(5)
+        assert (await place.breaker(account)).is_open
+        place.town.letters.clear()
+        place.town.answers[place.url("m")] = GOOD
+        await place.work(30)
+        assert place.town.events(place.url("m")) == ids
+        assert await place.statuses(account) == {"delivered": 304}
+
+    async def test_one_event_that_is_always_refused_never_blocks_another(self, place: Place) -> None:
+        account = await place.merchant("m", BAD)
+        [bad] = await place.happen(account)
+        await place.work(600)
+        assert (await place.delivery(bad)).status is DeliveryStatus.FAILED
+        assert len(place.town.letters[place.url("m")]) == 10, "one event alone opens no breaker"
+        place.town.answers[place.url("m")] = GOOD
+        [good] = await place.happen(account)
+        await place.work()
+        assert (await place.delivery(good)).status is DeliveryStatus.DELIVERED
+
+    async def test_one_bad_event_does_not_keep_the_breaker_open(self, place: Place) -> None:
+        """Probes take the waiting events in turn."""
+        account = await place.merchant("m", BAD)
+        ids = await place.happen(account, 5)
+        await place.work(20)
+        url = place.url("m")
+
+        def answer(letter: Letter) -> None:
+            place.town.answers[url] = BAD if letter.headers["X-Webhook-Id"] == ids[0] else GOOD
+
+        place.town.on_letter = answer
+        place.town.letters.clear()
+        await place.work(90)
+        assert place.town.events(url)[:2] == ids[:2]
+        assert [(await place.delivery(each)).status.value for each in ids] == ["pending"] + ["delivered"] * 4
+
+
+class TestBreaker:
+    async def test_it_is_walked_exactly(self, place: Place) -> None:
+        """10 failures from 3 events, then probes after 30 s, 1, 2, 5, 10, 30, 60 min and every 60 min."""
+        account = await place.merchant("m", BAD)
+        await place.happen(account, 3)
+        await place.work(86_400)
+        times = place.town.times(place.url("m"))
+        assert times[:10] == [0.0] * 3 + [1.0] * 3 + [3.0] * 3 + [7.0]
+        pauses = [later - earlier for earlier, later in pairwise(times[9:])]
+        assert pauses[:9] == [30, 60, 120, 300, 600, 1800, 3600, 3600, 3600]
+        assert set(pauses[9:]) == {3600}
+        attempts = await place.attempts()
+        assert Counter(each.probe for each in attempts) == {False: 10, True: len(times) - 10}
+
+    async def test_probes_are_rows_and_no_attempts(self, place: Place) -> None:
+        account = await place.merchant("m", BAD)
+        ids = await place.happen(account, 3)
+        await place.work(40)
+        async with place.ports.storage.unit() as unit:
+            rows = await unit[Attempt].find(event_id=ids[0], order="sent_at")
+        delivery = await place.delivery(ids[0])
+        assert [(row.number, row.probe, row.status) for row in rows] == [
+            (1, False, 500),
+            (2, False, 500),
+            (3, False, 500),
+            (4, False, 500),
+            (5, True, 500),
+        ]
+        assert (delivery.attempts, delivery.probes) == (4, 1)
+
+    async def test_after_seven_days_events_behind_it_are_failed(self, place: Place) -> None:
+        """DECISIONS 7: "Older than 7 days: `failed`, still resendable"."""
+        account = await place.merchant("m", BAD)
+        await place.happen(account, 30)
+        await place.work(7 * 86_400 - 3600)
+        assert await place.statuses(account) == {"pending": 30}
+        await place.work(2 * 3600)
+        assert await place.statuses(account) == {"failed": 30}
+        letters = len(place.town.letters[place.url("m")])
+        await place.work(86_400)
+        assert len(place.town.letters[place.url("m")]) == letters, "with nothing to send nothing is probed"
+        assert await place.jobs() == []
+
+    async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, place: Place) -> None:
+        account = await place.merchant("m", BAD)
+        await place.happen(account, 12)
+        await place.work(8 * 86_400)
+        assert (await place.breaker(account)).is_open
+        place.town.answers[place.url("m")] = GOOD
+        before = len(place.town.letters[place.url("m")])
+        [late] = await place.happen(account)
+        await place.work()
+        assert place.town.events(place.url("m"))[before:] == [late]
+        assert not (await place.breaker(account)).is_open
+        assert (await place.delivery(late)).attempts == 0
+
+    @pytest.mark.parametrize(
+        "wish", [{"webhook_url": "https://new.example/hook"}, {"webhook_secret": "another-secret-of-the-tests"}]
+    )
+    async def test_another_address_or_secret_closes_it_and_all_leave_at_once(
+        self, place: Place, wish: dict[str, str]
+    ) -> None:
+        account = await place.merchant("m", BAD)
+        ids = await place.happen(account, 20)
+        await place.work(1000)
+        assert (await place.breaker(account)).is_open
+        place.town.letters.clear()
+        place.town.answers[place.url("m")] = GOOD
+        await set_settings(place.ports, account, wish)
+        await place.work()
+        assert place.town.events(wish.get("webhook_url", place.url("m"))) == ids
+        assert not (await place.breaker(account)).is_open
+
+    async def test_settings_that_are_none_of_its_business_leave_it(self, place: Place) -> None:
+        account = await place.merchant("m", BAD)
+        await place.happen(account, 12)
+        await place.work(20)
+        await set_settings(place.ports, account, {"webhook_url": place.url("m"), "acceptance": "false"})
+        assert (await place.breaker(account)).is_open
+
+    async def test_a_blocked_address_keeps_events_waiting_until_it_is_corrected(self, place: Place) -> None:
+        account = await place.merchant("m", Receipt(answer=Answer.BLOCKED, note="https only"))
+        ids = await place.happen(account, 5)
+        await place.work(3 * 86_400)
+        assert await place.statuses(account) == {"pending": 5}
+        await set_settings(place.ports, account, {"webhook_url": place.url("good")})
+        await place.work()
+        assert place.town.events(place.url("good")) == ids
+
+    async def test_modes_have_breakers_of_their_own(self, place: Place) -> None:
+        account = await place.merchant("m", BAD)
+        await place.happen(account, 12, Mode.TEST)
+        await place.work(20)
+        place.town.answers[place.url("m")] = GOOD
+        [live] = await place.happen(account, 1, Mode.LIVE)
+        await place.work()
+        assert (await place.delivery(live)).status is DeliveryStatus.DELIVERED
+        assert (await place.breaker(account, Mode.TEST)).is_open
+
+
+class TestHolding:
+    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(
+        self, place: Place
+    ) -> None:
+        account = await place.merchant("m", BAD)
+        await place.happen(account, 2)
+        await place.work(5)
+        await set_settings(place.ports, account, {"webhook_url": ""})
+        await place.work(3600)
+        assert await place.statuses(account) == {"held": 2}
+        letters = len(place.town.letters[place.url("m")])
+        place.town.answers[place.url("m")] = GOOD
+        await set_settings(place.ports, account, {"webhook_url": place.url("m")})
+        await place.work()
+        assert await place.statuses(account) == {"delivered": 2}
+        assert len(place.town.letters[place.url("m")]) == letters + 2
+
+    async def test_a_run_hears_of_it_within_a_second(self, place: Place) -> None:
+        account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
+        await place.happen(account, 20)
+        async with place.working():
+            await set_settings(place.ports, account, {"webhook_url": ""})
+            await place.clock.advance(30)
+            assert len(place.town.letters[place.url("m")]) == 8
+            assert await place.statuses(account) == {"held": 12, "delivered": 8}
+
+
+class TestCrashes:
+    """DESIGN 3: nothing is lost by kill -9 at any await."""
+
+    async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, place: Place) -> None:
+        account = await place.merchant("m")
+        await place.happen(account, 3)
+        assert [job.id for job in await place.jobs()] == [deliver_id(lane_id(account, Mode.TEST))]
+        await place.work()
+        assert await place.jobs() == []
+
+    async def test_a_worker_that_dies_in_the_middle_leaves_the_rest_to_the_next(self, place: Place) -> None:
+        account = await place.merchant("m", SILENT)
+        ids = await place.happen(account, 20)
+        [job] = await place.ports.storage.claim(10, LEASE)
+        running = asyncio.create_task(run(place.ports, job))
+        await place.clock.advance(5)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert await place.statuses(account) == {"pending": 20}
+        place.town.answers[place.url("m")] = GOOD
+        await place.work(LEASE)
+        assert await place.statuses(account) == {"delivered": 20}
+        assert set(place.town.events(place.url("m"))) == set(ids)
+
+    async def test_a_retry_is_remembered_in_the_unit_that_enters_the_failure(self, place: Place) -> None:
+        """Whoever dies between two attempts has left a timer."""
+        account = await place.merchant("m", BAD)
+        await place.happen(account)
+        await run_due(place.ports)
+        [timer] = await place.jobs()
+        assert (timer.kind, timer.due) == (TIMER, place.clock.now() + timedelta(seconds=1))
+
+    async def test_a_long_run_keeps_its_lease(self, place: Place) -> None:
+        """Six minutes of slow letters under a lease of one: no other worker gets the job."""
+        account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
+        ids = await place.happen(account, 8 * 36)
+        async with place.working(), place.working():
+            await place.clock.advance(400)
+        assert place.town.events(place.url("m")) == ids
+        assert place.town.most[place.url("m")] == 8
+
+    async def test_two_workers_share_receivers_and_send_nothing_twice(self, place: Place) -> None:
+        accounts = [await place.merchant(f"m{number}") for number in range(6)]
+        async with place.working(), place.working():
+            for _ in range(5):
+                for account in accounts:
+                    await place.happen(account, 10)
+                await place.clock.advance(1)
+        for number in range(6):
+            events = place.town.events(place.url(f"m{number}"))
+            assert len(events) == len(set(events)) == 50
+
+    async def test_who_lost_the_lease_stops_and_enters_what_it_sent(self, place: Place) -> None:
+        account = await place.merchant("m", SILENT)
+        await place.happen(account, 30)
+        [job] = await place.ports.storage.claim(10, 5.0)
+        slow = asyncio.create_task(run(place.ports, job))
+        await place.clock.advance(6)
+        [again] = await place.ports.storage.claim(10, LEASE)
+        place.town.answers[place.url("m")] = GOOD
+        await run(place.ports, again)
+        assert await place.statuses(account) == {"delivered": 30}
+        await place.clock.advance(60)
+        await slow
+        assert await place.statuses(account) == {"delivered": 30}
+        counted = Counter(each.event_id for each in await place.attempts())
+        assert sorted(counted.values()) == [1] * 22 + [2] * 8
+        for event_id, made in counted.items():
+            assert (await place.delivery(event_id)).attempts == made
+
+    async def test_events_that_come_at_any_moment_of_a_run_are_sent(self, place: Place) -> None:
+        """However the last look of a run and the commit of an event fall together, the event leaves."""
+        account = await place.merchant("m")
+        made: list[str] = []
+        left = 40
+
+        async def one_more() -> None:
+            made.extend(await place.happen(account))
+
+        pending: set[asyncio.Task[None]] = set()
+
+        def on_letter(_: Letter) -> None:
+            nonlocal left
+            if left:
+                left -= 1
+                pending.add(asyncio.create_task(one_more()))
+
+        place.town.on_letter = on_letter
+        made += await place.happen(account)
+        await place.work()
+        await asyncio.gather(*pending)
+        await place.work()
+        assert sorted(place.town.events(place.url("m"))) == sorted(made)
+        assert len(made) == 41
+        assert await place.jobs() == []
+
+    async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, place: Place) -> None:
+        account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
+        await place.happen(account, 20)
+        async with place.working() as worker:
+            worker.stop()
+            await place.clock.advance(30)
+        assert await place.statuses(account) == {"delivered": 8, "pending": 12}
+        [job] = await place.jobs()
+        assert job.leased_until is None
+        await place.work()
+        assert await place.statuses(account) == {"delivered": 8, "pending": 12}
+
+
+class TestFaults:
+    async def test_a_secret_that_does_not_open_is_a_fault_that_loses_nothing(self, place: Place) -> None:
+        account = await place.merchant("m")
+        await place.happen(account, 3)
+        broken = msgspec.structs.replace(place.ports, vault=LostKeys(place.ports.vault))
+        [job] = await place.ports.storage.claim(10, LEASE)
+        await run(broken, job)
+        assert await place.statuses(account) == {"pending": 3}
+        assert place.town.letters == {}
+        await place.work(1)
+        assert await place.statuses(account) == {"delivered": 3}
+
+    async def test_a_storage_that_fails_for_a_while_loses_nothing(self, place: Place) -> None:
+        account = await place.merchant("m")
+        ids = await place.happen(account, 3)
+        [job] = await place.ports.storage.claim(10, LEASE)
+        failing = msgspec.structs.replace(place.ports, notifier=Exploding())
+        await run(failing, job)
+        await place.work(1)
+        assert place.town.events(place.url("m")) == ids
+
+
+class LostKeys:
+    """A vault that opens nothing."""
+
+    def __init__(self, vault: Any) -> None:
+        self._vault = vault
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._vault, name)
+
+    def unseal(self, sealed: bytes, place: str) -> bytes:
+        from cambist.ports.vault import VaultError
+
+        raise VaultError("no key")
+
+
+class Exploding:
+    """A notifier that breaks its promise never to raise."""
+
+    async def post(self, letter: Letter) -> Receipt:
+        raise RuntimeError("closed")
+
+    async def close(self) -> None: ...
+
+
+class TestClocks:
+    async def test_new_events_do_not_depend_on_the_clock_of_the_machine_that_wrote_them(self, place: Place) -> None:
+        """A machine whose clock is an hour ahead writes events: they leave by the storage's clock, at once."""
+        account = await place.merchant("m")
+        [event] = await place.happen(account, created_at=place.clock.now() + timedelta(hours=1))
+        assert (await place.delivery(event)).due == AT_ONCE
+        await place.work()
+        assert (await place.delivery(event)).status is DeliveryStatus.DELIVERED
+
+    async def test_a_retry_that_a_clock_set_back_hides_is_found_again(self, place: Place) -> None:
+        """The timer rang, and then the storage's clock went back: the look finds nothing, so the timer is set anew."""
+        account = await place.merchant("m", BAD)
+        [event] = await place.happen(account)
+        await run_due(place.ports)
+        due = (await place.delivery(event)).due
+        assert due is not None
+        async with place.ports.storage.unit() as unit:
+            for timer in await unit[Job].find(kind=TIMER):
+                unit[Job].remove(timer)
+            job_id = deliver_id(lane_id(account, Mode.TEST))
+            now = place.clock.now()
+            unit[Job].add(Job(id=job_id, kind=DELIVER, argument=lane_id(account, Mode.TEST), due=now, created_at=now))
+            await unit.commit()
+        await run_due(place.ports)
+        [timer] = await place.jobs()
+        assert (timer.kind, timer.due) == (TIMER, due)
+
