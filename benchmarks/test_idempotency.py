@@ -39,9 +39,7 @@ async def fill(storage: Storage) -> None:
         async with storage.unit() as unit:
             for number in range(start, min(start + 1000, KEYS)):
                 unit[IdempotencyKey].add(
-                    IdempotencyKey(
-                        id=record_id(number), kind="payment", resource_id=f"pay_{number}", created_at=MOMENT
-                    )
+                    IdempotencyKey(id=record_id(number), kind="payment", resource_id=f"pay_{number}", created_at=MOMENT)
                 )
             await unit.commit()
 

@@ -42,12 +42,14 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Slots:
-    """How many letters may be under way: in all, and to one receiver."""
+    """How many letters may be under way: in all, and to one receiver. Who finds none free gets one in turn."""
 
     def __init__(self, total: int, per_receiver: int) -> None:
+        self.per_receiver = per_receiver
         self._free = total
-        self._per_receiver = per_receiver
         self._waiting: dict[_Service, None] = {}
+        self._granted: set[_Service] = set()
+        """Their turn came, and they have not taken the slot yet."""
 
     @property
     def wanted(self) -> bool:
@@ -55,34 +57,37 @@ class Slots:
         return bool(self._waiting)
 
     def share(self) -> int:
-        """How many one receiver may take: the fewer are free, the fewer, so that some are left for the next one."""
-        return max(1, min(self._per_receiver, self._free // self._per_receiver))
+        """How many one receiver may take: the fewer are free, the fewer, so that some are left for the next one. Who
+        has more keeps them."""
+        return max(1, min(self.per_receiver, self._free // self.per_receiver))
 
     def take(self, service: "_Service") -> bool:
         """A slot, or a place in the queue for one."""
-        if not self._free:
+        if service in self._granted:
+            self._granted.remove(service)
+        elif self._free:
+            self._free -= 1
+        else:
             self._waiting[service] = None
             return False
-        self._free -= 1
-        self._waiting.pop(service, None)
         return True
 
     def give(self) -> None:
-        """A slot is free again."""
-        self._free += 1
-        self._call()
+        """A slot is free again: the first who waits may take it."""
+        if not self._waiting:
+            self._free += 1
+            return
+        first = next(iter(self._waiting))
+        del self._waiting[first]
+        self._granted.add(first)
+        first.stir()
 
     def decline(self, service: "_Service") -> None:
-        """It wants no slot now: if it was called for one, that is for the next."""
-        if self._waiting:
-            self._waiting.pop(service, None)
-            self._call()
-
-    def _call(self) -> None:
-        if self._waiting and self._free:
-            first = next(iter(self._waiting))
-            del self._waiting[first]
-            first.stir()
+        """It wants no slot now; if its turn has come, the next one may."""
+        self._waiting.pop(service, None)
+        if service in self._granted:
+            self._granted.remove(service)
+            self.give()
 
 
 class Dispatcher:
@@ -187,7 +192,7 @@ class _Service:
     async def _pass(self) -> bool:
         """True when this run is over; else somebody asked for more on the way."""
         await self._read()
-        if self._account is None or not self._account.receives:
+        if not self._receives:
             await hold(self._ports, self._lane)
             return await self._leave()
         if self._expected.next_probe_at is not None:
@@ -196,7 +201,13 @@ class _Service:
             if self._expected.is_open:
                 await park(self._ports, self._lane)
                 return await self._leave()
-        return await self._drain() or await self._leave()
+        if await self._drain():
+            return True
+        return self._receives and await self._leave()
+
+    @property
+    def _receives(self) -> bool:
+        return self._account is not None and self._account.receives
 
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:
@@ -212,8 +223,7 @@ class _Service:
             self._dispatcher.stopping
             or self._lost
             or self._fault is not None
-            or self._account is None
-            or not self._account.receives
+            or not self._receives
             or (self._expected.is_open and not self._probing)
         )
 
@@ -322,21 +332,25 @@ class _Service:
         """Begin as many letters as there is room for."""
         if self._halted:
             self._forget_queue()
-        while self._queue and len(self._tasks) < self._room() and self._slots.take(self):
-            task = asyncio.create_task(self._serve(self._queue.popleft()))
-            self._tasks.add(task)
-        if not self._queue or len(self._tasks) >= self._room():
-            self._slots.decline(self)
+        for _ in range(len(self._queue)):
+            if len(self._tasks) >= min(self._room(), self._slots.share()):
+                break
+            if not self._slots.take(self):
+                return
+            self._tasks.add(asyncio.create_task(self._serve()))
+        self._slots.decline(self)
 
     def _room(self) -> int:
-        return 1 if self._probing else room(self._expected, self._slots.share())
+        return 1 if self._probing else room(self._expected, self._slots.per_receiver)
 
-    async def _serve(self, ready: Ready | None) -> None:
-        """Send this letter, then further ones while there are any, on one slot."""
+    async def _serve(self) -> None:
+        """Send letters, one after the other, while there are any, on one slot."""
         try:
+            ready = self._next()
             while ready is not None:
                 await self._send(ready.delivery, ready.event)
-                ready = self._next()
+                # When slots are short it goes back, and waits its turn.
+                ready = None if self._slots.wanted else self._next()
         except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
             self._fault = fault
         finally:
@@ -347,8 +361,8 @@ class _Service:
             self.stir()
 
     def _next(self) -> Ready | None:
-        """The next letter for a task that has a slot. When slots are short it goes back, and waits its turn."""
-        if not self._queue or self._halted or self._slots.wanted or len(self._tasks) > self._room():
+        """The next letter for a task that has a slot."""
+        if not self._queue or self._halted or len(self._tasks) > self._room():
             return None
         return self._queue.popleft()
 

@@ -56,9 +56,7 @@ class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def query(self) -> EventQuery:
-        return EventQuery(
-            type=self.type, delivery_status=self.delivery_status, since=self.since, until=self.until
-        )
+        return EventQuery(type=self.type, delivery_status=self.delivery_status, since=self.since, until=self.until)
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -176,9 +174,7 @@ async def _page(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tupl
     return total, await _joined(seen, events, await _deliveries_of(seen, events))
 
 
-async def _of_object(
-    seen: Snapshot, wanted: _Wanted, object_id: str, offset: int, size: int
-) -> tuple[int, list[Told]]:
+async def _of_object(seen: Snapshot, wanted: _Wanted, object_id: str, offset: int, size: int) -> tuple[int, list[Told]]:
     """One object has few events: they are all read, and judged here."""
     if not object_id or "\0" in object_id or not object_id.isascii():
         return 0, []

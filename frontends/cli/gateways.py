@@ -49,7 +49,11 @@ def list_all(mode: str | None) -> Answer:
 @gateway.command("set")
 @click.argument("gateway_id", metavar="ID")
 @click.argument("status", type=click.Choice([each.value for each in GatewayStatus]))
-@click.option("--reason", type=click.Choice([each.value for each in BY_HAND]), help="Why, unless it is operational; else: operator.")
+@click.option(
+    "--reason",
+    type=click.Choice([each.value for each in BY_HAND]),
+    help="Why, unless it is operational; else: operator.",
+)
 @answering
 def set_status(gateway_id: str, status: str, reason: str | None) -> Answer:
     """Say how a gateway is. Merchants hear of it once it has held for a minute; a gateway that is down gets no new

@@ -25,8 +25,6 @@ def sandbox_router(ports: Ports) -> Router:
     async def resolve_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
         body = await request.body()
         wanted = read_body(body, request.headers.get("content-type"), Review)
-        return answer(
-            payment_view(ports, await resolve_own_mismatch(ports, request.auth, payment_id, wanted.outcome))
-        )
+        return answer(payment_view(ports, await resolve_own_mismatch(ports, request.auth, payment_id, wanted.outcome)))
 
     return Router("/sandbox", route_handlers=[simulate_payment, resolve_payment], guards=[require_test_mode])

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,8 @@ class Served:
         self.port = listener.getsockname()[1]
         streams = WindowStreams(limit=0)  # no question waits: the house's clock stands still
         app = create_app(self.house.ports, streams=streams)
-        config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)  # type: ignore[arg-type]  # the types of two ASGI libraries differ in name only
+        config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
-        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # older servers have it
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
 
     async def stop(self) -> None:

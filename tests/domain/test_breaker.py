@@ -94,7 +94,7 @@ def test_other_4xx_neither_count_nor_begin_the_row_anew(status: int) -> None:
 
 
 def test_its_pauses_are_those_of_decisions_7_and_the_last_one_repeats() -> None:
-    """"pauses 30 s, 1, 2, 5, 10, 30, 60 min, then 60 min"."""
+    """ "pauses 30 s, 1, 2, 5, 10, 30, 60 min, then 60 min"."""
     assert [pause.total_seconds() for pause in PAUSES] == [30, 60, 120, 300, 600, 1800, 3600]
     breaker, now, pauses = failing(10), NOON, []
     for _ in range(10):

@@ -133,9 +133,7 @@ def test_the_slow_ladder_is_for_money_events_only(event_type: EventType) -> None
         pytest.param([400] * 10 + [500, None, 302, 503], 14, id="once on the slow ladder it is walked to its end"),
     ],
 )
-def test_the_last_answer_of_the_fast_ladder_decides_for_the_slow_one(
-    answers: list[int | None], attempts: int
-) -> None:
+def test_the_last_answer_of_the_fast_ladder_decides_for_the_slow_one(answers: list[int | None], attempts: int) -> None:
     assert walked(fresh(), *answers)[0].attempts == attempts
 
 
@@ -287,9 +285,7 @@ class TestAge:
 
 
 @given(st.lists(st.none() | st.integers(100, 599), min_size=1, max_size=20), st.sampled_from(EventType))
-def test_there_is_a_next_attempt_exactly_while_it_is_pending(
-    statuses: list[int | None], event_type: EventType
-) -> None:
+def test_there_is_a_next_attempt_exactly_while_it_is_pending(statuses: list[int | None], event_type: EventType) -> None:
     delivery, now = fresh(event_type=event_type), NOON
     for status in statuses:
         now = max(now, delivery.due or now)

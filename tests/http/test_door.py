@@ -205,9 +205,7 @@ KEY_ROWS = [
 
 
 @pytest.mark.parametrize(("key", "expected"), KEY_ROWS)
-async def test_the_idempotency_key_is_checked_before_the_body(
-    house: TestHouse, key: str | None, expected: str
-) -> None:
+async def test_the_idempotency_key_is_checked_before_the_body(house: TestHouse, key: str | None, expected: str) -> None:
     headers = house.headers() if key is None else house.headers(Idempotency_Key=key)
     response = await house.http.post("/api/v1/payments", content=b"{nonsense", headers=headers)
     assert (response.status_code, code(response)) == (400, expected)

@@ -234,8 +234,8 @@ class TestSideBySide:
 
     async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, place: Place) -> None:
         """Twelve slots for ten receivers that hang: each is served, none takes all."""
-        for number in range(10):
-            account = await place.merchant(f"m{number}", Receipt(answer=Answer.TIMEOUT, status=200))
+        slow = Receipt(answer=Answer.TIMEOUT, status=200)
+        for account in [await place.merchant(f"m{number}", slow) for number in range(10)]:
             await place.happen(account, 6)
         dispatcher = Dispatcher(place.ports, at_once=12, per_receiver=4)
         jobs = await place.ports.storage.claim(100, LEASE)
@@ -249,18 +249,18 @@ class TestSideBySide:
         assert [len(place.town.letters[place.url(f"m{number}")]) for number in range(10)] == [6] * 10
 
     async def test_one_slot_in_all_goes_round(self, place: Place) -> None:
-        urls = []
-        for number in range(3):
-            account = await place.merchant(f"m{number}", Receipt(answer=Answer.TIMEOUT, status=200))
+        slow = Receipt(answer=Answer.TIMEOUT, status=200)
+        for account in [await place.merchant(f"m{number}", slow) for number in range(3)]:
             await place.happen(account, 3)
-            urls.append(place.url(f"m{number}"))
         dispatcher = Dispatcher(place.ports, at_once=1)
         running = [asyncio.create_task(dispatcher.run(job)) for job in await place.ports.storage.claim(100, LEASE)]
         await place.clock.advance(90)
         assert all(task.done() for task in running)
         assert place.town.most_in_all == 1
-        for url in urls:
-            assert [later - earlier for earlier, later in pairwise(place.town.times(url))] == [30, 30]
+        for number in range(3):
+            times = place.town.times(place.url(f"m{number}"))
+            assert len(times) == 3
+            assert all(later - earlier <= 40 for earlier, later in pairwise(times)), "nobody waits for ever"
 
     async def test_an_event_that_comes_while_letters_hang_leaves_within_a_quarter_of_a_second(
         self, place: Place
@@ -277,11 +277,11 @@ class TestSideBySide:
         self, place: Place
     ) -> None:
         """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""
-        for number in range(40):
-            await place.happen(await place.merchant(f"dead{number}", SILENT), 3)
+        bad = await place.merchant("bad", BAD)
+        for account in [await place.merchant(f"dead{number}", SILENT) for number in range(40)]:
+            await place.happen(account, 3)
         async with place.working(at_once=1):
             assert place.town.under_way.total() == 120
-            bad = await place.merchant("bad", BAD)
             await place.happen(bad)
             await place.clock.advance(1)
             assert place.town.times(place.url("bad")) == [0.0, 1.0], "its timer rang"
@@ -439,9 +439,7 @@ class TestBreaker:
 
 
 class TestHolding:
-    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(
-        self, place: Place
-    ) -> None:
+    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(self, place: Place) -> None:
         account = await place.merchant("m", BAD)
         await place.happen(account, 2)
         await place.work(5)
@@ -485,7 +483,8 @@ class TestCrashes:
         await asyncio.gather(running, return_exceptions=True)
         assert await place.statuses(account) == {"pending": 20}
         place.town.answers[place.url("m")] = GOOD
-        await place.work(LEASE)
+        await place.clock.advance(LEASE)
+        await place.work()
         assert await place.statuses(account) == {"delivered": 20}
         assert set(place.town.events(place.url("m"))) == set(ids)
 
@@ -498,13 +497,17 @@ class TestCrashes:
         assert (timer.kind, timer.due) == (TIMER, place.clock.now() + timedelta(seconds=1))
 
     async def test_a_long_run_keeps_its_lease(self, place: Place) -> None:
-        """Six minutes of slow letters under a lease of one: no other worker gets the job."""
+        """A minute of slow letters under a lease of 15 seconds: no other worker gets the job."""
         account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
-        ids = await place.happen(account, 8 * 36)
-        async with place.working(), place.working():
-            await place.clock.advance(400)
+        ids = await place.happen(account, 8 * 6)
+        [job] = await place.ports.storage.claim(10, 15.0)
+        dispatcher = Dispatcher(place.ports)
+        running = asyncio.create_task(dispatcher.run(job))
+        while not running.done():
+            await place.clock.advance(3)
+            dispatcher.look()
+            assert await place.ports.storage.claim(10, 15.0) == []
         assert place.town.events(place.url("m")) == ids
-        assert place.town.most[place.url("m")] == 8
 
     async def test_two_workers_share_receivers_and_send_nothing_twice(self, place: Place) -> None:
         accounts = [await place.merchant(f"m{number}") for number in range(6)]
@@ -521,12 +524,14 @@ class TestCrashes:
         account = await place.merchant("m", SILENT)
         await place.happen(account, 30)
         [job] = await place.ports.storage.claim(10, 5.0)
-        slow = asyncio.create_task(run(place.ports, job))
+        dispatcher = Dispatcher(place.ports)
+        slow = asyncio.create_task(dispatcher.run(job))
         await place.clock.advance(6)
         [again] = await place.ports.storage.claim(10, LEASE)
         place.town.answers[place.url("m")] = GOOD
         await run(place.ports, again)
         assert await place.statuses(account) == {"delivered": 30}
+        dispatcher.look()
         await place.clock.advance(60)
         await slow
         assert await place.statuses(account) == {"delivered": 30}
@@ -569,9 +574,10 @@ class TestCrashes:
             await place.clock.advance(30)
         assert await place.statuses(account) == {"delivered": 8, "pending": 12}
         [job] = await place.jobs()
-        assert job.leased_until is None
+        assert job.leased_until is None, "the next worker need not wait for a lease to end"
+        place.town.answers[place.url("m")] = GOOD
         await place.work()
-        assert await place.statuses(account) == {"delivered": 8, "pending": 12}
+        assert await place.statuses(account) == {"delivered": 20}
 
 
 class TestFaults:
@@ -586,7 +592,7 @@ class TestFaults:
         await place.work(1)
         assert await place.statuses(account) == {"delivered": 3}
 
-    async def test_a_storage_that_fails_for_a_while_loses_nothing(self, place: Place) -> None:
+    async def test_a_notifier_that_raises_loses_nothing(self, place: Place) -> None:
         account = await place.merchant("m")
         ids = await place.happen(account, 3)
         [job] = await place.ports.storage.claim(10, LEASE)
@@ -646,4 +652,3 @@ class TestClocks:
         await run_due(place.ports)
         [timer] = await place.jobs()
         assert (timer.kind, timer.due) == (TIMER, due)
-

@@ -278,9 +278,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize(("amount", "status", "reason"), EXACT)
-async def test_exact_amounts_act_without_a_call(
-    house: TestHouse, amount: str, status: str, reason: str | None
-) -> None:
+async def test_exact_amounts_act_without_a_call(house: TestHouse, amount: str, status: str, reason: str | None) -> None:
     payment = await house.created({"amount_rub": amount})
     await house.work(2)
     after = (await house.get(f"/payments/{payment['id']}")).json()

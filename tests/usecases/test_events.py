@@ -1,0 +1,383 @@
+"""Sending events again, one or many, and keeping them (DECISIONS 7)."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.events import (
+    KEPT,
+    RESEND,
+    RETAIN,
+    EventQuery,
+    find_events,
+    get_event,
+    resend_event,
+    resend_range,
+    retain,
+)
+from cambist.core.usecases.jobs import LEASE, run_due, start_standing
+from cambist.core.usecases.outbox import announce
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from cambist.ports.notifier import Answer, Receipt
+from tests.houses import TestHouse, open_test_house
+from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
+
+BAD = Receipt(answer=Answer.RESPONDED, status=500)
+
+
+async def happen(house: TestHouse, count: int = 1, *, mode: Mode = Mode.TEST, receives: bool = True) -> list[str]:
+    """So many events that are sent at once; their ids. Each is of another moment."""
+    ids = []
+    for _ in range(count):
+        async with house.ports.storage.unit() as unit:
+            event = Event(
+                id=f"evt_{house.ports.ids.uuid()}",
+                account_id=house.account.account_id,
+                mode=mode,
+                type=EventType.KYC_STATUS_CHANGED,
+                object_id="client_1",
+                sequence=1,
+                body=BODY,
+                created_at=house.clock.now(),
+            )
+            announce(house.ports, unit, event, receives=receives)
+            await unit.commit()
+        ids.append(event.id)
+        await house.clock.advance(1)
+    return ids
+
+
+BODY = msgspec.json.encode(
+    {
+        "event": "kyc.status_changed",
+        "client_id": "c",
+        "phone": "+79001234567",
+        "status": "verified",
+        "previous_status": "pending",
+        "verified_at": "2026-01-01T00:00:00.000Z",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+    }
+)
+
+
+async def caller(house: TestHouse, mode: Mode = Mode.TEST) -> Caller:
+    async with house.ports.storage.unit() as unit:
+        account = await unit[Account].get(house.account.account_id)
+    assert account is not None
+    return Caller(account=account, mode=mode, key_id="svc_test_events")
+
+
+async def deliveries(house: TestHouse) -> list[Delivery]:
+    async with house.ports.storage.unit() as unit:
+        return await unit[Delivery].find(limit=10_000)
+
+
+def numbers(house: TestHouse, event_id: str) -> list[int]:
+    """What X-Webhook-Attempt said of an event, in the order sent."""
+    return [
+        int(letter.headers["X-Webhook-Attempt"])
+        for letter in house.postman.letters
+        if letter.headers["X-Webhook-Id"] == event_id
+    ]
+
+
+class TestResendOne:
+    @pytest.mark.parametrize("answers", [[], [BAD] * 10])
+    async def test_it_goes_out_again_under_the_same_id_and_is_numbered_on(
+        self, house: TestHouse, answers: list[Receipt]
+    ) -> None:
+        """DECISIONS 7: "`X-Webhook-Id` is the event id, the same over retries and resends"."""
+        house.postman.answers.extend(answers)
+        [event] = await happen(house)
+        await house.work(600)
+        made = max(1, len(answers))
+        assert numbers(house, event) == list(range(1, made + 1))
+        told = await resend_event(house.ports, await caller(house), event)
+        assert (told.delivery.status, told.delivery.attempts) == (DeliveryStatus.PENDING, made)
+        await house.work()
+        assert numbers(house, event)[made:] == [made + 1]
+        [delivery] = await deliveries(house)
+        assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, made + 1)
+        assert len({letter.body for letter in house.postman.letters}) == 1
+
+    async def test_a_pending_one_is_sent_at_once_and_has_a_whole_ladder_again(self, house: TestHouse) -> None:
+        house.postman.answers.extend([BAD] * 100)
+        [event] = await happen(house)
+        await house.work(300)
+        before = len(house.postman.letters)
+        await resend_event(house.ports, await caller(house), event)
+        await house.work()
+        assert len(house.postman.letters) == before + 1
+        await house.work(600)
+        assert len(house.postman.letters) == before + 10
+
+    async def test_a_resend_that_is_answered_badly_fails_anew(self, house: TestHouse) -> None:
+        [event] = await happen(house)
+        await house.work()
+        house.postman.answers.extend([BAD] * 10)
+        await resend_event(house.ports, await caller(house), event)
+        await house.work(600)
+        [delivery] = await deliveries(house)
+        assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 11)
+
+    async def test_a_held_one_stays_held_until_there_is_a_receiver(self) -> None:
+        async with open_test_house(receiver=False) as house:
+            [event] = await happen(house, receives=False)
+            told = await resend_event(house.ports, await caller(house), event)
+            assert told.delivery.status is DeliveryStatus.HELD
+            await house.work(60)
+            assert house.postman.letters == []
+
+    async def test_a_delivered_one_is_held_when_the_receiver_is_gone(self, house: TestHouse) -> None:
+        [event] = await happen(house)
+        await house.work()
+        await set_settings(house.ports, house.account.account_id, {"webhook_url": ""})
+        told = await resend_event(house.ports, None, event)
+        assert told.delivery.status is DeliveryStatus.HELD
+
+    async def test_only_the_owner_in_that_mode_and_the_operator_may(self, house: TestHouse) -> None:
+        [event] = await happen(house)
+        for who, event_id in (
+            (await caller(house, Mode.LIVE), event),
+            (await caller(house), "evt_00000000-0000-0000-0000-000000000000"),
+            (await caller(house), "evt_\0"),
+            (None, "no id"),
+        ):
+            with pytest.raises(Refusal) as refusal:
+                await resend_event(house.ports, who, event_id)
+            assert (refusal.value.code, refusal.value.status) == ("EVENT_NOT_FOUND", 404)
+        await resend_event(house.ports, None, event)
+
+    async def test_every_letter_of_all_ladders_is_shown(self, house: TestHouse) -> None:
+        house.postman.answers.extend([BAD, BAD])
+        [event] = await happen(house)
+        await house.work(10)
+        await resend_event(house.ports, None, event)
+        await house.work()
+        whole = await get_event(house.ports, await caller(house), event)
+        assert [(each.number, each.status) for each in whole.attempts] == [(1, 500), (2, 500), (3, 200), (4, 200)]
+        assert whole.told.last == whole.attempts[-1]
+
+
+def span(house: TestHouse, **more: Any) -> EventQuery:
+    """All that ever was."""
+    until = house.clock.now() + timedelta(days=1)
+    return EventQuery(since="2020-01-01T00:00:00Z", until=until.isoformat(), **more)
+
+
+class TestResendRange:
+    async def test_a_job_sends_all_of_a_range_again_some_at_a_time(self, house: TestHouse) -> None:
+        """Issue 4: bounded batches by a durable job."""
+        ids = await happen(house, 250)
+        await house.work()
+        house.postman.letters.clear()
+        assert await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house)) == 250
+        batches = 0
+        while any(job.kind == RESEND for job in await jobs(house)):
+            for job in await house.ports.storage.claim(1, LEASE):
+                await run_one(house.ports, job)
+                batches += job.kind == RESEND
+        assert batches == 3
+        await house.work()
+        assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == ids
+        assert {each.attempts for each in await deliveries(house)} == {2}
+
+    async def test_from_is_with_it_to_is_without(self, house: TestHouse) -> None:
+        ids = await happen(house, 5)
+        await house.work()
+        house.postman.letters.clear()
+        async with house.ports.storage.unit() as unit:
+            events = [await unit[Event].get(each) for each in ids]
+        start, end = (events[place].created_at.isoformat() for place in (1, 3) if events[place])  # type: ignore[union-attr]  # they were just written
+        asked = EventQuery(since=start, until=end)
+        assert await resend_range(house.ports, house.account.account_id, Mode.TEST, asked) == 2
+        await house.work()
+        assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == ids[1:3]
+
+    async def test_many_events_of_one_moment_are_each_sent_once(self, house: TestHouse) -> None:
+        now = house.clock.now()
+        async with house.ports.storage.unit() as unit:
+            for _ in range(230):
+                event = Event(
+                    id=f"evt_{house.ports.ids.uuid()}",
+                    account_id=house.account.account_id,
+                    mode=Mode.TEST,
+                    type=EventType.KYC_STATUS_CHANGED,
+                    object_id="client_1",
+                    sequence=1,
+                    body=BODY,
+                    created_at=now,
+                )
+                announce(house.ports, unit, event, receives=True)
+            await unit.commit()
+        await house.work(1)
+        assert await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house)) == 230
+        await house.work()
+        assert [each.attempts for each in await deliveries(house)] == [2] * 230
+
+    async def test_only_those_of_the_status_the_type_and_the_mode(self, house: TestHouse) -> None:
+        await happen(house, 2)
+        await happen(house, 1, mode=Mode.LIVE)
+        await house.work()
+        house.postman.answers.extend([BAD] * 10)
+        [failed] = await happen(house)
+        await house.work(600)
+        house.postman.letters.clear()
+        account = house.account.account_id
+        other = EventType.REFUND_FAILED.value
+        assert await resend_range(house.ports, account, Mode.TEST, span(house, type=other)) == 0
+        assert [job for job in await jobs(house) if job.kind == RESEND] == []
+        assert await resend_range(house.ports, account, Mode.TEST, span(house, delivery_status="failed")) == 1
+        await house.work()
+        assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == [failed]
+
+    async def test_events_that_come_after_the_call_are_not_sent_again(self, house: TestHouse) -> None:
+        await happen(house, 2)
+        await house.work()
+        await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house))
+        await house.clock.advance(1)
+        await happen(house, 1)
+        await house.work()
+        assert sorted(each.attempts for each in await deliveries(house)) == [1, 2, 2]
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            EventQuery(since="2026-01-02T00:00:00Z", until="2026-01-01T00:00:00Z"),
+            EventQuery(since="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00Z"),
+            EventQuery(since="2026-01-01T00:00:00Z"),
+            EventQuery(since="yesterday", until="2026-01-01T00:00:00Z"),
+            EventQuery(since="2026-01-01T00:00:00", until="2026-01-02T00:00:00Z"),
+            EventQuery(since="2026-01-01T00:00:00Z", until="2026-01-02T00:00:00Z", type="payment"),
+            EventQuery(since="2026-01-01T00:00:00Z", until="2026-01-02T00:00:00Z", delivery_status="lost"),
+        ],
+    )
+    async def test_what_is_no_range_is_refused(self, house: TestHouse, asked: EventQuery) -> None:
+        with pytest.raises(Refusal) as refusal:
+            await resend_range(house.ports, house.account.account_id, Mode.TEST, asked)
+        assert refusal.value.code == "VALIDATION_ERROR"
+
+    @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+    @pytest.mark.parametrize("at", [1, 2, 3])
+    async def test_a_crash_at_any_of_its_commits_sends_none_twice_and_forgets_none(
+        self, house: TestHouse, at: int, after: bool
+    ) -> None:
+        await happen(house, 150)
+        await house.work()
+        await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house))
+        fused = msgspec.structs.replace(
+            house.ports, storage=FusedStorage(house.ports.storage, Fuse(at, after=after))
+        )
+        try:
+            await run_due(fused)
+        except Killed:
+            pass
+        await house.clock.advance(LEASE)
+        await house.work()
+        again = [each.attempts for each in await deliveries(house)]
+        # The receipts of letters that a crash left unentered are repeated; no resend is.
+        assert len(again) == 150
+        assert {each.status for each in await deliveries(house)} == {DeliveryStatus.DELIVERED}
+        assert set(again) == {2}
+
+
+async def jobs(house: TestHouse) -> list[Job]:
+    async with house.ports.storage.unit() as unit:
+        return await unit[Job].find()
+
+
+async def run_one(ports: Ports, job: Job) -> None:
+    from cambist.core.usecases.jobs import run
+
+    await run(ports, job)
+
+
+class TestRetention:
+    async def test_events_older_than_30_days_go_with_their_attempts_and_what_waits_stays(
+        self, house: TestHouse
+    ) -> None:
+        """DECISIONS 7: "Kept 30 days at least"."""
+        await start_standing(house.ports)
+        house.postman.answers.extend([BAD, BAD])
+        old = await happen(house, 130)
+        await house.work(60)
+        held = await happen(house, receives=False)
+        await house.work(KEPT.total_seconds() - 86_400)
+        assert len(await deliveries(house)) == 131
+        young = await happen(house, 3)
+        await house.work(2 * 86_400)
+        assert {each.id for each in await deliveries(house)} == {*held, *young}
+        async with house.ports.storage.unit() as unit:
+            assert {each.id for each in await unit[Event].find(limit=1000)} == {*held, *young}
+            assert {each.event_id for each in await unit[Attempt].find(limit=1000)} == set(young)
+        with pytest.raises(Refusal, match="No event"):
+            await get_event(house.ports, await caller(house), old[0])
+
+    async def test_it_goes_on_where_it_was_and_comes_back_every_day(self, house: TestHouse) -> None:
+        await start_standing(house.ports)
+        await start_standing(house.ports)
+        [job] = [each for each in await jobs(house) if each.kind == RETAIN]
+        await happen(house, 3)
+        await house.work()
+        await house.work(KEPT.total_seconds() + 86_400)
+        assert await deliveries(house) == []
+        [after] = [each for each in await jobs(house) if each.kind == RETAIN]
+        assert (after.id, after.argument) == (job.id, "")
+        assert house.clock.now() < after.due <= house.clock.now() + timedelta(days=1)
+
+    async def test_a_portion_of_many_is_done_at_a_time(
+        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cambist.core.usecases.events._PORTION", 2)
+        await happen(house, 1)
+        await happen_at_once(house, 349)
+        await house.work()
+        await house.clock.advance(KEPT.total_seconds() + 1000)
+        await start_standing(house.ports)
+        [job] = [each for each in await house.ports.storage.claim(100, LEASE) if each.kind == RETAIN]
+        await retain(house.ports, job)
+        assert len(await deliveries(house)) == 150
+        [job] = [each for each in await jobs(house) if each.kind == RETAIN]
+        assert (bool(job.argument), job.due) == (True, house.clock.now())
+        await house.work()
+        assert await deliveries(house) == []
+
+
+async def happen_at_once(house: TestHouse, count: int) -> None:
+    async with house.ports.storage.unit() as unit:
+        for _ in range(count):
+            event = Event(
+                id=f"evt_{house.ports.ids.uuid()}",
+                account_id=house.account.account_id,
+                mode=Mode.TEST,
+                type=EventType.KYC_STATUS_CHANGED,
+                object_id="client_1",
+                sequence=1,
+                body=BODY,
+                created_at=house.clock.now(),
+            )
+            announce(house.ports, unit, event, receives=True)
+        await unit.commit()
+
+
+class TestFind:
+    async def test_the_operator_sees_events_of_all_accounts_newest_first(self, house: TestHouse) -> None:
+        ids = await happen(house, 3) + await happen(house, 2, mode=Mode.LIVE)
+        await house.work()
+        everything = await find_events(house.ports, EventQuery(), account_id=None, mode=None, limit=10)
+        assert [each.event.id for each in everything] == ids[::-1]
+        newest = await find_events(house.ports, EventQuery(), account_id=None, mode=None, limit=2)
+        assert [each.event.id for each in newest] == ids[::-1][:2]
+        live = await find_events(house.ports, EventQuery(), account_id=None, mode=Mode.LIVE, limit=10)
+        assert [each.event.id for each in live] == ids[:2:-1]
+        assert await find_events(house.ports, EventQuery(), account_id="acc_1", mode=None, limit=10) == []
+        of_object = EventQuery(object_id="client_1", delivery_status="delivered")
+        found = await find_events(house.ports, of_object, account_id=None, mode=None, limit=10)
+        assert [each.event.id for each in found] == ids[::-1]
