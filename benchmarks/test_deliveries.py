@@ -170,8 +170,8 @@ async def deliver_all(ports: Ports, accounts: list[Account]) -> None:
         for account in accounts:
             ask_to_deliver(ports, unit, account.id, Mode.TEST)
         await unit.commit()
-    while not await all_done(ports, accounts):
-        await asyncio.sleep(0.02)  # noqa: ASYNC110 - the outcome is in the storage; nothing here hears of it
+    while not await all_done(ports, accounts):  # noqa: ASYNC110 - the outcome is in the storage; nothing tells of it
+        await asyncio.sleep(0.02)
     worker.stop()
     await working
 

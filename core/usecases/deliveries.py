@@ -203,7 +203,9 @@ class _Service:
                 return await self._leave()
         if await self._drain():
             return True
-        return self._receives and await self._leave()
+        # The address may have been taken away meanwhile: another pass then holds what is left.
+        receives = self._account is not None and self._account.receives
+        return await self._leave() if receives else False
 
     @property
     def _receives(self) -> bool:
@@ -248,7 +250,7 @@ class _Service:
                 self._stirred.clear()
 
     def _has_enough(self) -> bool:
-        """Whether to enter what there is. A failure is entered at once, because it sets timers and moves the breaker."""
+        """Whether to enter what there is. A failure is entered at once: it sets timers and moves the breaker."""
         if self._too_old:
             return True
         return bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -13,9 +13,11 @@ from ...core.domain.accounts import KEY_PREFIXES, Mode
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
 from ...core.usecases.feed import BEGINNING, NOW, read_types
-from .listening import CursorFile, Follower, Handed, Wish
 from .output import shown
 from .session import guarded, loaded_settings
+
+if TYPE_CHECKING:
+    from .listening import Handed
 
 
 def _web_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
@@ -74,12 +76,15 @@ def listen(
     """
 
     def run() -> None:
+        # Brings aiohttp, which the help of all commands need not load.
+        from .listening import CursorFile, Follower, Wish
+
         address = (base_url or loaded_settings().settings.base_url).rstrip("/")
         wish = Wish(base_url=address, api_key=api_key, api_secret=api_secret, forward_to=forward_to, types=types)
         cursors = CursorFile(cursor_file or usual_file(address, api_key))
         begin = start or cursors.read() or NOW
 
-        def tell(handed: Handed) -> None:
+        def tell(handed: "Handed") -> None:
             click.echo(msgspec.json.encode(_document(handed)) if as_json else _line(handed))
 
         def say(text: str) -> None:
@@ -99,7 +104,7 @@ def usual_file(base_url: str, api_key: str) -> Path:
     return Path.home() / ".config" / "cambist" / f"listen-{name}"
 
 
-def _line(handed: Handed) -> str:
+def _line(handed: "Handed") -> str:
     letter = handed.letter
     answer = handed.error or ("" if handed.status is None else str(handed.status))
     parts = [
@@ -113,7 +118,7 @@ def _line(handed: Handed) -> str:
     return "  ".join(shown(part) for part in parts)
 
 
-def _document(handed: Handed) -> dict[str, Any]:
+def _document(handed: "Handed") -> dict[str, Any]:
     letter = handed.letter
     return {
         "at": iso(handed.at),

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "terminal": "terminals",
     "key": "keys",
     "payment": "payments",
+    "event": "events",
     "gateway": "gateways",
     "listen": "listen",
     "openapi": "openapi",

@@ -12,10 +12,8 @@ import pytest
 import uvicorn
 
 from cambist.adapters.clock import SystemClock
-from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.signing import verify
-from cambist.core.usecases.feed import note_letters
 from cambist.frontends.cli import listening
 from cambist.frontends.cli.listen import usual_file
 from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish
@@ -188,9 +186,8 @@ async def test_a_letter_that_is_sent_again_comes_again(served: Served, tmp_path:
     async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
         await eventually(lambda: running.objects == [payment])
         [event_id] = [each.letter.id for each in running.handed]
-        async with house.ports.storage.unit() as unit:
-            note_letters(house.ports, unit, [(event_id, house.account.account_id, Mode.TEST)], resent=True)
-            await unit.commit()
+        resent = await house.http.post(f"/api/v1/events/{event_id}/resend", headers=house.headers())
+        assert resent.status_code == 200
         await eventually(lambda: running.objects == [payment, payment])
         one, two = await local.arrived(2)
         assert (one.body, one.headers["x-webhook-id"]) == (two.body, two.headers["x-webhook-id"])

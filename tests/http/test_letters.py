@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Event, EventType
@@ -146,16 +147,17 @@ async def test_many_readers_at_once_see_one_order_and_every_event(house: TestHou
         assert seen == [each.id for each in written]
 
 
-async def test_what_is_sent_again_comes_again(house: TestHouse) -> None:
-    """A letter that was noted again is at the end of the feed, with its own id."""
-    await failed(house)
-    read = await letters(house)
-    [letter] = read["data"]
-    async with house.ports.storage.unit() as unit:
-        note_letters(house.ports, unit, [(letter["id"], house.account.account_id, Mode.TEST)], resent=True)
-        await unit.commit()
-    [again] = (await letters(house, after=read["cursor"]))["data"]
-    assert (again["id"], again["body"], again["resent"]) == (letter["id"], letter["body"], True)
+@pytest.mark.parametrize("receiver", [True, False])
+async def test_what_is_sent_again_comes_again(receiver: bool) -> None:
+    """At the end of the feed, with its own id; also where the account has no receiver."""
+    async with open_test_house(receiver=receiver) as house:
+        await failed(house)
+        read = await letters(house)
+        [letter] = read["data"]
+        resent = await house.http.post(f"/api/v1/events/{letter['id']}/resend", headers=house.headers())
+        assert resent.status_code == 200
+        [again] = (await letters(house, after=read["cursor"]))["data"]
+        assert (again["id"], again["body"], again["resent"]) == (letter["id"], letter["body"], True)
 
 
 async def test_types_choose_and_the_cursor_passes_over_the_others(house: TestHouse) -> None:

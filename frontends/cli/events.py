@@ -1,0 +1,125 @@
+"""`cambist event …`: what became of merchants' events, and sending them again."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.accounts import Mode
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.delivery import AT_ONCE
+from ...core.domain.events import DeliveryStatus, EventType
+from ...core.usecases import events as usecases
+from ...core.usecases.accounts import get_account
+from ...core.usecases.events import EventQuery, Told
+from ...ports.bundle import Ports
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+_TITLES = ("created_at", "event_id", "type", "object_id", "delivery_status", "attempts", "last_answer", "account_id")
+
+_mode = click.option("--mode", type=click.Choice(list(Mode)), help="Of this mode only.")
+_type = click.option("--type", "event_type", type=click.Choice(list(EventType)), help="Of this type only.")
+_status = click.option("--status", type=click.Choice(list(DeliveryStatus)), help="With this delivery status only.")
+_since = click.option("--from", "since", metavar="MOMENT", help="Created then or later, such as 2026-11-21T09:00:00Z.")
+_until = click.option("--to", "until", metavar="MOMENT", help="Created before then.")
+
+
+@click.group()
+def event() -> None:
+    """Events: where they are, and sending them again."""
+
+
+@event.command("list")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@_mode
+@_type
+@click.option("--object", "object_id", metavar="ID", help="Of this payment, refund, ... only.")
+@_status
+@_since
+@_until
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="How many at most.")
+@answering
+def list_events(
+    account_id: str | None,
+    mode: str | None,
+    event_type: str | None,
+    object_id: str | None,
+    status: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+) -> Answer:
+    """Events, the newest first."""
+    asked = EventQuery(type=event_type, object_id=object_id, delivery_status=status, since=since, until=until)
+    of_mode = None if mode is None else Mode(mode)
+    found = in_house(
+        lambda ports: usecases.find_events(ports, asked, account_id=account_id, mode=of_mode, limit=limit)
+    )
+    documents = [_document(told) for told in found]
+    rows = [[document[title] for title in _TITLES] for document in documents]
+    return Answer(document={"data": documents}, text=table(_TITLES, rows))
+
+
+@event.command("resend")
+@click.argument("event_ids", metavar="ID...", nargs=-1)
+@click.option("--account", "account_id", metavar="ACCOUNT", help="With --from and --to: whose.")
+@_mode
+@_type
+@_status
+@_since
+@_until
+@answering
+def resend(
+    event_ids: tuple[str, ...],
+    account_id: str | None,
+    mode: str | None,
+    event_type: str | None,
+    status: str | None,
+    since: str | None,
+    until: str | None,
+) -> Answer:
+    """Send events again: these, or all that an account has from one moment to another.
+
+    They keep their ids, and the service sends them as soon as it runs.
+    """
+    asked = EventQuery(type=event_type, delivery_status=status, since=since, until=until)
+    if event_ids:
+        if account_id or mode or asked != EventQuery():
+            raise click.UsageError("name events, or a range, not both")
+        count = in_house(lambda ports: _resend_each(ports, event_ids))
+    else:
+        if account_id is None or since is None or until is None:
+            raise click.UsageError("name events, or --account, --from and --to")
+        modes = list(Mode) if mode is None else [Mode(mode)]
+        count = in_house(lambda ports: _resend_range(ports, account_id, modes, asked))
+    document = {"events": count}
+    return Answer(document=document, text=fields({"events to be sent again": count}))
+
+
+async def _resend_each(ports: Ports, event_ids: tuple[str, ...]) -> int:
+    for event_id in event_ids:
+        await usecases.resend_event(ports, None, event_id)
+    return len(event_ids)
+
+
+async def _resend_range(ports: Ports, account_id: str, modes: list[Mode], asked: EventQuery) -> int:
+    await get_account(ports, account_id)
+    return sum([await usecases.resend_range(ports, account_id, mode, asked) for mode in modes])
+
+
+def _document(told: Told) -> dict[str, Any]:
+    event, delivery, last = told.event, told.delivery, told.last
+    return {
+        "event_id": event.id,
+        "account_id": event.account_id,
+        "mode": event.mode.value,
+        "type": event.type.value,
+        "object_id": event.object_id,
+        "created_at": iso(event.created_at),
+        "delivery_status": delivery.status.value,
+        "attempts": delivery.attempts,
+        "next_attempt_at": None if delivery.due == AT_ONCE else iso_or_none(delivery.due),
+        "last_answer": None if last is None else (last.answer if last.status is None else str(last.status)),
+        "last_note": None if last is None else last.note,
+        "delivered_at": iso_or_none(delivery.delivered_at),
+    }
