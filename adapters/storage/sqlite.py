@@ -20,8 +20,8 @@ from ...ports.storage import R
 from . import sqlite_file
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, moment
-from .criteria import Query
 from .committer import Committer
+from .criteria import Query
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
 from .sql import Connect, SqlReader, SqlStorage, Tables, Translate

@@ -17,9 +17,13 @@ from .session import answering, in_house
 
 _TITLES = ("created_at", "event_id", "type", "object_id", "delivery_status", "attempts", "last_answer", "account_id")
 
-_mode = click.option("--mode", type=click.Choice(list(Mode)), help="Of this mode only.")
-_type = click.option("--type", "event_type", type=click.Choice(list(EventType)), help="Of this type only.")
-_status = click.option("--status", type=click.Choice(list(DeliveryStatus)), help="With this delivery status only.")
+_mode = click.option("--mode", type=click.Choice([each.value for each in Mode]), help="Of this mode only.")
+_type = click.option(
+    "--type", "event_type", type=click.Choice([each.value for each in EventType]), help="Of this type only."
+)
+_status = click.option(
+    "--status", type=click.Choice([each.value for each in DeliveryStatus]), help="With this delivery status only."
+)
 _since = click.option("--from", "since", metavar="MOMENT", help="Created then or later, such as 2026-11-21T09:00:00Z.")
 _until = click.option("--to", "until", metavar="MOMENT", help="Created before then.")
 
@@ -52,9 +56,7 @@ def list_events(
     """Events, the newest first."""
     asked = EventQuery(type=event_type, object_id=object_id, delivery_status=status, since=since, until=until)
     of_mode = None if mode is None else Mode(mode)
-    found = in_house(
-        lambda ports: usecases.find_events(ports, asked, account_id=account_id, mode=of_mode, limit=limit)
-    )
+    found = in_house(lambda ports: usecases.find_events(ports, asked, account_id=account_id, mode=of_mode, limit=limit))
     documents = [_document(told) for told in found]
     rows = [[document[title] for title in _TITLES] for document in documents]
     return Answer(document={"data": documents}, text=table(_TITLES, rows))

@@ -346,6 +346,7 @@ class TestTestLetter:
 
     @pytest.mark.parametrize("receipt", [BAD, SILENT, Receipt(answer=Answer.BLOCKED, note="https only")])
     async def test_a_failure_is_reported_and_counts_for_nothing(self, house: TestHouse, receipt: Receipt) -> None:
+        report: dict[str, Any] = {}
         for _ in range(12):
             house.postman.answers.append(receipt)
             report = (await post(house, "/webhook-endpoint/test")).json()

@@ -23,9 +23,9 @@ from cambist.core.usecases.events import (
     retain,
 )
 from cambist.core.usecases.jobs import LEASE, run, run_due, start_standing
-from cambist.core.usecases.outbox import announce
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
+from tests import happenings
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
@@ -36,35 +36,14 @@ async def happen(house: TestHouse, count: int = 1, *, mode: Mode = Mode.TEST, re
     """So many events that are sent at once; their ids. Each is of another moment."""
     ids = []
     for _ in range(count):
-        async with house.ports.storage.unit() as unit:
-            event = Event(
-                id=f"evt_{house.ports.ids.uuid()}",
-                account_id=house.account.account_id,
-                mode=mode,
-                type=EventType.KYC_STATUS_CHANGED,
-                object_id="client_1",
-                sequence=1,
-                body=BODY,
-                created_at=house.clock.now(),
-            )
-            announce(house.ports, unit, event, receives=receives)
-            await unit.commit()
-        ids.append(event.id)
+        ids += await happenings.happen(house.ports, house.account.account_id, mode=mode, receives=receives)
         await house.clock.advance(1)
     return ids
 
 
-BODY = msgspec.json.encode(
-    {
-        "event": "kyc.status_changed",
-        "client_id": "c",
-        "phone": "+79001234567",
-        "status": "verified",
-        "previous_status": "pending",
-        "verified_at": "2026-01-01T00:00:00.000Z",
-        "timestamp": "2026-01-01T00:00:00.000Z",
-    }
-)
+async def happen_at_once(house: TestHouse, count: int) -> None:
+    """So many of one moment."""
+    await happenings.happen(house.ports, house.account.account_id, count)
 
 
 async def caller(house: TestHouse, mode: Mode = Mode.TEST) -> Caller:
@@ -202,21 +181,7 @@ class TestResendRange:
         assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == ids[1:3]
 
     async def test_many_events_of_one_moment_are_each_sent_once(self, house: TestHouse) -> None:
-        now = house.clock.now()
-        async with house.ports.storage.unit() as unit:
-            for _ in range(230):
-                event = Event(
-                    id=f"evt_{house.ports.ids.uuid()}",
-                    account_id=house.account.account_id,
-                    mode=Mode.TEST,
-                    type=EventType.KYC_STATUS_CHANGED,
-                    object_id="client_1",
-                    sequence=1,
-                    body=BODY,
-                    created_at=now,
-                )
-                announce(house.ports, unit, event, receives=True)
-            await unit.commit()
+        await happen_at_once(house, 230)
         await house.work(1)
         assert await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house)) == 230
         await house.work()
@@ -337,23 +302,6 @@ class TestRetention:
         assert await deliveries(house) == []
 
 
-async def happen_at_once(house: TestHouse, count: int) -> None:
-    async with house.ports.storage.unit() as unit:
-        for _ in range(count):
-            event = Event(
-                id=f"evt_{house.ports.ids.uuid()}",
-                account_id=house.account.account_id,
-                mode=Mode.TEST,
-                type=EventType.KYC_STATUS_CHANGED,
-                object_id="client_1",
-                sequence=1,
-                body=BODY,
-                created_at=house.clock.now(),
-            )
-            announce(house.ports, unit, event, receives=True)
-        await unit.commit()
-
-
 class TestFind:
     async def test_the_operator_sees_events_of_all_accounts_newest_first(self, house: TestHouse) -> None:
         ids = await happen(house, 3) + await happen(house, 2, mode=Mode.LIVE)
@@ -365,6 +313,6 @@ class TestFind:
         live = await find_events(house.ports, EventQuery(), account_id=None, mode=Mode.LIVE, limit=10)
         assert [each.event.id for each in live] == ids[:2:-1]
         assert await find_events(house.ports, EventQuery(), account_id="acc_1", mode=None, limit=10) == []
-        of_object = EventQuery(object_id="client_1", delivery_status="delivered")
+        of_object = EventQuery(object_id="pay_1", delivery_status="delivered")
         found = await find_events(house.ports, of_object, account_id=None, mode=None, limit=10)
         assert [each.event.id for each in found] == ids[::-1]

@@ -1,0 +1,208 @@
+"""Ladders and breaker against a receiver on a real socket that fails in every way, and kill -9 in mid-delivery
+(issue 4, "Must be seen").
+
+The letters are real; the pauses between them pass on a virtual clock, so that 41 hours take a moment.
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from itertools import accumulate
+
+import pytest
+
+from cambist.adapters.clock import SeededIds, SystemClock, VirtualClock
+from cambist.adapters.notifier.http import HttpNotifier
+from cambist.core.domain.breaker import PAUSES
+from cambist.core.domain.delivery import FAST_LADDER, SLOW_LADDER
+from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
+from cambist.core.domain.signing import verify
+from cambist.core.usecases.accounts import create_account, set_settings
+from cambist.core.usecases.jobs import run_due
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.ports.bundle import Ports
+from tests.happenings import happen
+from tests.receivers import Receiver, Request, Script, drip, half, raw, redirect, reply, reset, silence, slow_body
+from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually
+from tests.stories.test_kill import end_leases
+
+LIMIT = 0.15
+"""Seconds that a letter takes at most here; 10 in the service (SPEC "Events", 1)."""
+
+FAST = [timedelta(0), *accumulate(FAST_LADDER)]
+
+
+class Shop:
+    """A merchant with a receiver at `url`, in a house under a virtual clock whose letters are real."""
+
+    def __init__(self, ports: Ports, clock: VirtualClock, account_id: str) -> None:
+        self.ports = ports
+        self.clock = clock
+        self.account_id = account_id
+
+    async def happen(self, count: int = 1) -> list[str]:
+        return await happen(self.ports, self.account_id, count)
+
+    async def work(self, seconds: float) -> None:
+        """Let the time pass, and do every job at its time."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        while True:
+            await run_due(self.ports)
+            due = await self.ports.storage.next_due()
+            if due is None or due > end:
+                break
+            await self.clock.advance_to(max(due, self.clock.now()))
+        await self.clock.advance_to(max(end, self.clock.now()))
+
+    async def attempts(self) -> list[Attempt]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Attempt].find(order="sent_at")
+
+    async def statuses(self) -> Counter[DeliveryStatus]:
+        async with self.ports.storage.unit() as unit:
+            return Counter(each.status for each in await unit[Delivery].find())
+
+
+@asynccontextmanager
+async def shop(url: str) -> AsyncIterator[Shop]:
+    clock = VirtualClock()
+    notifier = HttpNotifier(SystemClock(), limit=LIMIT)
+    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    async with open_house(settings, clock=clock, ids=SeededIds(), notifier=notifier) as house:
+        try:
+            account = await create_account(house.ports, "Merchant")
+            wish = {"webhook_url": url, "webhook_secret": WEBHOOK_SECRET}
+            await set_settings(house.ports, account.account_id, wish)
+            await run_due(house.ports)
+            yield Shop(house.ports, clock, account.account_id)
+        finally:
+            await notifier.close()
+
+
+def sent_at(requests: list[Request]) -> list[timedelta]:
+    """When the letters that arrived were sent, by what they say themselves, since the first of them."""
+    times = [int(request.headers["x-webhook-timestamp"]) for request in requests]
+    return [timedelta(seconds=time - times[0]) for time in times]
+
+
+FAILURES: list[tuple[str, Script, str, int | None, list[timedelta]]] = [
+    ("500", reply(500), "responded", 500, FAST),
+    ("503 with a body", reply(503, b"later"), "responded", 503, FAST),
+    ("302", redirect("/elsewhere"), "responded", 302, FAST),
+    ("silence", silence(), "timeout", None, FAST),
+    ("half a body", half(200), "connection", None, FAST),
+    ("half a head", raw(b"HTTP/1.1 200 OK\r\nContent-"), "connection", None, FAST),
+    ("a body that never ends", slow_body(), "timeout", None, FAST),
+    ("a head that never ends", drip(b"HTTP/1.1 200 OK\r\n", 0.05), "timeout", None, FAST),
+    ("a reset", reset(), "connection", None, FAST),
+    ("no HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection", None, FAST),
+    ("400", reply(400), "responded", 400, [*FAST, *SLOW_LADDER]),
+    ("429", reply(429), "responded", 429, [*FAST, *SLOW_LADDER]),
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "answer", "status", "moments"), [each[1:] for each in FAILURES], ids=[each[0] for each in FAILURES]
+)
+async def test_each_ladder_is_walked_exactly_whatever_way_the_receiver_fails(
+    script: Script, answer: str, status: int | None, moments: list[timedelta]
+) -> None:
+    """SPEC "Events", 1 and 3; DECISIONS 7. Nothing is followed, nothing is sent twice, every letter is signed anew."""
+    async with Receiver() as receiver, shop(receiver.url) as merchant:
+        receiver.answer_with(script)
+        [event] = await merchant.happen()
+        await merchant.work(8 * 86_400)
+        letters = receiver.requests
+        assert sent_at(letters) == moments
+        assert [int(each.headers["x-webhook-attempt"]) for each in letters] == list(range(1, len(moments) + 1))
+        assert {each.target for each in letters} == {"/hook"}
+        assert len({each.body for each in letters}) == 1
+        for each in letters:
+            assert verify(each.headers, each.body, [WEBHOOK_SECRET], int(each.headers["x-webhook-timestamp"])) == event
+        attempts = await merchant.attempts()
+        assert [(each.answer, each.status, each.probe) for each in attempts] == [(answer, status, False)] * len(moments)
+        assert await merchant.statuses() == {DeliveryStatus.FAILED: 1}
+
+
+async def test_where_nobody_listens_the_ladder_is_walked_too() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    async with shop(f"http://127.0.0.1:{port}/hook") as merchant:
+        await merchant.happen()
+        await merchant.work(600)
+        attempts = await merchant.attempts()
+        assert [each.sent_at - attempts[0].sent_at for each in attempts] == FAST
+        assert {(each.answer, each.status) for each in attempts} == {("connection", None)}
+
+
+async def test_an_address_that_is_never_posted_to_is_blocked() -> None:
+    async with shop("http://192.168.0.1/hook") as merchant:
+        await merchant.happen()
+        await merchant.work(600)
+        assert {each.answer for each in await merchant.attempts()} == {"blocked"}
+
+
+async def test_the_breaker_is_walked_exactly_against_a_dead_receiver_and_drains_when_it_is_back() -> None:
+    async with Receiver() as receiver, shop(receiver.url) as merchant:
+        receiver.answer_with(reset())
+        ids = await merchant.happen(5)
+        await merchant.work(86_400)
+        letters = receiver.requests
+        assert len({each.headers["x-webhook-id"] for each in letters[:10]}) == 5
+        pauses = [later - earlier for earlier, later in zip(sent_at(letters)[9:], sent_at(letters)[10:], strict=False)]
+        assert pauses[: len(PAUSES)] == list(PAUSES)
+        assert set(pauses[len(PAUSES) :]) == {PAUSES[-1]}
+        assert max(int(each.headers["x-webhook-attempt"]) for each in letters) == 3, "probes are no attempts"
+        dead = len(letters)
+        receiver.answer_with(200)
+        await merchant.work(3600)
+        back = [each.headers["x-webhook-id"] for each in receiver.requests[dead:]]
+        assert sorted(back) == sorted(ids)
+        assert back[1:] == sorted(back[1:]), "after the probe, oldest first"
+        assert await merchant.statuses() == {DeliveryStatus.DELIVERED: 5}
+
+
+def kept_back(release: asyncio.Event) -> Script:
+    """An answer that comes only once it may."""
+
+    async def script(receiver: Receiver, writer: asyncio.StreamWriter) -> bool:
+        await release.wait()
+        return await reply(200)(receiver, writer)
+
+    return script
+
+
+@pytest.mark.drill
+async def test_kill_9_in_mid_delivery_loses_none(sqlite_place: Installation) -> None:
+    """Twenty events, a receiver that keeps its answers back; the service is killed with eight letters under way, and
+    once more while it drains. All twenty arrive, the same ones, and are delivered."""
+    release = asyncio.Event()
+    async with Receiver() as receiver:
+        receiver.answer_with(kept_back(release))
+        account = await sqlite_place.account(receiver.url)
+        async with sqlite_place.house() as ports:
+            ids = await happen(ports, account.account_id, 20)
+        service, _ = sqlite_place.serve()
+        await receiver.arrived(8)
+        service.kill()
+        assert len(receiver.requests) == 8, "eight at a time"
+        release.set()
+        await end_leases(sqlite_place)
+        service, _ = sqlite_place.serve()
+        await receiver.arrived(12)
+        service.kill()
+        await end_leases(sqlite_place)
+        service, _ = sqlite_place.serve()
+
+        async def all_delivered() -> bool:
+            async with sqlite_place.house() as ports, ports.storage.unit() as unit:
+                found = await unit[Delivery].find(account_id=account.account_id)
+            return [each.status for each in found] == [DeliveryStatus.DELIVERED] * 20
+
+        await eventually(all_delivered)
+        assert {each.headers["x-webhook-id"] for each in receiver.requests} == set(ids)
+        assert service.terminate() == 0
