@@ -1,0 +1,70 @@
+"""`cambist payment …`: the review of a mismatch and the money in suspense (DESIGN 5, DECISIONS 2)."""
+
+import asyncio
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.ports.bank import InvoiceStatus, Pretence
+from tests.cli.conftest import Call
+
+
+async def _mismatch(data: Path, account_id: str) -> str:
+    async with open_house(Settings(data_dir=data)) as house:
+        async with house.ports.storage.unit() as unit:
+            account = await unit[Account].get(account_id)
+        assert account is not None
+        caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_test")
+        order = PaymentOrder(amount_rub="100.00")
+        made = await create_payment(house.ports, caller, str(uuid4()), lambda: order)
+        underpaid = Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)
+        return (await simulate_payment(house.ports, made.resource, underpaid)).id
+
+
+@pytest.fixture
+def account_id(call: Call) -> str:
+    found: str = call("account", "create", "Tea", "--json").document["account_id"]
+    return found
+
+
+@pytest.fixture
+def mismatch(folder: Path, account_id: str) -> str:
+    """A live payment of 100 RUB for which 60 came."""
+    return asyncio.run(_mismatch(folder / "cambist-data", account_id))
+
+
+def test_resolved_to_paid_it_is_paid_with_what_came(call: Call, mismatch: str) -> None:
+    outcome = call("payment", "resolve", mismatch, "paid", "--json")
+    assert (outcome.status, outcome.document) == (
+        0,
+        {"payment_id": mismatch, "status": "paid", "amount_rub": "100.00", "actual_amount_rub": "60.00"},
+    )
+    again = call("payment", "resolve", mismatch, "failed", "--json")
+    assert (again.status, again.document["error"]["code"]) == (1, "INVALID_STATUS")
+
+
+def test_resolved_to_failed_the_money_is_listed_in_suspense(call: Call, mismatch: str, account_id: str) -> None:
+    assert call("payment", "suspense", "--json").document == {"data": []}
+    assert call("payment", "resolve", mismatch, "failed").status == 0
+    [row] = call("payment", "suspense", "--account", account_id, "--json").document["data"]
+    assert (row["payment_id"], row["amount_rub"], row["reason"]) == (mismatch, "60.00", "mismatch_rejected")
+    assert call("payment", "suspense", "--account", "acc_other", "--json").document == {"data": []}
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(("--amount", "1e3"), 1), (("--amount", "70.00"), 1)])
+def test_an_amount_that_is_none_or_contradicts_the_bank_is_refused(
+    call: Call, mismatch: str, arguments: tuple[str, ...], status: int
+) -> None:
+    outcome = call("payment", "resolve", mismatch, "paid", *arguments, "--json")
+    assert (outcome.status, outcome.document["error"]["code"]) == (status, "VALIDATION_ERROR")
+
+
+def test_wrong_usage_is_2(call: Call) -> None:
+    assert call("payment", "resolve", "pay_1", "maybe").status == 2
