@@ -77,9 +77,10 @@ class Signer:
         """The value of webhook-signature: one `v1,<base64>`, or two with a space where the secret's text is bare
         base64, which a library may read either way."""
         head = f"{event_id}.{timestamp}.".encode()
-        return " ".join(
+        signed = [
             "v1," + base64.b64encode(key.sign(head, body).digest()).decode("ascii") for key in self._standard_keys
-        )
+        ]
+        return " ".join(signed)
 
 
 def standard_secret(secret: str) -> str:
@@ -135,7 +136,7 @@ def headers(
         "X-Webhook-Sequence": str(sequence),
         "webhook-id": event_id,
         "webhook-timestamp": moment,
-        "webhook-signature": " ".join(each.standard_signature(event_id, timestamp, body) for each in signers),
+        "webhook-signature": " ".join([each.standard_signature(event_id, timestamp, body) for each in signers]),
     }
 
 

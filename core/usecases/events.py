@@ -1,37 +1,22 @@
-"""What merchants see of their events, and how one is sent again (SPEC "Events", 3; DECISIONS 7)."""
+"""What merchants and operators see of events: lists, and one with its letters (DECISIONS 7)."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.jobs import Job
-from ...ports.storage import AtLeast, Between, OneOf, Snapshot, Unit
+from ...ports.storage import Between, OneOf, Snapshot, Unit
 from ..domain import ids
-from ..domain.accounts import Account, Caller, Mode
+from ..domain.accounts import Caller, Mode
 from ..domain.days import read_moment
-from ..domain.delivery import last_attempt_id, sent_anew
+from ..domain.delivery import last_attempt_id
 from ..domain.errors import Refusal, shape_error
 from ..domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
-from .feed import note_letters
-from .outbox import ask_to_deliver
-from .units import retrying
-
-RESEND = "webhook.resend"
-RETAIN = "webhook.retain"
-
-KEPT = timedelta(days=30)
-"""How long an event that is delivered or failed is kept (DECISIONS 7)."""
 
 _OF_ONE_OBJECT = 1000
 """Events of one object at most that are listed: far more than one ever has."""
-_BATCH = 100
-"""Events in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
-_PORTION = 20
-"""Batches that the retention deletes before it lets other jobs go first."""
-_EVERY = timedelta(days=1)
 
 T = TypeVar("T", bound=StrEnum)
 
@@ -83,7 +68,7 @@ class EventPage(msgspec.Struct, frozen=True):
     total: int
 
 
-class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A query that was read; also the argument of the job that sends a range again."""
 
     owner: dict[str, str]
@@ -116,8 +101,8 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _read(owner: dict[str, str], asked: EventQuery) -> _Wanted:
-    return _Wanted(
+def read_query(owner: dict[str, str], asked: EventQuery) -> Wanted:
+    return Wanted(
         owner=owner,
         type=_one_of("type", asked.type, EventType),
         object_id=asked.object_id,
@@ -136,14 +121,14 @@ def _one_of(name: str, text: str | None, kind: type[T]) -> T | None:
         raise shape_error(name, f"must be one of: {', '.join(kind)}") from None
 
 
-def _owner(account_id: str | None, mode: Mode | None) -> dict[str, str]:
+def owner_of(account_id: str | None, mode: Mode | None) -> dict[str, str]:
     owner = {"account_id": account_id, "mode": mode}
     return {name: value for name, value in owner.items() if value is not None}
 
 
 async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: int, size: int) -> EventPage:
     """A page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
-    wanted = _read(_owner(caller.account_id, caller.mode), asked)
+    wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
     async with ports.storage.snapshot() as seen:
         total, events = await _page(seen, wanted, (number - 1) * size, size)
     return EventPage(events, number, size, total)
@@ -153,13 +138,13 @@ async def find_events(
     ports: Ports, asked: EventQuery, *, account_id: str | None, mode: Mode | None, limit: int
 ) -> list[Told]:
     """The newest events of all accounts, of one, or of one mode. Raises: Refusal VALIDATION_ERROR."""
-    wanted = _read(_owner(account_id, mode), asked)
+    wanted = read_query(owner_of(account_id, mode), asked)
     async with ports.storage.snapshot() as seen:
         _, events = await _page(seen, wanted, 0, limit)
     return events
 
 
-async def _page(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Told]]:
+async def _page(seen: Snapshot, wanted: Wanted, offset: int, size: int) -> tuple[int, list[Told]]:
     if wanted.object_id is not None:
         return await _of_object(seen, wanted, wanted.object_id, offset, size)
     if wanted.status is not None:
@@ -171,21 +156,21 @@ async def _page(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tupl
     criteria = wanted.events()
     total = await seen[Event].total(**criteria)
     events = await seen[Event].find(order="-created_at", offset=offset, limit=size, **criteria)
-    return total, await _joined(seen, events, await _deliveries_of(seen, events))
+    return total, await _joined(seen, events, await deliveries_of(seen, events))
 
 
-async def _of_object(seen: Snapshot, wanted: _Wanted, object_id: str, offset: int, size: int) -> tuple[int, list[Told]]:
+async def _of_object(seen: Snapshot, wanted: Wanted, object_id: str, offset: int, size: int) -> tuple[int, list[Told]]:
     """One object has few events: they are all read, and judged here."""
     if not object_id or "\0" in object_id or not object_id.isascii():
         return 0, []
     found = await seen[Event].find(object_id=object_id, order="-created_at", limit=_OF_ONE_OBJECT)
     events = [event for event in found if wanted.takes(event)]
-    deliveries = [each for each in await _deliveries_of(seen, events) if wanted.status in (None, each.status)]
+    deliveries = [each for each in await deliveries_of(seen, events) if wanted.status in (None, each.status)]
     told = await _joined(seen, events, deliveries)
     return len(told), told[offset : offset + size]
 
 
-async def _deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Delivery]:
+async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Delivery]:
     if not events:
         return []
     return await seen[Delivery].find(id=OneOf(tuple(event.id for event in events)), limit=len(events))
@@ -203,11 +188,11 @@ async def _joined(seen: Snapshot, events: list[Event], deliveries: list[Delivery
 async def get_event(ports: Ports, caller: Caller, event_id: str) -> ToldWhole:
     """One event of the caller's account and mode. Raises: Refusal EVENT_NOT_FOUND."""
     async with ports.storage.snapshot() as seen:
-        told = await _told(seen, event_id, caller)
+        told = await told_of(seen, event_id, caller)
         return ToldWhole(told, await _attempts(seen, event_id))
 
 
-async def _told(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> Told:
+async def told_of(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> Told:
     event = delivery = None
     if ids.is_prefixed(ids.EVENT, event_id):
         event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
@@ -222,134 +207,3 @@ def _owns(caller: Caller, event: Event) -> bool:
 
 async def _attempts(seen: Snapshot, event_id: str) -> list[Attempt]:
     return await seen[Attempt].find(id=Between(f"{event_id}:", f"{event_id};"), order="id")
-
-
-async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> Told:
-    """Send an event again now, whatever became of it: a new ladder, with its attempts numbered on. Without a caller
-    the operator asks, for whichever account. Behind an open breaker it waits for that, and without a receiver it is
-    held.
-
-    Raises: Refusal EVENT_NOT_FOUND.
-    """
-
-    async def work(unit: Unit) -> Told:
-        told = await _told(unit, event_id, caller)
-        account = await unit[Account].get(told.event.account_id)
-        [after] = _send_anew(ports, unit, account, told.event.mode, [told.delivery])
-        return msgspec.structs.replace(told, delivery=after)
-
-    return await retrying(ports.storage, work)
-
-
-def _send_anew(
-    ports: Ports, unit: Unit, account: Account | None, mode: Mode, deliveries: list[Delivery]
-) -> list[Delivery]:
-    receives = account is not None and account.receives
-    now = ports.clock.now()
-    if account is not None and receives and deliveries:
-        ask_to_deliver(ports, unit, account.id, mode)
-    note_letters(ports, unit, [(each.id, each.account_id, mode) for each in deliveries], resent=True)
-    return [unit[Delivery].save(sent_anew(each, receives=receives, now=now)) for each in deliveries]
-
-
-async def resend_range(ports: Ports, account_id: str, mode: Mode, asked: EventQuery) -> int:
-    """Have all events of a range sent again, and say how many there are. A job does it, some at a time.
-
-    Raises: Refusal VALIDATION_ERROR.
-    """
-    wanted = _read(_owner(account_id, mode), asked)
-    if wanted.low is None or wanted.high is None or wanted.low >= wanted.high:
-        raise shape_error("to", "must be later than from")
-    now = ports.clock.now()
-    # Not what comes while it runs.
-    wanted = msgspec.structs.replace(wanted, high=min(wanted.high, now + timedelta(microseconds=1)))
-    async with ports.storage.unit() as unit:
-        if wanted.status is None:
-            total = await unit[Event].total(**wanted.events())
-        else:
-            total = await unit[Delivery].total(**wanted.deliveries())
-        if total:
-            argument = msgspec.json.encode(wanted).decode()
-            job_id = f"{RESEND}:{ports.ids.uuid()}"
-            unit[Job].add(Job(id=job_id, kind=RESEND, argument=argument, due=now, created_at=now))
-            await unit.commit()
-    return total
-
-
-async def resend_batch(ports: Ports, job: Job) -> None:
-    """The job of `resend_range`: the next batch, in the order of age. How far it is stands in its argument, saved with
-    the batch, so that none is sent again twice."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
-        wanted = msgspec.json.decode(present.argument, type=_Wanted)
-        events = await unit[Event].find(order="created_at", offset=wanted.done, limit=_BATCH, **wanted.events())
-        deliveries = [each for each in await _deliveries_of(unit, events) if wanted.status in (None, each.status)]
-        account = await unit[Account].get(wanted.owner["account_id"])
-        _send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries)
-        if len(events) < _BATCH:
-            unit[Job].remove(present)
-            return
-        argument = msgspec.json.encode(_after(wanted, events)).decode()
-        unit[Job].save(msgspec.structs.replace(present, argument=argument, leased_until=None, attempts=0))
-
-    await retrying(ports.storage, work)
-
-
-def _after(wanted: _Wanted, events: list[Event]) -> _Wanted:
-    """What is left when these are done."""
-    last = events[-1].created_at
-    done = sum(event.created_at == last for event in events)
-    return msgspec.structs.replace(wanted, low=last, done=done + (wanted.done if last == wanted.low else 0))
-
-
-def first_retention(now: datetime) -> Job:
-    """The job that deletes old events, every day; a worker writes it when it starts (jobs.py)."""
-    return Job(id=RETAIN, kind=RETAIN, argument="", due=now, created_at=now)
-
-
-async def retain(ports: Ports, job: Job) -> None:
-    """Delete what was delivered or failed, with its attempts, once it is old enough. What waits to be sent stays.
-
-    It walks the deliveries in the order of their ids, which is that of time, and keeps its place in the argument.
-    """
-    after: str | None = job.argument
-    for _ in range(_PORTION):
-        if after is None:
-            break
-        after = await _delete_batch(ports, after)
-    now = ports.clock.now()
-    async with ports.storage.unit() as unit:
-        due = now + _EVERY if after is None else now
-        unit[Job].save(msgspec.structs.replace(job, argument=after or "", due=due, leased_until=None, attempts=0))
-        await unit.commit()
-
-
-async def _delete_batch(ports: Ports, after: str) -> str | None:
-    """Delete what is to go among the next deliveries. The last of their ids; None when the young ones are reached."""
-    before = ports.clock.now() - KEPT
-
-    async def work(unit: Unit) -> str | None:
-        found = await unit[Delivery].find(id=AtLeast(f"{after}!"), limit=_BATCH)
-        if not found:
-            return None
-        gone = {each.id: each for each in found if each.created_at < before and _is_over(each)}
-        letters = sum(each.attempts + each.probes for each in found)
-        span = Between(f"{found[0].id}:", f"{found[-1].id};")
-        for attempt in await unit[Attempt].find(id=span, limit=letters):
-            if attempt.event_id in gone:
-                unit[Attempt].remove(attempt)
-        for event in await unit[Event].find(id=OneOf(tuple(gone)), limit=_BATCH):
-            unit[Event].remove(event)
-        for delivery in gone.values():
-            unit[Delivery].remove(delivery)
-        over = len(found) < _BATCH or found[-1].created_at >= before
-        return None if over else found[-1].id
-
-    return await retrying(ports.storage, work)
-
-
-def _is_over(delivery: Delivery) -> bool:
-    return delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)

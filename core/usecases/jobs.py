@@ -11,7 +11,6 @@ from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
 from .deliveries import deliver
-from .events import RESEND, RETAIN, first_retention, resend_batch, retain
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
 from .outbox import DELIVER, RELEASE, release_held
@@ -21,6 +20,8 @@ from .proof_checks import check
 from .proof_reminders import REMIND, remind
 from .proofs import CHECK
 from .receipts import TIMER, ring
+from .resends import RESEND, resend_batch
+from .retention import RETAIN, first_retention, retain
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
 

@@ -11,6 +11,7 @@ from ...core.domain.events import DeliveryStatus, EventType
 from ...core.usecases import events as usecases
 from ...core.usecases.accounts import get_account
 from ...core.usecases.events import EventQuery, Told
+from ...core.usecases.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
 from .session import answering, in_house
@@ -100,13 +101,13 @@ def resend(
 
 async def _resend_each(ports: Ports, event_ids: tuple[str, ...]) -> int:
     for event_id in event_ids:
-        await usecases.resend_event(ports, None, event_id)
+        await resend_event(ports, None, event_id)
     return len(event_ids)
 
 
 async def _resend_range(ports: Ports, account_id: str, modes: list[Mode], asked: EventQuery) -> int:
     await get_account(ports, account_id)
-    return sum([await usecases.resend_range(ports, account_id, mode, asked) for mode in modes])
+    return sum([await resend_range(ports, account_id, mode, asked) for mode in modes])
 
 
 def _document(told: Told) -> dict[str, Any]:

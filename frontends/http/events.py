@@ -23,9 +23,8 @@ from ...core.usecases.events import (
     ToldWhole,
     get_event,
     list_events,
-    resend_event,
-    resend_range,
 )
+from ...core.usecases.resends import resend_event, resend_range
 from ...core.usecases.webhook_endpoint import EndpointState, TestReport, endpoint_state, send_test
 from ...ports.bundle import Ports
 from .access import ApiRequest

@@ -2,6 +2,7 @@
 DESIGN 3: bulkheads)."""
 
 import asyncio
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +19,8 @@ from cambist.core.domain.breaker import Breaker, lane_id
 from cambist.core.domain.delivery import AT_ONCE
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.deliveries import BATCH, Dispatcher
+from cambist.core.usecases.deliveries import Dispatcher
+from cambist.core.usecases.delivery_service import BATCH
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.outbox import DELIVER, deliver_id
 from cambist.core.usecases.receipts import TIMER
@@ -30,6 +32,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.happenings import happen
 from tests.houses import WEBHOOK_SECRET
+from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
 GOOD = Receipt(answer=Answer.RESPONDED, status=200)
 SILENT = Receipt(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
@@ -161,13 +164,19 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.fixture
-async def place() -> AsyncIterator[Place]:
+@asynccontextmanager
+async def open_place() -> AsyncIterator[Place]:
     clock = VirtualClock(settle=settle)
     town = Town(clock)
     settings = Settings(database_url="memory://", base_url="https://pay.example")
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=town) as house:
         yield Place(house.ports, clock, town)
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    async with open_place() as opened:
+        yield opened
 
 
 class TestSideBySide:
@@ -551,6 +560,20 @@ class TestCrashes:
         assert len(made) == 41
         assert await place.jobs() == []
 
+    @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+    async def test_a_crash_at_any_commit_of_a_bad_day_loses_nothing(self, after: bool) -> None:
+        """Failures, a breaker that opens, probes, a drain: killed at every commit in turn, each time all is delivered,
+        every letter that was entered has its row, and no job is left."""
+        at = 0
+        while True:
+            at += 1
+            fuse = Fuse(at, after=after)
+            async with open_place() as place:
+                await bad_day(place, fuse)
+            if fuse.commits < at:
+                break
+        assert at > 12, "the story has too few commits to show anything"
+
     async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, place: Place) -> None:
         account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
         await place.happen(account, 20)
@@ -563,6 +586,27 @@ class TestCrashes:
         place.town.answers[place.url("m")] = GOOD
         await place.work()
         assert await place.statuses(account) == {"delivered": 20}
+
+
+async def bad_day(place: Place, fuse: Fuse) -> None:
+    account = await place.merchant("m", BAD)
+    await place.happen(account, 3)
+    whole = place.ports
+    place.ports = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+    with contextlib.suppress(Killed):
+        await place.work(120)
+    place.ports = whole
+    await place.clock.advance(LEASE)
+    await place.work(120)
+    place.town.answers[place.url("m")] = GOOD
+    await place.work(600)
+    rows = Counter(attempt.event_id for attempt in await place.attempts())
+    async with place.ports.storage.unit() as unit:
+        deliveries = await unit[Delivery].find(account_id=account)
+    assert [each.status for each in deliveries] == [DeliveryStatus.DELIVERED] * 3, fuse.at
+    assert {each.id: each.attempts + each.probes for each in deliveries} == rows, fuse.at
+    assert not (await place.breaker(account)).is_open
+    assert await place.jobs() == []
 
 
 class TestFaults:

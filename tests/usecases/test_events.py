@@ -11,18 +11,10 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.events import (
-    KEPT,
-    RESEND,
-    RETAIN,
-    EventQuery,
-    find_events,
-    get_event,
-    resend_event,
-    resend_range,
-    retain,
-)
+from cambist.core.usecases.events import EventQuery, find_events, get_event
 from cambist.core.usecases.jobs import LEASE, run, run_due, start_standing
+from cambist.core.usecases.resends import RESEND, resend_event, resend_range
+from cambist.core.usecases.retention import KEPT, RETAIN, retain
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
 from tests import happenings
@@ -287,7 +279,7 @@ class TestRetention:
         assert house.clock.now() < after.due <= house.clock.now() + timedelta(days=1)
 
     async def test_a_portion_of_many_is_done_at_a_time(self, house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("cambist.core.usecases.events._PORTION", 2)
+        monkeypatch.setattr("cambist.core.usecases.retention._PORTION", 2)
         await happen(house, 1)
         await happen_at_once(house, 349)
         await house.work()

@@ -1,0 +1,341 @@
+"""One run over a receiver's due deliveries: reading what is due, sending, entering what was answered.
+
+One coroutine reads and enters; letters have tasks of their own, a few at a time. Nothing is read for each letter, and
+several are entered in one unit, because a commit costs more than a letter.
+"""
+
+import asyncio
+from collections import deque
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.jobs import Job
+from ...ports.storage import AtLeast, AtMost, OneOf
+from ..domain.accounts import Account
+from ..domain.breaker import Breaker, after_letter, lane_of, new_breaker, room
+from ..domain.delivery import AT_ONCE, Outcome, is_too_old, next_number
+from ..domain.events import Delivery, Event
+from .letters import Signers, signed_letter
+from .receipts import Lane, Sent, enter, hold, leave, park
+from .slots import Slots
+from .tenure import Tenure
+
+BATCH = 128
+"""Deliveries read at once."""
+_LOW = 16
+"""Deliveries in hand below which more are read, while the letters of these are under way."""
+_ENOUGH = 32
+"""Outcomes that are worth a commit while further letters are under way: a receiver that answers at once would else
+cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
+_ACCOUNT_SECONDS = 1.0
+"""How old what is known of the account may be, its address and its secrets among it (DESIGN 3: two seconds)."""
+
+
+class Shared(msgspec.Struct):
+    """What the services of a worker have in common."""
+
+    ports: Ports
+    signers: Signers
+    slots: Slots
+    stopping: bool = False
+    """No further letter is to be begun."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A delivery whose turn comes, with what it delivers."""
+
+    delivery: Delivery
+    event: Event
+
+
+class Service:
+    """Serves one receiver under the lease of its job."""
+
+    def __init__(self, shared: Shared, job: Job) -> None:
+        self._shared = shared
+        self._ports = shared.ports
+        self._slots = shared.slots
+        self._lane = Lane(*lane_of(job.argument))
+        self._tenure = Tenure(shared.ports, job)
+        self._looked = False
+        self._account: Account | None = None
+        self._breaker: Breaker | None = None
+        self._expected = new_breaker(*lane_of(job.argument))
+        """The breaker with the outcomes that are not entered yet."""
+        self._queue: deque[Ready] = deque()
+        self._known: set[str] = set()
+        """Deliveries in hand: in the queue, under way, not entered yet."""
+        self._sent: list[Sent] = []
+        self._too_old: list[Delivery] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fault: Exception | None = None
+        self._probing = False
+        self._complete = False
+        """The last look found all there was."""
+        self._after: str | None = None
+        """Where it ended when it did not."""
+        self._empty = False
+        self._read_at = self._ports.clock.monotonic()
+        self._stirred = asyncio.Event()
+        self._urgent = False
+        """What was answered is to be entered however little it is."""
+
+    def stir(self) -> None:
+        """Something happened that it should look at."""
+        self._stirred.set()
+
+    def look_around(self) -> None:
+        """Some time has passed."""
+        self._urgent = True
+        self.stir()
+
+    async def run(self) -> None:
+        """Serve until the job is let go, or is another worker's."""
+        await self._tenure.begin()
+        try:
+            while not await self._pass():
+                pass
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _pass(self) -> bool:
+        """True when this run is over; else somebody asked for more on the way."""
+        await self._read()
+        if not self._receives:
+            await hold(self._ports, self._lane)
+            return await self._leave()
+        if self._expected.next_probe_at is not None:
+            if await self._ports.storage.now() >= self._expected.next_probe_at:
+                await self._probe()
+            if self._expected.is_open:
+                await park(self._ports, self._lane)
+                return await self._leave()
+        if await self._drain():
+            return True
+        # The address may have been taken away meanwhile: another pass then holds what is left.
+        receives = self._account is not None and self._account.receives
+        return await self._leave() if receives else False
+
+    @property
+    def _receives(self) -> bool:
+        return self._account is not None and self._account.receives
+
+    async def _read(self) -> None:
+        async with self._ports.storage.unit() as unit:
+            self._account = await unit[Account].get(self._lane.account_id)
+            self._breaker = await unit[Breaker].get(self._lane.id)
+        self._expected = self._breaker or new_breaker(self._lane.account_id, self._lane.mode)
+        self._read_at = self._ports.clock.monotonic()
+
+    @property
+    def _halted(self) -> bool:
+        """No further letter may be begun."""
+        return (
+            self._shared.stopping
+            or self._tenure.lost
+            or self._fault is not None
+            or not self._receives
+            or (self._expected.is_open and not self._probing)
+        )
+
+    async def _drain(self) -> bool:
+        """Send what is due, the oldest first, until nothing more is or may be sent; all of it is entered then. True
+        when the job was let go together with the last of it."""
+        self._complete = False
+        while True:
+            await self._keep_up()
+            if await self._wants_more():
+                await self._look()
+            self._start()
+            idle = not self._tasks and not self._queue
+            ended = idle and (self._complete or self._halted)
+            if self._has_enough():
+                if await self._enter(leave=ended and not self._halted and not self._probing):
+                    return True
+            elif ended:
+                return False
+            else:
+                await self._stirred.wait()
+                self._stirred.clear()
+
+    def _has_enough(self) -> bool:
+        """Whether to enter what there is. A failure is entered at once: it sets timers and moves the breaker."""
+        if self._too_old:
+            return True
+        return bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
+
+    async def _probe(self) -> None:
+        """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
+        in vain, so that one bad event does not keep all others waiting."""
+        await self._look()
+        after = self._expected.probed or ""
+        oldest = self._queue[0] if self._queue else None
+        chosen = next((each for each in self._queue if each.delivery.id > after), oldest)
+        self._forget_queue()
+        if chosen is not None:
+            self._queue.append(chosen)
+            self._known.add(chosen.delivery.id)
+        self._probing = True
+        await self._drain()
+        self._probing = False
+
+    async def _wants_more(self) -> bool:
+        if self._halted or len(self._queue) >= _LOW:
+            return False
+        if self._probing:
+            self._complete = True
+            return False
+        if not self._complete:
+            return True
+        # With nothing under way the run is about to end, and hears then whether it was asked for more.
+        return bool(self._tasks) and await self._tenure.was_asked()
+
+    async def _look(self) -> None:
+        """Take what is due into the queue."""
+        after = self._after
+        async with self._ports.storage.unit() as unit:
+            if self._looked and not self._tenure.is_still_ours(await unit[Job].get(self._tenure.job.id)):
+                return
+            self._looked = True
+            now = await self._ports.storage.now()
+            if after is None:
+                limit, where = BATCH + len(self._known), self._lane.pending(due=AtMost(now))
+            else:
+                limit, where = BATCH, self._lane.pending(due=AT_ONCE, id=AtLeast(f"{after}!"))
+            found = await unit[Delivery].find(order="due", limit=limit, quick=True, **where)
+            fresh = [delivery for delivery in found if delivery.id not in self._known]
+            events = await unit[Event].find(
+                id=OneOf(tuple(delivery.id for delivery in fresh)), limit=len(fresh), quick=True
+            )
+        # In a long row of what is due at once, the next look goes on where this one ended; what is behind that is for
+        # the last one, which sees all.
+        whole = len(found) < limit
+        self._complete = whole and after is None
+        self._after = found[-1].id if not whole and found[-1].due == AT_ONCE else None
+        self._empty = not fresh
+        self._known.update(delivery.id for delivery in fresh)
+        self._too_old += [delivery for delivery in fresh if is_too_old(delivery, now)]
+        event_of = {event.id: event for event in events}
+        self._queue += [
+            Ready(delivery, event_of[delivery.id])
+            for delivery in fresh
+            if delivery.id in event_of and not is_too_old(delivery, now)
+        ]
+
+    def _forget_queue(self) -> None:
+        self._known.difference_update(each.delivery.id for each in self._queue)
+        self._queue.clear()
+        self._after = None
+
+    def _start(self) -> None:
+        """Begin as many letters as there is room for."""
+        if self._halted:
+            self._forget_queue()
+        for _ in range(len(self._queue)):
+            if len(self._tasks) >= min(self._room(), self._slots.share()):
+                break
+            if not self._slots.take(self):
+                return
+            self._tasks.add(asyncio.create_task(self._serve()))
+        self._slots.decline(self)
+
+    def _room(self) -> int:
+        return 1 if self._probing else room(self._expected, self._slots.per_receiver)
+
+    async def _serve(self) -> None:
+        """Send letters, one after the other, while there are any, on one slot."""
+        try:
+            ready = self._next()
+            while ready is not None:
+                await self._send(ready.delivery, ready.event)
+                # When slots are short it goes back, and waits its turn.
+                ready = None if self._slots.wanted else self._next()
+        except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
+            self._fault = fault
+        finally:
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.discard(task)
+            self._slots.give()
+            self.stir()
+
+    def _next(self) -> Ready | None:
+        """The next letter for a task that has a slot."""
+        if not self._queue or self._halted or len(self._tasks) > self._room():
+            return None
+        return self._queue.popleft()
+
+    async def _send(self, delivery: Delivery, event: Event) -> None:
+        if self._account is None:
+            return
+        sent_at = self._ports.clock.now() + self._tenure.ahead
+        letter = signed_letter(
+            self._shared.signers,
+            self._account,
+            delivery.mode,
+            event_id=event.id,
+            event=str(event.type),
+            sequence=event.sequence,
+            attempt=next_number(delivery),
+            body=event.body,
+            now=sent_at,
+        )
+        receipt = await self._ports.notifier.post(letter)
+        outcome = Outcome(
+            answer=str(receipt.answer),
+            status=receipt.status,
+            note=receipt.note,
+            sent_at=sent_at,
+            ended_at=self._ports.clock.now() + self._tenure.ahead,
+            took_ms=receipt.took_ms,
+            probe=self._probing,
+        )
+        self._sent.append(Sent(delivery, outcome))
+        self._urgent = self._urgent or not outcome.good
+        if not outcome.good or self._expected.failures:
+            self._expected = after_letter(self._expected, delivery.id, outcome)
+        # The run is woken only for what it would do.
+        if self._has_enough() or (not self._complete and len(self._queue) < _LOW):
+            self.stir()
+
+    async def _enter(self, *, leave: bool) -> bool:
+        sent, self._sent = self._sent, []
+        too_old, self._too_old = self._too_old, []
+        self._urgent = False
+        job = self._tenure.job if leave else None
+        entered = await enter(self._ports, self._lane, self._breaker, sent, too_old, leave=job)
+        self._known.difference_update(each.delivery.id for each in sent)
+        self._known.difference_update(each.id for each in too_old)
+        self._breaker = entered.breaker
+        self._expected = entered.breaker or self._expected
+        for each in self._sent:
+            self._expected = after_letter(self._expected, each.delivery.id, each.outcome)
+        if job is not None and not entered.left:
+            self._complete = False
+        return entered.left
+
+    async def _leave(self) -> bool:
+        """Let the job go. False when more was asked for meanwhile."""
+        tenure = self._tenure
+        if self._fault is not None:
+            raise self._fault
+        if tenure.lost:
+            return True
+        if self._shared.stopping:
+            await tenure.hand_over()
+            return True
+        if await leave(self._ports, self._lane, self._breaker, tenure.job, unsure=self._empty):
+            return True
+        return not await tenure.read()
+
+    async def _keep_up(self) -> None:
+        """While it lasts: keep the lease, and hear of another address or secret."""
+        now = self._ports.clock.monotonic()
+        if now - self._read_at > _ACCOUNT_SECONDS:
+            self._read_at = now
+            async with self._ports.storage.unit() as unit:
+                self._account = await unit[Account].get(self._lane.account_id)
+        await self._tenure.keep()

@@ -1,0 +1,72 @@
+"""Deleting events that are old enough (DECISIONS 7: kept 30 days at least)."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.jobs import Job
+from ...ports.storage import AtLeast, Between, OneOf, Unit
+from ..domain.events import Attempt, Delivery, DeliveryStatus, Event
+from .units import retrying
+
+RETAIN = "webhook.retain"
+
+KEPT = timedelta(days=30)
+"""How long an event that is delivered or failed is kept, from when it happened."""
+
+_BATCH = 100
+"""Events in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
+_PORTION = 20
+"""Batches that are deleted before other jobs have their turn."""
+_EVERY = timedelta(days=1)
+
+
+def first_retention(now: datetime) -> Job:
+    """The job that deletes old events, every day; a worker writes it when it starts (jobs.py)."""
+    return Job(id=RETAIN, kind=RETAIN, argument="", due=now, created_at=now)
+
+
+async def retain(ports: Ports, job: Job) -> None:
+    """Delete what was delivered or failed, with its attempts, once it is old enough. What waits to be sent stays.
+
+    It walks the deliveries in the order of their ids, which is that of time, and keeps its place in the argument.
+    """
+    after: str | None = job.argument
+    for _ in range(_PORTION):
+        if after is None:
+            break
+        after = await _delete_batch(ports, after)
+    now = ports.clock.now()
+    async with ports.storage.unit() as unit:
+        due = now + _EVERY if after is None else now
+        unit[Job].save(msgspec.structs.replace(job, argument=after or "", due=due, leased_until=None, attempts=0))
+        await unit.commit()
+
+
+async def _delete_batch(ports: Ports, after: str) -> str | None:
+    """Delete what is to go among the next deliveries. The last of their ids; None when the young ones are reached."""
+    before = ports.clock.now() - KEPT
+
+    async def work(unit: Unit) -> str | None:
+        found = await unit[Delivery].find(id=AtLeast(f"{after}!"), limit=_BATCH)
+        if not found:
+            return None
+        gone = {each.id: each for each in found if each.created_at < before and _is_over(each)}
+        letters = sum(each.attempts + each.probes for each in found)
+        span = Between(f"{found[0].id}:", f"{found[-1].id};")
+        for attempt in await unit[Attempt].find(id=span, limit=letters):
+            if attempt.event_id in gone:
+                unit[Attempt].remove(attempt)
+        for event in await unit[Event].find(id=OneOf(tuple(gone)), limit=_BATCH):
+            unit[Event].remove(event)
+        for delivery in gone.values():
+            unit[Delivery].remove(delivery)
+        over = len(found) < _BATCH or found[-1].created_at >= before
+        return None if over else found[-1].id
+
+    return await retrying(ports.storage, work)
+
+
+def _is_over(delivery: Delivery) -> bool:
+    return delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
