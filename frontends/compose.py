@@ -1,7 +1,8 @@
 """The composition root: the one place that chooses adapters and wires them. Tests build their houses here too."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,12 @@ from ..adapters.clock import SystemClock, SystemIds
 from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.meter.memory import MemoryMeter
 from ..adapters.notifier.http import HttpNotifier
+from ..adapters.payouts.simulator import SimulatedSender
 from ..adapters.queue.memory import MemoryQueue
+from ..adapters.rates.coingecko import CoinGeckoRates
+from ..adapters.rates.rapira import RapiraRates
+from ..adapters.rates.shared import SharedSource
+from ..adapters.rates.simulator import SimulatedRates
 from ..adapters.storage.memory import MemoryStorage
 from ..adapters.vault.sealed import SealedVault, load_or_create
 from ..core.domain.accounts import Mode
@@ -22,12 +28,17 @@ from ..ports.bundle import Places, Ports
 from ..ports.clock import Clock, Ids
 from ..ports.jobs import Job
 from ..ports.notifier import Notifier
+from ..ports.payouts import Senders
+from ..ports.rates import RateSource, RateSources
 from ..ports.storage import Storage
 from ..ports.vault import Vault
 from .settings import Settings
 
 _SIMULATED_LINKS = "https://qr.nspk.example"
 """Reserved for examples, so that a simulated QR never leads to a real one."""
+
+_REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
+"""How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 
@@ -86,13 +97,24 @@ async def open_house(
             link_base=_SIMULATED_LINKS,
             script=bank.script,
             capabilities=bank.capabilities,
+            refunds_hold=_REFUNDS_HOLD[bank.mode],
         )
         for bank in wired
     }
+    wallets = {mode.value: SimulatedSender(f"simulator-chain-{mode}", kept, ticking, chance) for mode in Mode}
     order = {mode.value: tuple(bank.name for bank in wired if bank.mode is mode) for mode in Mode}
+    real_rates: Mapping[str, RapiraRates | CoinGeckoRates] = {
+        "rapira": RapiraRates(ticking),
+        "coingecko": CoinGeckoRates(key=settings.coingecko_key),
+    }
     ports = Ports(
         kyc=SimulatedVerifier("simulator", kept, ticking),
         chain=SimulatedChain(kept, ticking),
+        rates=_rates(settings, kept, ticking, real_rates),
+        senders=Senders(
+            senders={wallet.name: wallet for wallet in wallets.values()},
+            modes={mode: wallet.name for mode, wallet in wallets.items()},
+        ),
         storage=kept,
         clock=ticking,
         ids=chance,
@@ -108,8 +130,20 @@ async def open_house(
     finally:
         if notifier is None:
             await posting.close()
+        for source in real_rates.values():
+            await source.close()
         await meter.close()
         await kept.close()
+
+
+def _rates(settings: Settings, kept: Storage, clock: Clock, real: Mapping[str, RateSource]) -> RateSources:
+    """Test mode hears its simulator only: what merchants try there depends on nobody."""
+    simulated = {mode: SimulatedRates(f"simulator-rates-{mode}", kept, clock) for mode in Mode}
+    live = tuple(
+        simulated[Mode.LIVE] if name == "simulator" else SharedSource(real[name], clock)
+        for name in settings.rate_sources
+    )
+    return RateSources(sources={Mode.LIVE.value: live, Mode.TEST.value: (simulated[Mode.TEST],)})
 
 
 async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> Storage:

@@ -17,6 +17,7 @@ _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
 _PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
+_PROVIDER_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
 
 _POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
@@ -130,6 +131,26 @@ def _networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ValueError("must be networks such as 10.0.0.0/8 or single addresses, separated by commas") from None
 
 
+def _names(*allowed: str) -> Callable[[Any], tuple[str, ...]]:
+    def read(raw: Any) -> tuple[str, ...]:
+        texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
+        refusal = ValueError(f"must be names, each once, separated by commas, out of: {', '.join(allowed)}")
+        if not isinstance(texts, list):
+            raise refusal
+        named = tuple(text for text in texts if text != "")
+        if not named or any(name not in allowed for name in named) or len(set(named)) < len(named):
+            raise refusal
+        return named
+
+    return read
+
+
+def _provider_key(raw: Any) -> str:
+    if not _PROVIDER_KEY.match(_text(raw)):
+        raise ValueError("must be a key as the provider shows it: letters, digits, dots, hyphens and underscores")
+    return str(raw)
+
+
 def _vault_keys(raw: Any) -> tuple[VaultKey, ...]:
     refusal = ValueError(
         "must be 64 hex characters, or several such keys as 2:HEX,1:HEX with ids from 0 to 255, "
@@ -202,6 +223,19 @@ _ROWS = (
         secret=True,
         shown=None,
         meaning="keys the digests of API secrets; none: the key file in data_dir",
+    ),
+    Option(
+        name="rate_sources",
+        read=_names("simulator", "rapira", "coingecko"),
+        shown=list,
+        meaning="where live mode asks for the rate of USDT, in this order; test mode has its simulator",
+    ),
+    Option(
+        name="coingecko_key",
+        read=_provider_key,
+        secret=True,
+        shown=None,
+        meaning="a demo key of CoinGecko; none: asked without one",
     ),
     Option(name="shutdown_seconds", read=_seconds, meaning="how long work in progress may take to end on SIGTERM"),
     Option(name="log_level", read=_choice("debug", "info", "warning", "error"), meaning="the least level logged"),

@@ -58,6 +58,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Peers whose X-Forwarded-For is believed; none: the header is ignored."""
     vault: VaultKeys | None = None
     """None: keys from a key file in `data_dir`, made at the first start."""
+    rate_sources: tuple[str, ...] = ("simulator",)
+    """Of live mode, the first asked first: `simulator`, `rapira`, `coingecko`."""
+    coingecko_key: str | None = None
     shutdown_seconds: float = 10.0
     """How long requests and jobs in progress may take to end after SIGTERM."""
     log_level: str = "info"
@@ -89,6 +92,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
         if self.database_url is not None:
             shown["database_url"] = masked_url(self.database_url)
+        if self.coingecko_key is not None:
+            shown["coingecko_key"] = "***"
         return list(shown.items())
 
     def __repr__(self) -> str:

@@ -23,6 +23,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's own link may be handed out without our window."""
     simulated: bool = False
     """No real money: the adapter is also a BankSimulator."""
+    refunds: bool = True
+    """It sends money back to payers; else `refund` and `find_refund` raise NotSupported."""
 
 
 class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,14 +75,48 @@ class InvoiceState(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """The bank says that something happened to an invoice. A hint: the core asks for the state itself."""
+class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Send money of an invoice back to who paid it. `operation` is the refund's row id at the caller."""
 
     operation: str
+    reference: str
+    """The invoice's, as `Invoice.reference` gave it."""
+    amount_kopecks: int
+    transfer: str | None = None
+    """The id of the transfer to send back (`Transfer.id`), where the caller knows it: no more goes back than is left
+    of that one. None: of whatever came."""
+
+
+class RefundStatus(StrEnum):
+    """How the bank sees a refund."""
+
+    PROCESSING = "processing"
+    DONE = "done"
+    """The payer has the money."""
+    FAILED = "failed"
+    """For good; the money did not go."""
+    REVERSED = "reversed"
+    """It was DONE and came back: the payer's bank returned the money. Who looks seldom may never have seen it DONE."""
+
+
+class RefundState(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a refund stands. `failure` is the provider's reason, with FAILED."""
+
+    status: RefundStatus
+    failure: str | None = None
+    check_after: float | None = None
+    """Seconds after which asking again is worthwhile, for providers that send no notice."""
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """The bank says that something happened to an invoice or a refund. A hint: the core asks for the state itself."""
+
+    operation: str
+    """Of the invoice or of the refund; the caller knows by its own ids which."""
 
 
 class Bank(Protocol):
-    """A provider that takes RUB from payers."""
+    """A provider that takes RUB from payers, and sends it back to them."""
 
     @property
     def name(self) -> str:
@@ -100,6 +136,21 @@ class Bank(Protocol):
 
     async def invoice_state(self, reference: str) -> InvoiceState:
         """Where the invoice stands now. A read."""
+        ...
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        """Send money back. Idempotent by `request.operation`: a repeat answers with the present state and moves no
+        second money, whatever else it says.
+
+        Raises: Refused, no money moved: `not_found` (no such invoice or transfer), `not_paid`, `amount` (not above
+        zero, or more than came and was not sent back already), or another word of the provider's; OutcomeUnknown;
+        Unavailable; NotSupported.
+        """
+        ...
+
+    async def find_refund(self, operation: str) -> RefundState | None:
+        """Where the refund of this operation id stands now, or None when the bank never saw the operation, or refused
+        it. A read."""
         ...
 
 
@@ -127,6 +178,15 @@ class BankSimulator(Bank, Protocol):
         """Make it so, and return the notices that a real bank would now send.
 
         Raises: Refused when there is no such invoice.
+        """
+        ...
+
+    async def pretend_refund(
+        self, operation: str, status: RefundStatus, failure: str | None = None
+    ) -> Sequence[Notice]:
+        """Let a refund stand so, and return the notices that a real bank would now send. PROCESSING holds it there.
+
+        Raises: Refused when there is no such refund.
         """
         ...
 

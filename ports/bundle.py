@@ -8,7 +8,9 @@ from .clock import Clock, Ids
 from .kyc import KycVerifier
 from .meter import Meter
 from .notifier import Notifier
+from .payouts import Senders
 from .queue import Queue
+from .rates import RateSources
 from .storage import Storage
 from .vault import Vault
 
@@ -29,7 +31,9 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     ids: Ids
     banks: BankRoutes
     chain: ChainWatcher
+    senders: Senders
     kyc: KycVerifier
+    rates: RateSources
     notifier: Notifier
     meter: Meter
     queue: Queue

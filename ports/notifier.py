@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
+class Letter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One POST. `open_network` lets it go to plain http and to loopback addresses: test mode only."""
 
     url: str
@@ -28,7 +28,7 @@ class Answer(StrEnum):
     """Not sent: the address is one that we never post to."""
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What became of a letter. `status` only with RESPONDED; `note` is a short cause for operators."""
 
     answer: Answer

@@ -98,6 +98,7 @@ class Exchange:
 
     async def change(self, payment_id: str, **changes: Any) -> None:
         """Change the payment as another room of the house would."""
+        self.house.made_up = True
         async with self.house.ports.storage.unit() as unit:
             payment = await unit[Payment].get(payment_id)
             assert payment is not None

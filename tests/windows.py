@@ -35,6 +35,7 @@ class Page(HTMLParser):
 
 async def store(house: TestHouse, payment_id: str, **changes: Any) -> None:
     """Change a stored payment as no request could."""
+    house.made_up = True
     async with house.ports.storage.unit() as unit:
         payment = await unit[Payment].get(payment_id)
         assert payment is not None

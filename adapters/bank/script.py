@@ -39,6 +39,8 @@ class Script:
         self.create: deque[Twist] = deque()
         self.find: deque[Twist] = deque()
         self.state: deque[Twist] = deque()
+        self.refund: deque[Twist] = deque()
+        self.find_refund: deque[Twist] = deque()
 
 
 def next_twist(twists: deque[Twist]) -> Twist:

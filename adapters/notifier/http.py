@@ -1,19 +1,18 @@
 """Posting letters over HTTP with aiohttp (SPEC "Events", 1; DECISIONS 7)."""
 
-import asyncio
 import os
 import ssl
 
 import aiohttp
-from aiohttp import hdrs
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from ...ports.clock import Clock
 from ...ports.notifier import Answer, Letter, Receipt
+from .deadlines import Deadlines
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .resolver import ThreadResolver
-from .shares import Shares
+from .shares import Receiver, Shares
 
 _ANSWER_MAX = 64 * 1024
 """Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
@@ -26,6 +25,8 @@ _CHECKED = 10_000
 socket, is passed anew by every connection."""
 _NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The one limit is ours, over the whole exchange."""
+_PLAIN = {"Accept-Encoding": "identity"}
+"""Packed answers are not for us. To say so costs less than to have the client leave its own word out."""
 
 
 class HttpNotifier:
@@ -60,8 +61,9 @@ class HttpNotifier:
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
         self._shares = {kind: Shares(per_receiver=per_receiver, total=connections) for kind in (False, True)}
-        self._checked: dict[tuple[str, bool], URL] = {}
+        self._checked: dict[tuple[str, bool], tuple[URL, Receiver]] = {}
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._deadlines: Deadlines | None = None
         self._closed = False
 
     async def post(self, letter: Letter) -> Receipt:
@@ -70,14 +72,18 @@ class HttpNotifier:
         Raises RuntimeError when the notifier was closed before the letter's turn came.
         """
         try:
-            url = self._address(letter)
+            url, receiver = self._address(letter)
         except BadAddress as error:
             return Receipt(answer=Answer.BLOCKED, note=str(error))
-        async with self._shares[letter.open_network].turn(url.raw_host or "", url.port or 0):
+        shares = self._shares[letter.open_network]
+        await shares.enter(receiver)
+        try:
             session = self._session(letter.open_network)
             started = self._clock.monotonic()
             answer, status, note = await self._attempt(session, url, letter)
             took = self._clock.monotonic() - started
+        finally:
+            shares.leave(receiver)
         return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
 
     async def close(self) -> None:
@@ -89,24 +95,24 @@ class HttpNotifier:
             await session.close()
         await self._resolver.close()
 
-    def _address(self, letter: Letter) -> URL:
-        """The letter's address, checked once for many letters: reading it takes a fifth of posting. Raises:
+    def _address(self, letter: Letter) -> tuple[URL, Receiver]:
+        """The letter's address and whose it is, checked once for many letters: reading it takes a fifth of posting. Raises:
         BadAddress."""
         asked = letter.url, letter.open_network
-        url = self._checked.get(asked)
-        if url is None:
+        known = self._checked.get(asked)
+        if known is None:
             url = check_url(letter.url, plain_http=letter.open_network)
             if len(self._checked) >= _CHECKED:
                 self._checked.clear()
-            self._checked[asked] = url
-        return url
+            known = self._checked[asked] = url, (url.raw_host or "", url.port or 0)
+        return known
 
     async def _attempt(
         self, session: aiohttp.ClientSession, url: URL, letter: Letter
     ) -> tuple[Answer, int | None, str]:
         """How it ended, the status, and a note on the cause."""
         try:
-            async with asyncio.timeout(self._limit):
+            with (self._deadlines or self._first_deadlines()).begin():
                 return Answer.RESPONDED, await _exchange(session, url, letter), ""
         except TimeoutError:
             return Answer.TIMEOUT, None, f"no whole answer within {self._limit:g} s"
@@ -120,6 +126,10 @@ class HttpNotifier:
             return Answer.CONNECTION, None, _connection_note(error)
         except (aiohttp.ClientError, OSError) as error:
             return Answer.CONNECTION, None, _broken_note(error)
+
+    def _first_deadlines(self) -> Deadlines:
+        self._deadlines = Deadlines(self._limit)
+        return self._deadlines
 
     def _session(self, open_network: bool) -> aiohttp.ClientSession:
         """The session for a kind of letter, opened inside the running loop, which it then belongs to."""
@@ -145,7 +155,7 @@ class HttpNotifier:
             timeout=_NO_LIMITS,
             trust_env=False,
             auto_decompress=False,
-            skip_auto_headers=(hdrs.ACCEPT_ENCODING,),
+            headers=_PLAIN,
         )
 
 

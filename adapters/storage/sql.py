@@ -68,7 +68,7 @@ class Tables:
         found: list[tuple[Write, Statement]] = []
         accruals: list[Accrue] = []
         for write in writes:
-            if isinstance(write, Accrue):
+            if type(write) is Accrue:
                 accruals.append(write)
             else:
                 found.append((write, self.statements(write.kept).of(write)))

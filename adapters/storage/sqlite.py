@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,16 +21,18 @@ from ...ports.storage import R
 from . import sqlite_file
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, moment
-from .committer import Committer
+from .committer import Committer, take_back
 from .criteria import Query
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
 from .sql import Connect, SqlReader, SqlStorage, Tables, Translate
-from .statements import JobStatements, beat
+from .statements import JobStatements, Statement, beat
 from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
 
 _READERS = 4
 _POOL_SECONDS = 10.0
+_MANY = 8
+"""Statements of a unit from which on those of one text, in a row, are carried out together."""
 
 
 def _translate(fault: Exception) -> Exception | None:
@@ -42,6 +45,10 @@ def _translate(fault: Exception) -> Exception | None:
             return Unavailable(f"SQLite could not read: {fault}")
         case _:
             return None
+
+
+def _text_of(statement: tuple[Write, Statement]) -> str:
+    return statement[1][0]
 
 
 def _absolute(path: Path | str) -> Path:
@@ -212,16 +219,32 @@ class SqliteStorage(SqlStorage):
         statements = self._tables.of_unit(writes)
 
         def work(connection: sqlite3.Connection) -> None:
-            for write, (statement, parameters) in statements:
+            if len(statements) < _MANY:
+                self._carry_out(connection, statements)
+                return
+            # Each row on its own costs half as much again. Where one is refused, that way says which.
+            for text, group in groupby(statements, key=_text_of):
+                rows = [parameters for _, (_, parameters) in group]
                 try:
-                    changed = connection.execute(statement, parameters).rowcount
+                    changed = connection.executemany(text, rows).rowcount
                 except sqlite3.IntegrityError:
-                    raise self._refusal(connection, write) from None
-                if not changed:
-                    raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
+                    changed = -1
+                if changed != len(rows):
+                    take_back(connection)
+                    self._carry_out(connection, statements)
+                    return
 
         await self._committer.run(work, late=lambda: self._kick_later(jobs))
         await kick_safely(self._kick, jobs)
+
+    def _carry_out(self, connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
+        for write, (text, parameters) in statements:
+            try:
+                changed = connection.execute(text, parameters).rowcount
+            except sqlite3.IntegrityError:
+                raise self._refusal(connection, write) from None
+            if not changed:
+                raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
 
     def _refusal(self, connection: sqlite3.Connection, write: Write) -> Exception:
         """What a constraint refused: a unique rule, or, having made a null of the sum, one beyond 64 bits."""

@@ -54,6 +54,7 @@ class Kept(Generic[R]):
                 raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
         self.sums = frozenset(self.codec.place[field] for field in table.sums)
         self.sums_in_order = tuple(sorted(self.sums))
+        self.of_jobs = issubclass(kind, Job)
 
 
 Keeping = dict[type[Any], Kept[Any]]
@@ -80,7 +81,7 @@ def lease_microseconds(lease: float) -> int:
     return span
 
 
-class Add(msgspec.Struct, frozen=True):
+class Add(msgspec.Struct, frozen=True, gc=False):
     """A new record, as a row."""
 
     kept: Kept[Any]
@@ -88,7 +89,7 @@ class Add(msgspec.Struct, frozen=True):
     row: Row
 
 
-class Save(msgspec.Struct, frozen=True):
+class Save(msgspec.Struct, frozen=True, gc=False):
     """A changed record, as a row that carries the new version; `version` is the one it replaces."""
 
     kept: Kept[Any]
@@ -220,16 +221,14 @@ class BoundShelf(Generic[R]):
     def add(self, record: R, /) -> R:
         """Write a new record, as it is. Raises ValueError for a value that cannot be stored."""
         self._pending.put(Add(self._kept, record.id, self._kept.codec.encode(record)))
-        return self._written(record)
+        return self._written(record) if self._kept.of_jobs else record
 
     def save(self, record: R, /) -> R:
         """Write a changed record. Raises ValueError for a value that cannot be stored."""
         codec = self._kept.codec
-        row = codec.encode(record)
-        row[codec.place["version"]] = integer(record.version + 1)
-        self._pending.put(Save(self._kept, record.id, record.version, row))
         saved: R = msgspec.structs.replace(record, version=record.version + 1)  # type: ignore[type-var]  # see Codec
-        return self._written(saved)
+        self._pending.put(Save(self._kept, record.id, record.version, codec.encode(saved)))
+        return self._written(saved) if self._kept.of_jobs else saved
 
     def remove(self, record: R, /) -> None:
         """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""

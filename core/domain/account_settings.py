@@ -5,16 +5,18 @@
 
 import re
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from .accounts import Account, KycDemand, Settings
+from .accounts import Account, KycDemand, RefundApproval, Settings
 from .errors import FieldFault, Refusal
-from .money import Rub
+from .money import Rub, Usdt
 from .orders import is_web_address
 from .payments import MINIMUM
+from .tron import is_tron_address
 
 WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a secret)
 
@@ -68,6 +70,28 @@ def _largest_amount(text: str) -> Rub:
     return amount
 
 
+def _overdraft(text: str) -> Usdt:
+    amount = Usdt.parse(text)
+    if amount < Usdt(0):
+        raise ValueError("must not be below zero")
+    return amount
+
+
+def _wallet(text: str) -> str:
+    if not is_tron_address(text):
+        raise ValueError("must be a TRON address: 34 letters and digits that begin with T, with the right checksum")
+    return text
+
+
+def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
+    def read(text: str) -> StrEnum:
+        if text not in tuple(kind):
+            raise ValueError(f"must be one of: {', '.join(kind)}")
+        return kind(text)
+
+    return read
+
+
 class Setting(msgspec.Struct, frozen=True):
     """One name. `read` raises ValueError saying what is wrong, never quoting the text: it may be a secret."""
 
@@ -76,19 +100,17 @@ class Setting(msgspec.Struct, frozen=True):
     """An empty text sets it to null."""
 
 
-def _kyc(text: str) -> KycDemand:
-    if text not in tuple(KycDemand):
-        raise ValueError(f"must be one of: {', '.join(KycDemand)}")
-    return KycDemand(text)
-
-
 ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "acceptance": Setting(_boolean, clearable=False),
     "amount_rub_max": Setting(_largest_amount, clearable=False),
     "auto_return": Setting(_boolean, clearable=False),
     "direct_links": Setting(_boolean, clearable=False),
-    "kyc": Setting(_kyc, clearable=False),
+    "kyc": Setting(_one_of(KycDemand), clearable=False),
+    "payout_wallet": Setting(_wallet, clearable=True),
     "proof_reminders": Setting(_boolean, clearable=False),
+    "refund_approval": Setting(_one_of(RefundApproval), clearable=True),
+    "refund_overdraft_usdt": Setting(_overdraft, clearable=False),
+    "refunds": Setting(_boolean, clearable=False),
     "return_url": Setting(web_address, clearable=True),
     "terminals": Setting(_boolean, clearable=False),
     "ttl_minutes_max": Setting(_integer(1, 1440), clearable=False),
@@ -125,6 +147,6 @@ def shown_settings(account: Account) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for name in Settings.__struct_fields__:
         value = getattr(account.settings, name)
-        shown[name] = str(value) if isinstance(value, Rub) else value
+        shown[name] = str(value) if isinstance(value, (Rub, Usdt)) else value
     shown["webhook_secret_set"] = account.webhook_secret is not None
     return dict(sorted(shown.items()))

@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from .errors import Refusal
-from .money import Rub
+from .money import Rub, Usdt
 
 
 class Mode(StrEnum):
@@ -29,6 +29,13 @@ class KycDemand(StrEnum):
     REQUIRED = "required"
     DISABLED = "disabled"
     """KYC calls answer `403 PROVIDER_DISABLED`; payments ask for nothing."""
+
+
+class RefundApproval(StrEnum):
+    """How refund applications are approved (the setting `refund_approval`)."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +58,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Events remind of delivery proofs that are missing; judged when one would be sent."""
     kyc: KycDemand = KycDemand.OFF
     """Whether a new payment needs a verified client."""
+    refunds: bool = False
+    """The refund API is on; off, its paths answer a plain 404."""
+    refund_approval: RefundApproval | None = None
+    """Whether an operator approves refunds first; None: in live mode yes, in test mode no (DECISIONS 3)."""
+    refund_overdraft_usdt: Usdt = Usdt(0)
+    """How far below zero refunds may take the available USDT (DECISIONS 3)."""
+    payout_wallet: str | None = None
+    """The TRON address that settlements are paid out to; without one the balance stays available (DECISIONS 4)."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

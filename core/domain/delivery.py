@@ -22,7 +22,7 @@ AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 """The `due` of what waits for nothing but its turn: past by every clock, also one that is behind another machine's."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What became of one letter. `answer`, `status` and `note` are those of the notifier's receipt."""
 
     answer: str

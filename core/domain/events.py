@@ -1,5 +1,8 @@
 """Events and their deliveries (SPEC "Events"). An event is written in the unit that made it true; its delivery is a
-row of its own. What each carries is in payloads.py."""
+row of its own. What each carries is in payloads.py.
+
+`gc=False`: they hold no cycle, and many are alive at a time, over which the collector would go again and again.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +29,7 @@ class EventType(StrEnum):
     GATEWAY_STATUS_CHANGED = "gateway.status_changed"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something happened. `body` is the very bytes that are signed and sent, the same on every attempt."""
 
     id: str
@@ -49,7 +52,7 @@ class DeliveryStatus(StrEnum):
     FAILED = "failed"
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The sending of an event; its id is the event's. How it goes on is decided in delivery.py, what was answered is in
     its attempts."""
 
@@ -76,7 +79,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One letter of a delivery and what became of it, written once."""
 
     id: str

@@ -5,8 +5,11 @@ from uuid import UUID
 
 ACCOUNT = "acc_"
 PAYMENT = "pay_"
+REFUND = "ref_"
 EVENT = "evt_"
 SUBSCRIPTION = "sub_"
+SETTLEMENT = "stl_"
+WITHDRAWAL = "wd_"
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.ASCII)
 

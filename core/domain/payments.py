@@ -113,8 +113,12 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     auto_return: bool = True
     failure_reason: FailureReason | None = None
     refund_pending: bool = False
+    refund_taken: Rub = Rub(0)
+    """What refunds under way or done have taken out of it."""
     paid_at: datetime | None = None
     settled_at: datetime | None = None
+    settlement_id: str | None = None
+    """The statement that it is in."""
     closed_at: datetime | None = None
     """When it last came to rest (paid, settled, failed, cancelled): the payer window's minute runs from it."""
     private: bytes | None = None

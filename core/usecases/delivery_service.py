@@ -42,7 +42,7 @@ class Shared(msgspec.Struct):
     """No further letter is to be begun."""
 
 
-class Ready(msgspec.Struct, frozen=True):
+class Ready(msgspec.Struct, frozen=True, gc=False):
     """A delivery whose turn comes, with what it delivers."""
 
     delivery: Delivery

@@ -13,6 +13,7 @@ from ...ports.jobs import Job
 from .deliveries import deliver
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
+from .ledger import SEAL, first_sealing, seal
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
 from .payment_progress import watch
@@ -22,6 +23,8 @@ from .proofs import CHECK
 from .receipts import TIMER, ring
 from .resends import RESEND, resend_batch
 from .retention import RETAIN, first_retention, retain
+from .settlement import DAILY, SETTLE, first_settlement, open_daily, settle
+from .withdrawal_progress import EXECUTE, execute
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
 
@@ -37,6 +40,10 @@ HANDLERS: Mapping[str, Handler] = {
     TIDY: tidy,
     HOLD: tell_if_held,
     TELL: tell_accounts,
+    SEAL: seal,
+    DAILY: open_daily,
+    SETTLE: settle,
+    EXECUTE: execute,
 }
 
 LEASE = 60.0
@@ -73,10 +80,14 @@ async def _put_back(ports: Ports, job: Job) -> None:
         log.exception("job %s could not be put back; its lease will bring it", job.id)
 
 
+def _first_standing(ports: Ports) -> tuple[Job, ...]:
+    return first_retention(ports.clock.now()), first_tidying(ports), first_sealing(ports), first_settlement(ports)
+
+
 async def start_standing(ports: Ports) -> None:
     """Write the jobs that are always there and come back by themselves, where they are not there yet; every worker
     does so when it starts."""
-    for job in (first_retention(ports.clock.now()), first_tidying(ports)):
+    for job in _first_standing(ports):
         async with ports.storage.unit() as unit:
             if await unit[Job].get(job.id) is None:
                 unit[Job].add(job)

@@ -9,6 +9,7 @@ from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
+from ..domain.ledger import Purse
 from ..domain.money import Rub
 from ..domain.payments import FailureReason, Payment, PaymentStatus, Suspense
 from ..domain.reports import Arrival, Decision
@@ -50,7 +51,8 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
         if came is not None:
             now = ports.clock.now()
             arrival = Arrival(id=payment.transfer_id or f"review:{payment.id}", amount=came, at=now)
-            await suspend(unit, payment, arrival, "mismatch_rejected")
+            source = Purse.REVIEW if payment.transfer_id is not None else Purse.BANK
+            await suspend(ports, unit, payment, arrival, "mismatch_rejected", source=source)
         decision = Decision(status=PaymentStatus.FAILED, failure=FailureReason.UNKNOWN)
         return await move(ports, unit, payment, decision)
 

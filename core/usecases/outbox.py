@@ -33,8 +33,16 @@ _RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
 async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous: PaymentStatus) -> None:
     """Write `payment.status_changed` for a move that the same unit saves. `payment` is as it will stand."""
     shop = await unit[Shop].get(payment.shop_id)
+    payload = payment_payload(ports, payment, previous, shop_name=None if shop is None else shop.name)
+    await announce_of_payment(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
+
+
+def payment_payload(
+    ports: Ports, payment: Payment, previous: PaymentStatus, *, shop_name: str | None
+) -> PaymentPayload:
+    """What `payment.status_changed` says of a move."""
     payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
-    payload = PaymentPayload(
+    return PaymentPayload(
         event="payment.status_changed",
         payment_id=payment.id,
         external_id=payment.external_id,
@@ -53,9 +61,8 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
         failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason,
         sandbox=True if payment.mode is Mode.TEST else UNSET,
         shop_id=payment.shop_id,
-        shop_name=None if shop is None else shop.name,
+        shop_name=shop_name,
     )
-    await announce_of_payment(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
 
 
 async def announce_of_payment(
@@ -63,20 +70,21 @@ async def announce_of_payment(
 ) -> None:
     """Write an event about a payment that the same unit saves, with its `sequence` raised for this event."""
     account = await unit[Account].get(payment.account_id)
-    announce(
-        ports,
-        unit,
-        Event(
-            id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-            account_id=payment.account_id,
-            mode=payment.mode,
-            type=event_type,
-            object_id=payment.id,
-            sequence=payment.sequence,
-            body=msgspec.json.encode(payload),
-            created_at=ports.clock.now(),
-        ),
-        receives=account is not None and account.receives,
+    event = event_of_payment(ports, payment, event_type, payload)
+    announce(ports, unit, event, receives=account is not None and account.receives)
+
+
+def event_of_payment(ports: Ports, payment: Payment, event_type: EventType, payload: Payload) -> Event:
+    """The event that says `payload` of a payment."""
+    return Event(
+        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+        account_id=payment.account_id,
+        mode=payment.mode,
+        type=event_type,
+        object_id=payment.id,
+        sequence=payment.sequence,
+        body=msgspec.json.encode(payload),
+        created_at=ports.clock.now(),
     )
 
 

@@ -10,9 +10,11 @@ from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.errors import Refusal
+from ..domain.ledger import Purse
 from ..domain.money import Rub
 from ..domain.payments import LATE_WINDOW, FailureReason, Opening, Payment, PaymentStatus, Suspense
 from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
+from .bookings import book_move, book_noted, book_suspense
 from .outbox import announce_payment
 from .payment_opening import find_at_bank, open_at_bank, take_back
 from .proof_reminders import plan_reminders
@@ -78,11 +80,13 @@ async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None
             return None
         decision = decide(payment, report, ports.clock.now())
         for stray in decision.strays:
-            await suspend(unit, payment, stray.arrival, stray.reason)
+            await suspend(ports, unit, payment, stray.arrival, stray.reason)
         if decision.status is not None:
             return await move(ports, unit, payment, decision)
         if decision.arrival is not None:
-            return unit[Payment].save(noted(payment, decision, sealed_name=_seal_name(ports, payment, decision)))
+            after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
+            book_noted(ports, unit, after)
+            return unit[Payment].save(after)
         return payment
 
     # Two notices at once may book the same stray; the second then finds it booked.
@@ -93,6 +97,7 @@ async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -
     """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
     after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
     saved = save_moved(unit, payment, after)
+    book_move(ports, unit, payment, after, decision)
     await announce_payment(ports, unit, after, payment.status)
     await plan_reminders(unit, payment, after)
     return saved
@@ -103,11 +108,13 @@ def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | No
     return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
 
 
-async def suspend(unit: Unit, payment: Payment, arrival: Arrival, reason: str) -> None:
-    """Book money that may move nothing, once per transfer."""
+async def suspend(
+    ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
+) -> None:
+    """Keep money that may move nothing, once per transfer. `source` is where the ledger has it so far."""
     suspense_id = f"sus_{payment.bank}:{arrival.id}"
     if await unit[Suspense].get(suspense_id) is None:
-        unit[Suspense].add(
+        suspense = unit[Suspense].add(
             Suspense(
                 id=suspense_id,
                 account_id=payment.account_id,
@@ -118,6 +125,7 @@ async def suspend(unit: Unit, payment: Payment, arrival: Arrival, reason: str) -
                 received_at=arrival.at,
             )
         )
+        book_suspense(ports, unit, suspense, source)
 
 
 async def look(ports: Ports, payment: Payment) -> Payment:

@@ -28,7 +28,7 @@ _JUST_AFTER = timedelta(microseconds=1)
 _NEW = ("attempts_id", "breakers_id", "jobs_id")
 
 
-class Sent(msgspec.Struct, frozen=True):
+class Sent(msgspec.Struct, frozen=True, gc=False):
     """A letter that was answered, or was not: the delivery as it was, and the outcome."""
 
     delivery: Delivery
@@ -77,15 +77,21 @@ async def enter(
         known = breaker if first else await unit[Breaker].get(lane.id)
         moved = known or new_breaker(lane.account_id, lane.mode)
         later: list[datetime] = []
+        deliveries = unit[Delivery]
+        rows: list[Attempt] = []
         for each in sent:
-            delivery = each.delivery if first else await unit[Delivery].get(each.delivery.id)
+            delivery = each.delivery if first else await deliveries.get(each.delivery.id)
             if delivery is None:
                 continue
-            unit[Attempt].add(attempt_of(delivery, each.outcome))
-            after = unit[Delivery].save(after_attempt(delivery, each.outcome))
+            rows.append(attempt_of(delivery, each.outcome))
+            after = deliveries.save(after_attempt(delivery, each.outcome))
             moved = after_letter(moved, delivery.id, each.outcome)
             if after.due is not None and after.due > each.outcome.ended_at:
                 later.append(after.due)
+        # One after the other, a storage writes rows of one table together.
+        attempts = unit[Attempt]
+        for row in rows:
+            attempts.add(row)
         await _give_up(unit, too_old)
         if moved.next_probe_at is not None:
             later.append(moved.next_probe_at)

@@ -20,8 +20,10 @@ from .openapi import openapi_handler
 from .payments import payments_router
 from .proofs import proofs_router
 from .sandbox import sandbox_router
+from .settlements import played_settlements_router, settlements_router
 from .turnover import turnover_router
 from .window import WindowStreams, window_router
+from .withdrawals import withdrawals_router
 
 
 def create_app(
@@ -45,7 +47,10 @@ def create_app(
             letters_router(ports, streams),
             events_router(ports),
             webhook_endpoint_router(ports),
-            money_router(),
+            settlements_router(ports),
+            played_settlements_router(ports),
+            money_router(ports),
+            withdrawals_router(ports),
         ],
         guards=[authorized(ports)],
     )

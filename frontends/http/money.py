@@ -1,15 +1,73 @@
-"""Money reads and the discontinued manual withdrawal (SPEC "Money reads")."""
+"""The balance and the rate (SPEC "Money reads")."""
 
-from litestar import Response, Router, post
+import msgspec
+from litestar import Response, Router, get
 
-from ...core.domain.errors import Refusal
+from ...core.domain.days import iso
+from ...core.domain.rates import shown
+from ...core.usecases.balance import Balance, read_balance
+from ...core.usecases.rates import MerchantRates, merchant_rates
+from ...ports.bundle import Ports
+from .access import ApiRequest
+from .answers import answer
+
+PAIR = "RUB/USDT"
+NOTE = "Informational: the credit is computed at full precision with the rate of the settlement."
 
 
-def money_router() -> Router:
-    """POST /withdrawals."""
+class BalanceView(msgspec.Struct, frozen=True, kw_only=True):
+    """SPEC "Balance"."""
 
-    @post("/withdrawals")
-    async def withdraw() -> Response[bytes]:
-        raise Refusal("WITHDRAWAL_DISCONTINUED", "Payouts are automatic after the daily settlement")
+    available_usdt: str
+    reserved_usdt: str
+    pending_rub: str
+    total_settled_usdt: str
+    total_withdrawn_usdt: str
+    updated_at: str
 
-    return Router("/", route_handlers=[withdraw])
+
+class RateView(msgspec.Struct, frozen=True, kw_only=True):
+    """SPEC "Rate": RUB for 1 USDT, with two decimals."""
+
+    pair: str
+    rate_market: str
+    rate_merchant: str
+    updated_at: str
+    note: str
+
+
+def balance_view(balance: Balance) -> BalanceView:
+    """The balance object of the interface."""
+    return BalanceView(
+        available_usdt=str(balance.available),
+        reserved_usdt=str(balance.reserved),
+        pending_rub=str(balance.pending),
+        total_settled_usdt=str(balance.settled),
+        total_withdrawn_usdt=str(balance.withdrawn),
+        updated_at=iso(balance.at),
+    )
+
+
+def rate_view(rates: MerchantRates) -> RateView:
+    """The rate object of the interface."""
+    return RateView(
+        pair=PAIR,
+        rate_market=shown(rates.market),
+        rate_merchant=shown(rates.merchant),
+        updated_at=iso(rates.updated_at),
+        note=NOTE,
+    )
+
+
+def money_router(ports: Ports) -> Router:
+    """GET /balance, GET /rates."""
+
+    @get("/balance")
+    async def balance(request: ApiRequest) -> Response[bytes]:
+        return answer(balance_view(await read_balance(ports, request.auth)))
+
+    @get("/rates")
+    async def rates(request: ApiRequest) -> Response[bytes]:
+        return answer(rate_view(await merchant_rates(ports, request.auth, request.query_params.get("shop_id"))))
+
+    return Router("/", route_handlers=[balance, rates])

@@ -20,7 +20,8 @@ from ...core.domain.payloads import EVENT_PAYLOADS
 from ...core.domain.payments import FailureReason, PaymentStatus
 from ...core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
 from ...ports.bundle import Ports
-from .openapi_operations import API, OPERATIONS, Operation, Refusals
+from .openapi_model import API, Operation, Refusals
+from .openapi_operations import OPERATIONS
 
 VERSION = "1"
 """Of the interface (the path's `/v1`) and of the description of its webhooks (SPEC "Versioning", 1)."""

@@ -1,9 +1,6 @@
 """Every operation of the interface, one row each: what goes in, what comes out, and how it is refused. A test holds the
 rows against the application's routes, and real answers against the document that is made of them (openapi.py)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from ...core.domain.orders import PaymentOrder
@@ -12,18 +9,15 @@ from ...core.usecases.events import EventRange
 from ...core.usecases.gateways import GatewaySimulation
 from ...core.usecases.operations import Review
 from ...core.usecases.sandbox import PaymentSimulation
-from .bodies import PAGE_MAX, PER_PAGE_MAX
 from .events import EndpointView, EventsView, EventView, TestView, WholeEventView
 from .gateways import GatewayView
 from .health import Health
 from .letters import LONGEST_WAIT, LettersView
 from .methods import MethodView
+from .openapi_model import API, MOMENT, PAGES, UUID, Operation, Query, Refusals
+from .openapi_money import MONEY
 from .proofs import ProofView
-from .turnover import TurnoverView
 from .views import PaymentsView, PaymentView
-
-Refusals = Mapping[int, tuple[str, ...]]
-"""Codes by HTTP status."""
 
 
 class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,45 +32,6 @@ class ResendCount(msgspec.Struct, frozen=True, kw_only=True):
     events: int
 
 
-class Query(msgspec.Struct, frozen=True):
-    """A query value."""
-
-    name: str
-    meaning: str
-    schema: Mapping[str, Any] | None = None
-    """None: text."""
-
-
-class Operation(msgspec.Struct, frozen=True):
-    """One method of one path."""
-
-    method: str
-    path: str
-    tag: str
-    summary: str
-    answer: Any = None
-    """The type of a good answer; None: there is none."""
-    status: int = 200
-    body: type | None = None
-    query: tuple[Query, ...] = ()
-    refusals: Refusals = {}
-    """Beside those that every call may meet."""
-    creates: bool = False
-    """Takes an Idempotency-Key; 201, and 200 for a repeat."""
-    keyed: bool = True
-    """Needs a key pair, and is counted."""
-    failing: int | None = None
-    """A further status that has the same answer."""
-
-
-API = "/api/v1"
-PAGES = (
-    Query("page", "From 1.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": 1}),
-    Query("per_page", "", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_MAX, "default": 20}),
-)
-_MOMENT = {"type": "string", "format": "date-time"}
-_DAY = {"type": "string", "format": "date"}
-_UUID = {"type": "string", "format": "uuid"}
 _NO_PAYMENT: Refusals = {404: ("PAYMENT_NOT_FOUND",)}
 _NO_EVENT: Refusals = {404: ("EVENT_NOT_FOUND",)}
 
@@ -115,11 +70,11 @@ _PAYMENTS = (
         answer=PaymentsView,
         query=(
             *PAGES,
-            Query("shop_id", "", _UUID),
+            Query("shop_id", "", UUID),
             Query("status", "A payment status, in any case."),
             *(Query(name, "") for name in ("external_id", "payment_method", "subscription_id")),
-            Query("created_from", "With it.", _MOMENT),
-            Query("created_to", "Without it.", _MOMENT),
+            Query("created_from", "With it.", MOMENT),
+            Query("created_to", "Without it.", MOMENT),
         ),
         refusals={400: ("SHOP_NOT_FOUND",)},
     ),
@@ -172,25 +127,6 @@ _PAYMENTS = (
     ),
 )
 
-_MONEY = (
-    Operation(
-        "get",
-        f"{API}/shops/turnover",
-        "Money",
-        "What shops took per day (UTC)",
-        answer=TurnoverView,
-        query=(Query("from", "The first day.", _DAY), Query("to", "The last day.", _DAY)),
-    ),
-    Operation(
-        "post",
-        f"{API}/withdrawals",
-        "Money",
-        "Discontinued: payouts are automatic",
-        refusals={410: ("WITHDRAWAL_DISCONTINUED",)},
-    ),
-    Operation("get", f"{API}/gateways", "Gateways", "The payment gateways and how each is", answer=list[GatewayView]),
-)
-
 _EVENTS = (
     Operation(
         "get",
@@ -201,8 +137,8 @@ _EVENTS = (
         query=(
             *PAGES,
             *(Query(name, "") for name in ("type", "object_id", "delivery_status")),
-            Query("from", "With it.", _MOMENT),
-            Query("to", "Without it.", _MOMENT),
+            Query("from", "With it.", MOMENT),
+            Query("to", "Without it.", MOMENT),
         ),
     ),
     Operation(
@@ -296,4 +232,4 @@ _HEALTH = tuple(
     for path in ("/health", f"{API}/health")
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *_MONEY, *_EVENTS, *_SANDBOX, *_HEALTH)
+OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *MONEY, *_EVENTS, *_SANDBOX, *_HEALTH)

@@ -46,6 +46,11 @@ class Pagination(msgspec.Struct, frozen=True, kw_only=True):
     total_pages: int
 
 
+def pagination(number: int, size: int, total: int) -> Pagination:
+    """SPEC "Conventions": which page this is, and of how many."""
+    return Pagination(page=number, per_page=size, total=total, total_pages=-(-total // size))
+
+
 class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):
     data: list[PaymentView]
     pagination: Pagination
@@ -83,10 +88,5 @@ def payments_view(ports: Ports, page: Page) -> PaymentsView:
     """A page of payments."""
     return PaymentsView(
         data=[payment_view(ports, payment) for payment in page.payments],
-        pagination=Pagination(
-            page=page.number,
-            per_page=page.size,
-            total=page.total,
-            total_pages=-(-page.total // page.size),
-        ),
+        pagination=pagination(page.number, page.size, page.total),
     )

@@ -72,6 +72,7 @@ class TestAccount:
             "auto_return": True,
             "direct_links": False,
             "kyc": "off",
+            "payout_wallet": None,
             "proof_reminders": True,
             "return_url": None,
             "terminals": False,

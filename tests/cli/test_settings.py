@@ -146,6 +146,13 @@ class TestReading:
         assert vault is not None
         assert (vault.current, list(vault.keys)) == (1, [1])
 
+    @pytest.mark.parametrize("text", ["coingecko,simulator", " coingecko, simulator ", "coingecko simulator,"])
+    def test_rate_sources_are_names_in_order(self, folder: Path, text: str) -> None:
+        assert _load().settings.rate_sources == ("simulator",)
+        assert _load({"CAMBIST_RATE_SOURCES": text}).settings.rate_sources == ("coingecko", "simulator")
+        (folder / "cambist.toml").write_text('rate_sources = ["rapira", "coingecko"]\n')
+        assert _load(folder=folder).settings.rate_sources == ("rapira", "coingecko")
+
     @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
     def test_a_secret_may_come_from_a_file(self, folder: Path, ending: str) -> None:
         """DESIGN 5: CAMBIST_*_FILE for secrets; the closing newline is not part of it."""
@@ -163,6 +170,8 @@ class TestFaults:
             *(("CAMBIST_WORKERS", value) for value in ("0", "1025", "two")),
             *(("CAMBIST_HOST", value) for value in ("a b", "http://a", "a/b", "h\n")),
             *(("CAMBIST_SHUTDOWN_SECONDS", value) for value in ("-1", "3601", "ten", "nan", "inf", "1e3")),
+            *(("CAMBIST_RATE_SOURCES", value) for value in ("bank", "rapira,rapira", ",", "rapira;x", "Rapira")),
+            *(("CAMBIST_COINGECKO_KEY", value) for value in ("a b", "CG-key\n", "ключ", "x" * 201)),
             *(("CAMBIST_LOG_LEVEL", value) for value in ("loud", "trace")),
             *(("CAMBIST_LOG_FORMAT", value) for value in ("xml", "json ")),
             *(("CAMBIST_TRUSTED_PROXIES", value) for value in ("10.0.0.1/8", "localhost", "10.0.0.0/33", "*", "1;2")),
@@ -215,7 +224,18 @@ class TestFaults:
         assert "cannot be read" in _faults({"CAMBIST_CONFIG": path})[path]
 
     @pytest.mark.parametrize(
-        "line", ["port = true", "port = 80.5", "port = [80]", "host = 1", "shutdown_seconds = true"]
+        "line",
+        [
+            "port = true",
+            "port = 80.5",
+            "port = [80]",
+            "host = 1",
+            "shutdown_seconds = true",
+            "rate_sources = [1]",
+            "rate_sources = []",
+            "rate_sources = 1",
+            "coingecko_key = 1",
+        ],
     )
     def test_a_toml_value_of_another_type_is_refused(self, folder: Path, line: str) -> None:
         path = folder / "cambist.toml"
@@ -246,13 +266,16 @@ class TestWarnings:
 class TestSecrets:
     def test_no_repr_and_no_explanation_holds_a_secret(self) -> None:
         url = f"{URL}?password=hunter3"
-        loaded = _load({"CAMBIST_DATABASE_URL": url, "CAMBIST_VAULT_KEY": KEY, "CAMBIST_VAULT_PEPPER": PEPPER})
+        keys = {"CAMBIST_VAULT_KEY": KEY, "CAMBIST_VAULT_PEPPER": PEPPER, "CAMBIST_COINGECKO_KEY": "CG-hunter4"}
+        loaded = _load({"CAMBIST_DATABASE_URL": url, **keys})
+        assert loaded.settings.coingecko_key == "CG-hunter4"
         text = f"{loaded!r} {loaded.settings!r} {loaded.settings} {list(loaded.settings.__rich_repr__())}"
-        for secret in ("hunter2", "hunter3", KEY, PEPPER, repr(bytes.fromhex(KEY)), repr(bytes.fromhex(PEPPER))):
+        raw = (repr(bytes.fromhex(KEY)), repr(bytes.fromhex(PEPPER)))
+        for secret in ("hunter2", "hunter3", "hunter4", KEY, PEPPER, *raw):
             assert secret not in text
         shown = {each.name: each.value for each in loaded.explained}
         assert shown["database_url"] == "postgresql://cambist:***@db.example:5432/cambist?***"
-        assert (shown["vault_key"], shown["vault_pepper"]) == ("***", "***")
+        assert (shown["vault_key"], shown["vault_pepper"], shown["coingecko_key"]) == ("***", "***", "***")
 
     def test_no_fault_quotes_a_value(self) -> None:
         """A secret that stands in the wrong variable must not reach a log through the message about it."""

@@ -4,49 +4,19 @@ import asyncio
 import binascii
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
 
-from cambist.adapters.bank import simulator
-from cambist.adapters.bank.script import Ending, Script, Twist
+from cambist.adapters.bank.books import InvoiceEntry
+from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.storage.memory import MemoryStorage
-from cambist.ports.bank import Bank, BankSimulator, InvoiceRequest, InvoiceState, InvoiceStatus, Pretence, Transfer
+from cambist.ports.bank import Bank, BankSimulator, InvoiceState, InvoiceStatus, Pretence, Transfer
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.notes import ProviderNote
-from cambist.ports.storage import Unit
-
-START = datetime(2026, 8, 8, 12, tzinfo=UTC)
-LIFETIME = timedelta(minutes=15)
-OPERATION = "pay_1"
-PAID = Pretence(status=InvoiceStatus.PAID)
-
-
-class World:
-    """A storage, a clock, and the bank over them; `bank()` again is the bank after a restart."""
-
-    def __init__(self) -> None:
-        self.clock = VirtualClock(START)
-        self.storage = MemoryStorage(self.clock)
-        self.script = Script()
-
-    def bank(self, name: str = "sim") -> SimulatedBank:
-        return SimulatedBank(name, self.storage, self.clock, SeededIds(), script=self.script)
-
-    def request(self, kopecks: int = 100_00, operation: str = OPERATION) -> InvoiceRequest:
-        return InvoiceRequest(
-            operation=operation, amount_kopecks=kopecks, purpose="Order 1", expires_at=self.clock.now() + LIFETIME
-        )
-
-    async def state(self, bank: Bank, operation: str = OPERATION) -> InvoiceState:
-        invoice = await bank.find_invoice(operation)
-        assert invoice is not None
-        return await bank.invoice_state(invoice.reference)
+from tests.contracts.bank_kit import LIFETIME, OPERATION, PAID, START, Busy, World
 
 
 @pytest.fixture
@@ -433,35 +403,6 @@ class TestScript:
             await task
 
 
-class Busy(MemoryStorage):
-    """A storage in which somebody else is always quicker, or which does not answer a commit."""
-
-    fault: Fault | None = None
-
-    def unit(self) -> AbstractAsyncContextManager[Unit]:
-        opened = super().unit()
-        if self.fault is None:
-            return opened
-        return _Failing(opened, self.fault)
-
-
-class _Failing(AbstractAsyncContextManager[Unit]):
-    def __init__(self, inner: AbstractAsyncContextManager[Unit], fault: Fault) -> None:
-        self._inner, self._fault = inner, fault
-
-    async def __aenter__(self) -> Unit:
-        unit = await self._inner.__aenter__()
-
-        async def commit() -> None:
-            raise self._fault
-
-        unit.commit = commit  # type: ignore[method-assign]  # the one step that shall fail
-        return unit
-
-    async def __aexit__(self, *caught: object) -> None:
-        await self._inner.__aexit__(None, None, None)
-
-
 class TestStorageTrouble:
     async def test_a_commit_without_an_answer_is_an_unknown_outcome(self) -> None:
         """A storage that did not answer may have written (ports/storage.py, commit)."""
@@ -488,4 +429,4 @@ class TestStorageTrouble:
         async with world.storage.unit() as unit:
             note = await unit[ProviderNote].get("sim:pay_1")
         assert note is not None
-        assert "Ivan" not in repr(msgspec.json.decode(note.body, type=simulator._Entry))
+        assert "Ivan" not in repr(msgspec.json.decode(note.body, type=InvoiceEntry))

@@ -56,8 +56,8 @@ def differences(connection: sa.Connection) -> list[Any]:
 
 
 def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
-    """Definitions, without the difference of white space."""
-    return sorted(tuple(" ".join(str(value).split()) for value in row) for row in rows)
+    """Definitions, without the difference of white space, and of the quotes that a table written anew gets."""
+    return sorted(tuple(" ".join(str(value).replace('"', "").split()) for value in row) for row in rows)
 
 
 SQLITE_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'alembic%'"

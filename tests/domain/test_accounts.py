@@ -12,6 +12,7 @@ from cambist.core.domain.accounts import Account, Settings, account_name, fold_n
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.money import Rub
 
+WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 CONTROL = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))]
 
 
@@ -96,6 +97,8 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
         ("webhook_url", "http://127.0.0.1:9000/hook", "http://127.0.0.1:9000/hook"),
         ("webhook_url", "https://[2001:db8::1]/hook", "https://[2001:db8::1]/hook"),
         ("webhook_secret", "s" * 16, "s" * 16),
+        ("payout_wallet", WALLET, WALLET),
+        ("payout_wallet", "", None),
         ("webhook_url", "", None),
         ("return_url", "", None),
         ("webhook_secret", "", None),
@@ -112,6 +115,7 @@ def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> N
         *(("acceptance", text) for text in ("", "True", "yes", "1", "on", "true ")),
         *(("ttl_minutes_max", text) for text in ("", "0", "1441", "-1", "1.5", "١", "1e2", "+5", "9" * 30, "60\n")),
         *(("amount_rub_max", text) for text in ("", "29.99", "0", "-100", "1e6", "NaN", "1,000", "99999999999")),
+        *(("payout_wallet", text) for text in (WALLET[:-1], WALLET[:-1] + "u", WALLET.lower(), f"{WALLET}\n")),
         *(("webhook_secret", text) for text in ("short", "s" * 15, "s" * 257, "with a space inside", "ключ" * 8)),
         ("webhook_secret", "s" * 16 + "\n"),
     ],

@@ -167,6 +167,8 @@ async def test_real_answers_are_as_promised(house: TestHouse, document: Document
     for each in (
         "/shops/turnover",
         "/shops/turnover?from=x",
+        "/rates",
+        "/rates?shop_id=x",
         "/sandbox/letters",
         "/sandbox/letters?after=x",
         "/health",

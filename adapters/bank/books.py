@@ -1,0 +1,179 @@
+"""What stands in a simulated bank's books: invoices with their refunds, and what time and people do to them.
+
+An invoice and its refunds are one page, so that of many refunds at once no two send the same money back.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ...ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundStatus, Transfer
+from ...ports.faults import Refused
+
+INSUFFICIENT_FUNDS = 404_01
+DECLINED = 404_02
+ANOTHER_AMOUNT = 404_03
+OUTCOME_UNKNOWN = 404_04
+"""Amounts in kopecks of invoices that act without a call (DECISIONS 8, which gives refunds none). The invoice of 404.04
+exists, its answer is lost."""
+
+REACTION = timedelta(seconds=1)
+"""From the creation of an invoice of such an amount until the payer or the bank has acted."""
+_SHORT_BY = 100
+"""How many kopecks less than asked the payer of 404.03 sends."""
+
+
+class RefundEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One refund, on the page of its invoice."""
+
+    operation: str
+    amount_kopecks: int
+    transfer: str | None
+    created_at: datetime
+    done_at: datetime | None
+    """When it is done by itself; None: when somebody says so."""
+    status: RefundStatus = RefundStatus.PROCESSING
+    failure: str | None = None
+
+    @property
+    def keeps_money(self) -> bool:
+        """It sent its money back, or may still do so."""
+        return self.status in (RefundStatus.PROCESSING, RefundStatus.DONE)
+
+
+class InvoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One invoice in the bank's books: the body of a note."""
+
+    operation: str
+    amount_kopecks: int
+    purpose: str
+    payload: str
+    created_at: datetime
+    expires_at: datetime
+    status: InvoiceStatus = InvoiceStatus.OPEN
+    transfers: tuple[Transfer, ...] = ()
+    failure: str | None = None
+    refunds: tuple[RefundEntry, ...] = ()
+
+    def __repr__(self) -> str:
+        # Transfers name payers.
+        return f"<{self.status} invoice of {self.operation}>"
+
+    @property
+    def acts_alone(self) -> bool:
+        """Its amount makes something happen without a call."""
+        return self.amount_kopecks in (INSUFFICIENT_FUNDS, DECLINED, ANOTHER_AMOUNT)
+
+    def refund(self, operation: str) -> RefundEntry | None:
+        """The refund of this operation, or None."""
+        return next((refund for refund in self.refunds if refund.operation == operation), None)
+
+
+class RefundPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a refund stands: written before the refund itself, so it may name an invoice that has no such refund."""
+
+    invoice: str
+    """The operation of the invoice."""
+
+
+def as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
+    """What the books say once time did its part: acting amounts after a second, the end of the lifetime, refunds."""
+    if entry.refunds:
+        refunds = tuple(_refund_as_of(refund, now) for refund in entry.refunds)
+        entry = msgspec.structs.replace(entry, refunds=refunds)
+    acted_at = entry.created_at + REACTION
+    if entry.status is InvoiceStatus.OPEN and now >= acted_at:
+        if entry.amount_kopecks == INSUFFICIENT_FUNDS:
+            return _failed(entry, "insufficient_funds")
+        if entry.amount_kopecks == DECLINED:
+            return _failed(entry, "declined_by_bank")
+        if entry.amount_kopecks == ANOTHER_AMOUNT:
+            return _paid(entry, entry.amount_kopecks - _SHORT_BY, acted_at, None)
+    if entry.status in (InvoiceStatus.OPEN, InvoiceStatus.PROCESSING) and now >= entry.expires_at:
+        return msgspec.structs.replace(entry, status=InvoiceStatus.EXPIRED)
+    return entry
+
+
+def pretended(entry: InvoiceEntry, pretence: Pretence, now: datetime) -> InvoiceEntry:
+    """The invoice after what a payer or the bank was told to do; money that came does not go away."""
+    if pretence.status is InvoiceStatus.PAID and (pretence.again or not entry.transfers):
+        return _paid(entry, pretence.amount_kopecks or entry.amount_kopecks, now, pretence.payer_name)
+    if entry.transfers:
+        return entry
+    if pretence.status is InvoiceStatus.FAILED:
+        return _failed(entry, pretence.failure or "declined_by_bank")
+    return msgspec.structs.replace(entry, status=pretence.status, failure=None)
+
+
+def refunded(entry: InvoiceEntry, request: RefundRequest, now: datetime, hold: timedelta | None) -> InvoiceEntry:
+    """The invoice with this refund, done by itself after `hold`; as it is, when it has one of this operation.
+
+    Raises: Refused not_paid, not_found (no such transfer), amount.
+    """
+    if entry.refund(request.operation) is not None:
+        return entry
+    if not entry.transfers:
+        raise Refused(f"the invoice of {entry.operation} is not paid", reason="not_paid")
+    if request.amount_kopecks <= 0:
+        raise Refused("a refund is of more than nothing", reason="amount")
+    named = [transfer for transfer in entry.transfers if request.transfer in (None, transfer.id)]
+    if not named:
+        raise Refused(f"the invoice of {entry.operation} has no such transfer", reason="not_found")
+    gone = [refund for refund in entry.refunds if refund.keeps_money]
+    left = _came(entry.transfers) - _sent(gone)
+    if request.transfer is not None:
+        left = min(left, _came(named) - _sent([refund for refund in gone if refund.transfer == request.transfer]))
+    if request.amount_kopecks > left:
+        raise Refused(f"the invoice of {entry.operation} has less left to send back", reason="amount")
+    refund = RefundEntry(
+        operation=request.operation,
+        amount_kopecks=request.amount_kopecks,
+        transfer=request.transfer,
+        created_at=now,
+        done_at=None if hold is None else now + hold,
+    )
+    return msgspec.structs.replace(entry, refunds=(*entry.refunds, _refund_as_of(refund, now)))
+
+
+def refund_pretended(entry: InvoiceEntry, operation: str, status: RefundStatus, failure: str | None) -> InvoiceEntry:
+    """The invoice after a refund was told how to stand; what a refund does not do any more changes nothing."""
+    refunds = tuple(
+        _told(refund, status, failure) if refund.operation == operation else refund for refund in entry.refunds
+    )
+    return msgspec.structs.replace(entry, refunds=refunds)
+
+
+def _told(refund: RefundEntry, status: RefundStatus, failure: str | None) -> RefundEntry:
+    """Out of PROCESSING it may be held, done or fail; out of DONE it may come back; nothing else happens."""
+    before = RefundStatus.DONE if status is RefundStatus.REVERSED else RefundStatus.PROCESSING
+    if refund.status is not before:
+        return refund
+    reason = (failure or "declined_by_bank") if status is RefundStatus.FAILED else None
+    return msgspec.structs.replace(refund, status=status, failure=reason, done_at=None)
+
+
+def _refund_as_of(refund: RefundEntry, now: datetime) -> RefundEntry:
+    is_done = refund.status is RefundStatus.PROCESSING and refund.done_at is not None and now >= refund.done_at
+    return msgspec.structs.replace(refund, status=RefundStatus.DONE, done_at=None) if is_done else refund
+
+
+def _came(transfers: tuple[Transfer, ...] | list[Transfer]) -> int:
+    return sum(transfer.amount_kopecks for transfer in transfers)
+
+
+def _sent(refunds: list[RefundEntry]) -> int:
+    return sum(refund.amount_kopecks for refund in refunds)
+
+
+def _failed(entry: InvoiceEntry, failure: str) -> InvoiceEntry:
+    return msgspec.structs.replace(entry, status=InvoiceStatus.FAILED, failure=failure)
+
+
+def _paid(entry: InvoiceEntry, kopecks: int, at: datetime, payer_name: str | None) -> InvoiceEntry:
+    """One more transfer. Its id follows from its number, so that it is the same however often it is worked out."""
+    transfer = Transfer(
+        id=f"{entry.operation}/{len(entry.transfers) + 1}", amount_kopecks=kopecks, at=at, payer_name=payer_name
+    )
+    return msgspec.structs.replace(
+        entry, status=InvoiceStatus.PAID, failure=None, transfers=(*entry.transfers, transfer)
+    )

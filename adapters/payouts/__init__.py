@@ -1,0 +1,1 @@
+"""Wallets: ways of filling the port UsdtSender."""

@@ -1,0 +1,184 @@
+"""A wallet without money, on a chain of its own: transfers that come into a block and become final by the clock.
+
+The chain lies in the storage, so that it survives a restart, and every process of the service sees the same one. It
+keeps no timers: how a transfer stands follows from what is written and the clock whenever it is asked. Signing writes
+nothing, as with a real wallet: a transfer that was signed and never sent leaves no trace.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+import msgspec
+
+from ...ports.chain import Network
+from ...ports.clock import Clock, Ids
+from ...ports.faults import OutcomeUnknown, Refused, Unavailable
+from ...ports.payouts import SenderCapabilities, SignedTransfer, TransferState
+from ...ports.storage import Storage
+from ..notebook import Notebook
+from .script import Ending, SenderScript, Twist, fault, next_twist
+
+LIFETIME = timedelta(seconds=60)
+"""From signing until no block takes a transfer any more: what TRON gives a transaction."""
+FINALITY = timedelta(seconds=5)
+"""From a block until it is final; so a transfer is proven absent this long after its end."""
+
+_HASH = re.compile(r"[0-9a-f]{64}\Z")
+_ADDRESS = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}\Z")
+"""The shape of a TRON address. Whether its checksum is right the core checks (core/domain/tron.py), before it asks."""
+
+
+class _Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What a blob says. Its hash is the transaction's, as on TRON."""
+
+    wallet: str
+    operation: str
+    address: str
+    units: int
+    expires_at: datetime
+    nonce: str
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One transaction on the chain: the body of a note."""
+
+    state: TransferState
+    since: datetime
+    held: bool = False
+    """Somebody said that it stands so: the clock does not move it on."""
+
+
+class SimulatedSender:
+    """Fills the ports UsdtSender and SenderSimulator, with USDT on a TRON of its own."""
+
+    def __init__(
+        self, name: str, storage: Storage, clock: Clock, ids: Ids, *, script: SenderScript | None = None
+    ) -> None:
+        self._chain = Notebook(name, _Entry, storage, clock)
+        self._clock = clock
+        self._ids = ids
+        self.script = script or SenderScript()
+        """What the next calls shall do instead of behaving."""
+
+    @property
+    def name(self) -> str:
+        """As given; part of every note's id."""
+        return self._chain.provider
+
+    @property
+    def capabilities(self) -> SenderCapabilities:
+        """USDT on TRON."""
+        return SenderCapabilities(network=Network.TRON, decimals=6, simulated=True)
+
+    async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+        """Another transaction at each call. Raises: Refused for an amount that the network cannot move, or what does
+        not look like an address; what the script says."""
+        twist = next_twist(self.script.sign)
+        await self._be_silent(twist)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist)
+        if units <= 0 or units % self.capabilities.step:
+            raise Refused("no amount that the network can move", reason="amount")
+        if not _ADDRESS.match(address):
+            raise Refused("no address of the network", reason="address")
+        expires_at = self._clock.now() + LIFETIME
+        body = _Body(
+            wallet=self.name,
+            operation=operation,
+            address=address,
+            units=units,
+            expires_at=expires_at,
+            nonce=str(self._ids.uuid()),
+        )
+        blob = msgspec.json.encode(body)
+        return SignedTransfer(operation=operation, tx_hash=sha256(blob).hexdigest(), blob=blob, expires_at=expires_at)
+
+    async def broadcast(self, signed: SignedTransfer) -> None:
+        """Into a block at once; final after FINALITY. One that a dropped block threw out comes back so.
+
+        Raises: Refused for one that this wallet did not sign as it stands, or that has expired and is in no block;
+        OutcomeUnknown when the storage lost its answer; what the script says.
+        """
+        twist = next_twist(self.script.broadcast)
+        if twist.ending not in (Ending.NORMAL, Ending.UNKNOWN_DONE):
+            await self._be_silent(twist)
+            raise fault(twist, sends=True)
+        self._check(signed)
+        now = self._clock.now()
+        try:
+            entry = await self._turn(signed.tx_hash, lambda before: _included(before, signed.expires_at, now))
+        except Unavailable as trouble:
+            raise OutcomeUnknown("the chain did not answer") from trouble
+        await self._be_silent(twist)
+        if now >= signed.expires_at and entry.state in (TransferState.UNSEEN, TransferState.FAILED):
+            raise Refused("the transfer has expired", reason="expired")
+        if twist.ending is Ending.UNKNOWN_DONE:
+            raise fault(twist, sends=True)
+
+    async def state(self, signed: SignedTransfer) -> TransferState:
+        """The transfer by the clock of now. Raises: Unavailable; what the script says."""
+        twist = next_twist(self.script.state)
+        await self._be_silent(twist)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist, refuses=False)
+        now = self._clock.now()
+        written = await self._chain.read(signed.tx_hash)
+        entry = _as_of(written, signed.expires_at, now)
+        if entry.state is TransferState.FAILED and entry != written:
+            # Written down before it is said, so that a broadcast still under way comes too late.
+            entry = await self._turn(signed.tx_hash, lambda before: _as_of(before, signed.expires_at, now))
+        return entry.state
+
+    async def pretend(self, tx_hash: str, state: TransferState) -> None:
+        """Put the transfer in that state. Raises: ValueError for what is no hash in canonical form."""
+        if not _HASH.match(tx_hash):
+            raise ValueError("a transaction hash is 64 hex digits in lower case")
+        await self._chain.put(tx_hash, _Entry(state=state, since=self._clock.now(), held=True))
+
+    def _check(self, signed: SignedTransfer) -> None:
+        """A network takes only what a wallet signed as it stands."""
+        try:
+            body = msgspec.json.decode(signed.blob, type=_Body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            body = None
+        if (
+            body is None
+            or sha256(signed.blob).hexdigest() != signed.tx_hash
+            or (body.wallet, body.operation, body.expires_at) != (self.name, signed.operation, signed.expires_at)
+        ):
+            raise Refused("this wallet did not sign that", reason="invalid")
+
+    async def _turn(self, tx_hash: str, turn: Callable[[_Entry | None], _Entry]) -> _Entry:
+        """Write what `turn` makes of the entry, whether there is one or not. Raises: Unavailable."""
+        entry, is_new = await self._chain.start(tx_hash, turn(None))
+        if is_new:
+            return entry
+        changed = await self._chain.change(tx_hash, turn)
+        if changed is None:
+            raise Unavailable(f"{self.name}: a transaction was there and is gone")
+        return changed
+
+    async def _be_silent(self, twist: Twist) -> None:
+        if twist.silence > 0:
+            await self._clock.sleep(twist.silence)
+
+
+def _as_of(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:
+    """How the transaction stands once time did its part."""
+    if entry is None:
+        entry = _Entry(state=TransferState.UNSEEN, since=now)
+    if entry.state is TransferState.UNSEEN and now >= expires_at + FINALITY:
+        return _Entry(state=TransferState.FAILED, since=now)
+    if entry.state is TransferState.IN_BLOCK and not entry.held and now >= entry.since + FINALITY:
+        return _Entry(state=TransferState.FINAL, since=now)
+    return entry
+
+
+def _included(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:
+    """A block is made with the transaction in it, unless it is in one already or has expired."""
+    known = _as_of(entry, expires_at, now)
+    if known.state is TransferState.UNSEEN and now < expires_at:
+        return _Entry(state=TransferState.IN_BLOCK, since=now)
+    return known

@@ -1,0 +1,69 @@
+"""Rapira, an exchange with a book of USDT/RUB. Its open rates need no key."""
+
+import ssl
+from decimal import Context, Decimal
+
+import msgspec
+
+from ...ports.clock import Clock
+from ...ports.faults import Unavailable
+from ...ports.rates import RateQuote
+from .web import WebReader, price
+
+BASE = "https://api.rapira.net"
+_PAIR = "USDT/RUB"
+_DIGITS = 40
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A pair as far as it says which one it is. Other pairs may lack prices, so those are read later."""
+
+    symbol: str
+
+
+class _Market(_Row, frozen=True):
+    ask: Decimal = msgspec.field(name="askPrice")
+    bid: Decimal = msgspec.field(name="bidPrice")
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[msgspec.Raw]
+
+
+class RapiraRates:
+    """Fills the port RateSource: the middle between what is asked and what is bid."""
+
+    name = "rapira"
+
+    def __init__(
+        self, clock: Clock, *, base: str = BASE, limit: float = 5.0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Opens nothing yet. `limit`: seconds for a whole exchange."""
+        self._clock = clock
+        self._url = f"{base}/open/market/rates"
+        self._web = WebReader(self.name, limit=limit, tls=tls)
+
+    async def quote(self) -> RateQuote:
+        """The price now: Rapira gives no time, and says what stands in its book when asked. Raises: Unavailable."""
+        at = self._clock.now()
+        answer = await self._web.read(self._url, _Answer)
+        market = self._market(answer)
+        ask, bid = price(self.name, market.ask), price(self.name, market.bid)
+        if bid > ask:
+            raise Unavailable("rapira: more is bid than asked")
+        arithmetic = Context(prec=_DIGITS)
+        middle = arithmetic.divide(arithmetic.add(ask, bid), Decimal(2))
+        return RateQuote(rate=middle, at=at, source=self.name)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._web.close()
+
+    def _market(self, answer: _Answer) -> _Market:
+        try:
+            for raw in answer.data:
+                if msgspec.json.decode(raw, type=_Row).symbol == _PAIR:
+                    return msgspec.json.decode(raw, type=_Market)
+        except msgspec.MsgspecError:
+            raise Unavailable("rapira: the answer is not of the shape known to us") from None
+        raise Unavailable(f"rapira: no {_PAIR}")

@@ -1,0 +1,245 @@
+"""Refunds: the application, its states, and the order in which a new one is refused (SPEC "Refunds", DECISIONS 3)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from .accounts import Mode
+from .errors import Refusal, shape_error
+from .machine import Move, Moves
+from .money import Rub, Usdt
+from .payments import Payment, PaymentStatus
+from .terminals import Terminal
+
+APPLICATIONS_MAX = 10
+"""How many refund applications a payment may ever have, of any status (SPEC "Other limits")."""
+EXTERNAL_ID_LONGEST = 256
+REASON_LONGEST = 255
+
+
+class RefundStatus(StrEnum):
+    """DECISIONS 3."""
+
+    PENDING = "pending"
+    """Accepted; no money was touched."""
+    PROCESSING = "processing"
+    """At the bank."""
+    COMPLETED = "completed"
+    REVERSED = "reversed"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class PendingReason(StrEnum):
+    """What a pending refund waits for."""
+
+    AWAITING_APPROVAL = "awaiting_approval"
+    INSUFFICIENT_BALANCE = "insufficient_balance"
+
+
+_S = RefundStatus
+
+REFUND_MOVES: Moves[RefundStatus] = Moves(
+    (
+        Move(_S.PENDING, _S.PROCESSING, "sent to the bank"),
+        Move(_S.PENDING, _S.REJECTED, "an operator or a rule refused"),
+        Move(_S.PENDING, _S.CANCELLED, "the merchant cancelled"),
+        Move(_S.PROCESSING, _S.COMPLETED, "the payer has the money"),
+        Move(_S.PROCESSING, _S.FAILED, "the bank refused"),
+        Move(_S.COMPLETED, _S.REVERSED, "the money came back"),
+    )
+)
+"""DECISIONS 3. The ends but for `cancelled` send an event; `completed` and `reversed` may move the payment."""
+
+_OPEN = frozenset((_S.PENDING, _S.PROCESSING))
+_COUNTED = _OPEN | {_S.COMPLETED}
+"""What takes from the remainder: money that is gone, on its way, or promised."""
+_TAKEN = frozenset((_S.PROCESSING, _S.COMPLETED))
+_REFUNDABLE = frozenset((PaymentStatus.PAID, PaymentStatus.SETTLED))
+
+
+class Refund(msgspec.Struct, frozen=True, kw_only=True):
+    """One refund application of a payment, in the payment's account, mode and shop."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    payment_id: str
+    shop_id: str
+    status: RefundStatus
+    amount: Rub
+    created_at: datetime
+    pending_reason: PendingReason | None = None
+    """While pending; null when nothing is in its way."""
+    external_id: str | None = None
+    reason: str | None = None
+    """The merchant's words."""
+    failure_reason: str | None = None
+    """Why it was rejected or failed."""
+    metadata: dict[str, Any] | None = None
+    key_id: str | None = None
+    """The record of the Idempotency-Key that made it; null where none did (an operator's)."""
+    approved_at: datetime | None = None
+    executing_since: datetime | None = None
+    """When it became `processing`: its money is taken, the bank may have been asked."""
+    completed_at: datetime | None = None
+    taken_rub: Rub | None = None
+    """What it took, or had taken, from the merchant's pending RUB: of a payment not settled yet."""
+    taken_usdt: Usdt | None = None
+    """What it took, or had taken, from the merchant's available USDT: of a settled one."""
+    sequence: int = 0
+    """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
+    version: int = 0
+
+
+class RefundOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /refunds, word for word. A null counts as absent; without an amount it asks for all that is
+    left."""
+
+    payment_id: str
+    amount_rub: str | None = None
+    external_id: str | None = None
+    reason: str | None = None
+    metadata: dict[str, Any] | None = None
+    """Kept as it is: the service writes nothing into a refund's metadata, so no key of it is reserved."""
+
+    def __repr__(self) -> str:
+        return f"RefundOrder(payment_id={self.payment_id!r}, amount_rub={self.amount_rub!r}, …)"
+
+
+def is_open(refund: Refund) -> bool:
+    """It has no outcome yet. A payment with such a refund is `refund_pending` (SPEC "Payment")."""
+    return refund.status in _OPEN
+
+
+def holds_money(refund: Refund) -> bool:
+    """What it took is not given back."""
+    return refund.status in _TAKEN
+
+
+def remainder(payment: Payment, refunds: Iterable[Refund]) -> Rub:
+    """What may still be refunded: what came, less `refunds` (all of this payment) that are pending, processing or
+    completed (DECISIONS 3). The fee is no part of it: a refund does not return it."""
+    return _came(payment) - _sum(refund for refund in refunds if refund.status in _COUNTED)
+
+
+def refunded_fully(payment: Payment, refunds: Iterable[Refund]) -> bool:
+    """The completed ones of `refunds` (all of this payment) reach what came: the payment is `refunded`."""
+    came = _came(payment)
+    return came > Rub(0) and _sum(refund for refund in refunds if refund.status is _S.COMPLETED) >= came
+
+
+def _came(payment: Payment) -> Rub:
+    return payment.actual_amount or Rub(0)
+
+
+def _sum(refunds: Iterable[Refund]) -> Rub:
+    return sum((refund.amount for refund in refunds), Rub(0))
+
+
+class RefundCase(msgspec.Struct, frozen=True, kw_only=True):
+    """An order with all that its rules look at, read beforehand."""
+
+    order: RefundOrder
+    payment: Payment | None
+    """Of `payment_id`; None when the caller has none of it in this mode."""
+    refunds: Sequence[Refund] = ()
+    """All of the payment, whatever became of them."""
+    terminal: Terminal | None = None
+    """The payment's; None when it went by none."""
+
+    @property
+    def found(self) -> Payment:
+        """The payment, after the rule that it is found."""
+        if self.payment is None:
+            raise ValueError("the payment was not found")
+        return self.payment
+
+    @property
+    def amount(self) -> Rub:
+        """What the refund is of: what is asked for, else the remainder. Only after the rules of shape and of the
+        payment being found. Raises: ValueError."""
+        if self.order.amount_rub is None:
+            return remainder(self.found, self.refunds)
+        return Rub.parse(self.order.amount_rub)
+
+
+def _shape(case: RefundCase) -> None:
+    order = case.order
+    if order.amount_rub is not None:
+        try:
+            Rub.parse(order.amount_rub)
+        except ValueError as error:
+            raise shape_error("amount_rub", str(error)) from None
+    for name, value, longest in (
+        ("external_id", order.external_id, EXTERNAL_ID_LONGEST),
+        ("reason", order.reason, REASON_LONGEST),
+    ):
+        if value is not None and len(value) > longest:
+            raise shape_error(name, f"has at most {longest} characters")
+
+
+def _payment_is_found(case: RefundCase) -> None:
+    if case.payment is None:
+        raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
+
+
+def _payment_is_refundable(case: RefundCase) -> None:
+    if case.found.status not in _REFUNDABLE:
+        raise Refusal("INVALID_STATUS", f"The payment is {case.found.status}; only paid and settled ones are refunded")
+
+
+def _applications(case: RefundCase) -> None:
+    if len(case.refunds) >= APPLICATIONS_MAX:
+        raise Refusal("LIMIT_PER_PAYMENT", f"A payment has at most {APPLICATIONS_MAX} refund applications")
+
+
+def _above_zero(case: RefundCase) -> None:
+    if case.order.amount_rub is not None and case.amount <= Rub(0):
+        raise Refusal("INVALID_AMOUNT", "amount_rub must be above zero")
+
+
+def _whole_before_settlement(case: RefundCase) -> None:
+    is_bound = case.terminal is not None and case.terminal.credit_follows_receipt
+    # An order for all that is left, of which nothing is left, is no partial one: the next rule refuses it.
+    is_partial = Rub(0) < case.amount < _came(case.found)
+    if is_bound and is_partial and case.found.status is PaymentStatus.PAID:
+        raise Refusal("PARTIAL_BEFORE_SETTLEMENT", "By this terminal a payment is refunded in part only when settled")
+
+
+def _within_remainder(case: RefundCase) -> None:
+    left = remainder(case.found, case.refunds)
+    if left <= Rub(0):
+        raise Refusal("OVER_REMAINING", "Nothing is left of the payment to refund")
+    if case.amount > left:
+        raise Refusal("OVER_REMAINING", f"{left} RUB are left of the payment to refund")
+
+
+class RefundRule(msgspec.Struct, frozen=True):
+    """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
+
+    name: str
+    check: Callable[[RefundCase], None]
+
+
+RULES = (
+    RefundRule("shape", _shape),
+    RefundRule("payment is found", _payment_is_found),
+    RefundRule("payment is refundable", _payment_is_refundable),
+    RefundRule("applications", _applications),
+    RefundRule("above zero", _above_zero),
+    RefundRule("whole before settlement", _whole_before_settlement),
+    RefundRule("within remainder", _within_remainder),
+)
+"""The order in which POST /refunds is refused: the object before the amount, as everywhere (DECISIONS 1.8), and that an
+amount is above zero before anything compares it."""
+
+
+def judge_refund(case: RefundCase) -> None:
+    """Raises: the Refusal of the first rule that the order breaks."""
+    for rule in RULES:
+        rule.check(case)

@@ -1,0 +1,137 @@
+"""Payouts to merchants on chain: the record, its states, and what a look at the network makes of it (DECISIONS 4
+"Withdrawals"; SPEC "Withdrawal payload")."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from .accounts import Mode
+from .machine import IllegalMove, Move, Moves
+from .money import Usdt
+
+
+class WithdrawalStatus(StrEnum):
+    """DECISIONS 4."""
+
+    PENDING = "pending"
+    """The amount is reserved; nothing is signed."""
+    PROCESSING = "processing"
+    """Signed and stored. It may have been broadcast, and its hash names it."""
+    SENT = "sent"
+    """The network took it."""
+    COMPLETED = "completed"
+    """Final on chain: paid out."""
+    FAILED = "failed"
+    """Proven that it never took effect and never will: the amount is available again."""
+    CANCELLED = "cancelled"
+    """Called off by an operator before anything was signed: the amount is available again."""
+
+
+_S = WithdrawalStatus
+
+WITHDRAWAL_MOVES: Moves[WithdrawalStatus] = Moves(
+    (
+        Move(_S.PENDING, _S.PROCESSING, "signed, and its hash stored"),
+        Move(_S.PENDING, _S.CANCELLED, "the operator calls it off"),
+        Move(_S.PROCESSING, _S.SENT, "the network took it"),
+        Move(_S.PROCESSING, _S.FAILED, "proven that it was not sent"),
+        Move(_S.SENT, _S.COMPLETED, "final on chain"),
+        Move(_S.SENT, _S.FAILED, "reverted, or dropped and out of time"),
+    )
+)
+"""DECISIONS 4. From `processing` on nobody can call it off, because whoever has the signed transfer can send it."""
+
+GIVEN_BACK = frozenset((_S.FAILED, _S.CANCELLED))
+"""The ends after which the reserved amount is available again; COMPLETED is the end after which it is gone."""
+
+
+class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
+    """One payout: an amount of USDT from a merchant's balance to the wallet that was set when it was made."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    status: WithdrawalStatus
+    amount: Usdt
+    wallet: str
+    """An address of `network`. A wallet that the merchant sets later does not change it."""
+    sender: str
+    """The name of the service's wallet that it goes by."""
+    network: str
+    created_at: datetime
+    settlement_id: str | None = None
+    """The settlement that it followed."""
+    tx_hash: str | None = None
+    """Of the signed transfer; merchants see it from `sent` on (`shown_hash`)."""
+    blob: bytes | None = None
+    """The signed transfer itself, while it may have to be broadcast again. Whoever has it can send it."""
+    signed_until: datetime | None = None
+    """No block made from then on takes the signed transfer."""
+    sent_at: datetime | None = None
+    completed_at: datetime | None = None
+    """When it came to its end, whichever it was."""
+    failure: str | None = None
+    """Why it failed or was called off, for operators."""
+    sequence: int = 0
+    """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
+    version: int = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.status} withdrawal {self.id} of {self.amount}>"
+
+
+def shown_hash(withdrawal: Withdrawal) -> str | None:
+    """The hash as merchants see it: from `sent` on (DECISIONS 4), also after a failure that followed."""
+    return None if withdrawal.sent_at is None else withdrawal.tx_hash
+
+
+def payable(available: Usdt, step: int) -> Usdt:
+    """How much of `available` a network can move whose smallest part is `step` units (100 on TRON): rounded down, and
+    zero for a debt. The rest stays available."""
+    return Usdt(max(0, available.units) // step * step)
+
+
+def signed(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime) -> Withdrawal:
+    """The withdrawal with its signed transfer, as it must be stored before the first broadcast.
+
+    Raises: IllegalMove: for one that has a signed transfer, a second would be a second payout.
+    """
+    return msgspec.structs.replace(
+        withdrawal,
+        status=WITHDRAWAL_MOVES.move(withdrawal.status, _S.PROCESSING),
+        tx_hash=tx_hash,
+        blob=blob,
+        signed_until=until,
+    )
+
+
+def way(before: WithdrawalStatus, after: WithdrawalStatus) -> tuple[WithdrawalStatus, ...]:
+    """The moves that lead there, none when it stands there already. A transfer may be final when it is first seen:
+    then `sent` comes on the way, with its event, because merchants wait for it.
+
+    Raises: IllegalMove.
+    """
+    if before is after:
+        return ()
+    if (before, after) == (_S.PROCESSING, _S.COMPLETED):
+        return (_S.SENT, _S.COMPLETED)
+    return (WITHDRAWAL_MOVES.move(before, after),)
+
+
+def moved(withdrawal: Withdrawal, after: WithdrawalStatus, now: datetime, failure: str | None = None) -> Withdrawal:
+    """The withdrawal one move further. At an end the signed transfer is forgotten: nobody needs to send it again.
+
+    Raises: IllegalMove, also for `processing`, which `signed` leads to.
+    """
+    if after is _S.PROCESSING:
+        raise IllegalMove("a withdrawal is processing once it is signed")
+    ends = WITHDRAWAL_MOVES.is_final(after)
+    return msgspec.structs.replace(
+        withdrawal,
+        status=WITHDRAWAL_MOVES.move(withdrawal.status, after),
+        blob=None if ends else withdrawal.blob,
+        sent_at=now if after is _S.SENT else withdrawal.sent_at,
+        completed_at=now if ends else None,
+        failure=failure,
+    )

@@ -1,0 +1,76 @@
+"""Asking a bank to send money back, and how often it is asked about until there is an end (ARCHITECTURE.md, "Three
+ends"). The same for a refund and for money in suspense."""
+
+from datetime import datetime, timedelta
+
+from ...ports.bank import RefundRequest, RefundState, RefundStatus
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+
+ASK_AGAIN = (
+    timedelta(seconds=10),
+    timedelta(seconds=30),
+    timedelta(minutes=2),
+    timedelta(minutes=10),
+    timedelta(hours=1),
+    timedelta(hours=6),
+)
+"""When a bank is asked again, the last step for ever: the money is out until the bank says that it is not."""
+
+REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
+"""After the money went: when we look whether it came back, in case the notice of that was lost."""
+
+_SHORTEST = timedelta(seconds=1)
+_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason: it says nothing about the money."""
+
+
+async def send_back(
+    ports: Ports, bank_name: str | None, request: RefundRequest, *, asked_before: bool
+) -> RefundState | None:
+    """Have the money sent back; how that stands, or None while nobody knows.
+
+    `asked_before`: the bank may have this operation, so it is asked about it first; only the same operation is ever
+    repeated. A definite no is FAILED, with the bank's reason.
+    """
+    try:
+        bank = ports.banks.named(bank_name or "")
+        known = await bank.find_refund(request.operation) if asked_before else None
+    except _NO_ANSWER:
+        return None
+    if known is not None:
+        return known
+    try:
+        return await bank.refund(request)
+    except Refused as fault:
+        return RefundState(status=RefundStatus.FAILED, failure=fault.reason)
+    except NotSupported:
+        return RefundState(status=RefundStatus.FAILED, failure="not_supported")
+    except (OutcomeUnknown, Unavailable, NotConfigured):
+        return None
+
+
+async def look_up(ports: Ports, bank_name: str | None, operation: str) -> RefundState | None:
+    """How the bank sees the operation; None when it has none or gave no answer."""
+    try:
+        return await ports.banks.named(bank_name or "").find_refund(operation)
+    except _NO_ANSWER:
+        return None
+
+
+def sends_back(ports: Ports, bank_name: str | None) -> bool:
+    """Whether the bank can send money back at all. Raises: NotConfigured when it is not wired any more."""
+    return ports.banks.named(bank_name or "").capabilities.refunds
+
+
+def next_ask(state: RefundState | None, asked: int, now: datetime) -> datetime:
+    """When the bank is asked again, after `asked` times: when it says that it is worthwhile, else by the ladder."""
+    if state is not None and state.check_after is not None:
+        hint = timedelta(seconds=min(state.check_after, ASK_AGAIN[-1].total_seconds()))
+        return now + max(hint, _SHORTEST)
+    return now + ASK_AGAIN[min(max(asked, 1), len(ASK_AGAIN)) - 1]
+
+
+def next_reversal_look(since: datetime, now: datetime) -> datetime | None:
+    """When we look next whether money that went at `since` came back; None: only notices count from now on."""
+    return next((at for pause in REVERSAL_LOOKS if (at := since + pause) > now), None)

@@ -1,0 +1,196 @@
+"""What becomes of an approved refund: money taken, sent back by the bank, given back, reversed (SPEC "Refunds";
+DECISIONS 3).
+
+The money is taken and the refund is `processing` in one unit, before the bank hears of it. From then on only the bank's
+word moves it: while nobody knows, nothing is given back, and only the same operation is repeated.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ...ports.bank import RefundRequest, RefundState
+from ...ports.bank import RefundStatus as AtBank
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain.accounts import Mode
+from ..domain.payments import Payment
+from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
+from .bank_refunds import look_up, next_ask, next_reversal_look, send_back, sends_back
+from .ledger import LEDGER_RULES
+from .refund_money import take
+from .refund_steps import drop_job, payment_of, plan, turn
+from .units import retrying
+
+_S = RefundStatus
+
+NOT_SUPPORTED = "not_supported"
+"""Why a rule rejects: the payment's bank sends no money back."""
+
+_STEPS: Mapping[tuple[RefundStatus, AtBank], Sequence[RefundStatus]] = {
+    (_S.PROCESSING, AtBank.DONE): (_S.COMPLETED,),
+    (_S.PROCESSING, AtBank.FAILED): (_S.FAILED,),
+    # It went before it came back, and who looks seldom sees only the end.
+    (_S.PROCESSING, AtBank.REVERSED): (_S.COMPLETED, _S.REVERSED),
+    (_S.COMPLETED, AtBank.REVERSED): (_S.REVERSED,),
+}
+"""What the bank's word means for a refund; all else is no news."""
+
+_PAGE = 1000
+
+
+async def execute(ports: Ports, job: Job) -> None:
+    """The job that follows a refund: takes the money, asks the bank, looks again until there is an end."""
+    refund, is_fresh = await begin(ports, job.argument)
+    state = None
+    if refund is not None:
+        state = await _ask(ports, refund, is_fresh=is_fresh)
+    if state is not None:
+        await conclude(ports, job.argument, state)
+    await _come_back(ports, job, state)
+
+
+async def begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
+    """Take the money of an approved refund and put it on its way; the refund, and whether it began just now.
+
+    Not covered, it waits without a job for `retry_waiting`. Where the bank sends no money back it is rejected. A bank
+    that is not wired leaves it as it is.
+    """
+
+    async def work(unit: Unit) -> tuple[Refund | None, bool]:
+        refund = await unit[Refund].get(refund_id)
+        if refund is None or refund.status is not _S.PENDING or refund.approved_at is None:
+            return refund, False
+        payment = await payment_of(unit, refund)
+        try:
+            can = payment.bank_reference is not None and sends_back(ports, payment.bank)
+        except NotConfigured:
+            return refund, False
+        if not can:
+            await drop_job(unit, refund.id)
+            return await turn(ports, unit, refund, (_S.REJECTED,), failure=NOT_SUPPORTED), False
+        taken = await take(ports, unit, payment, refund)
+        if taken is None:
+            await drop_job(unit, refund.id)
+            waiting = msgspec.structs.replace(refund, pending_reason=PendingReason.INSUFFICIENT_BALANCE)
+            return unit[Refund].save(waiting), False
+        payment, refund = taken
+        unit[Payment].save(payment)
+        await plan(ports, unit, refund.id, ports.clock.now())
+        on_its_way = msgspec.structs.replace(
+            refund,
+            status=REFUND_MOVES.move(refund.status, _S.PROCESSING),
+            pending_reason=None,
+            executing_since=ports.clock.now(),
+        )
+        return unit[Refund].save(on_its_way), True
+
+    return await retrying(ports.storage, work, again_on=LEDGER_RULES)
+
+
+async def _ask(ports: Ports, refund: Refund, *, is_fresh: bool) -> RefundState | None:
+    """What the bank says of a refund that is on its way or was done; None: nothing is asked, or nobody knows."""
+    if refund.status not in (_S.PROCESSING, _S.COMPLETED):
+        return None
+    async with ports.storage.unit() as unit:
+        payment = await payment_of(unit, refund)
+    if refund.status is _S.COMPLETED:
+        return await look_up(ports, payment.bank, refund.id)
+    request = RefundRequest(
+        operation=refund.id,
+        reference=payment.bank_reference or "",
+        amount_kopecks=refund.amount.kopecks,
+        transfer=payment.transfer_id,
+    )
+    return await send_back(ports, payment.bank, request, asked_before=not is_fresh)
+
+
+async def send(ports: Ports, refund_id: str) -> Refund | None:
+    """Begin and ask the bank once, here and now, as the job would; the refund as it then stands."""
+    refund, is_fresh = await begin(ports, refund_id)
+    if refund is None:
+        return None
+    state = await _ask(ports, refund, is_fresh=is_fresh)
+    return refund if state is None else await conclude(ports, refund_id, state)
+
+
+async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund | None:
+    """Let the bank's word take effect, in one unit: refund, money, payment, events. None when there is no such
+    refund. It may come late, twice, or from a notice and our own question at once."""
+
+    async def work(unit: Unit) -> Refund | None:
+        refund = await unit[Refund].get(refund_id)
+        steps = () if refund is None else _STEPS.get((refund.status, state.status), ())
+        if refund is None or not steps:
+            return refund
+        return await turn(ports, unit, refund, steps, failure=state.failure or "unknown")
+
+    return await retrying(ports.storage, work)
+
+
+async def on_notice(ports: Ports, refund_id: str) -> Refund | None:
+    """The bank says that something happened to a refund. Only a hint: what counts is what it answers when asked.
+
+    Raises: what the bank port raises.
+    """
+    async with ports.storage.unit() as unit:
+        refund = await unit[Refund].get(refund_id)
+        if refund is None or refund.status not in (_S.PROCESSING, _S.COMPLETED):
+            return refund
+        payment = await payment_of(unit, refund)
+    state = await ports.banks.named(payment.bank or "").find_refund(refund.id)
+    return refund if state is None else await conclude(ports, refund.id, state)
+
+
+async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None:
+            return
+        refund = await unit[Refund].get(job.argument)
+        due = None if refund is None else _next(refund, state, job.attempts, ports.clock.now())
+        if due is None:
+            unit[Job].remove(present)
+        else:
+            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+
+    await retrying(ports.storage, work)
+
+
+def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime) -> datetime | None:
+    """When the refund's job is done again; None: there is nothing to be done."""
+    if refund.status is _S.PENDING:
+        ready = refund.approved_at is not None and refund.pending_reason is None
+        return next_ask(None, asked, now) if ready else None
+    if refund.status is _S.PROCESSING:
+        return next_ask(state, asked, now)
+    if refund.status is _S.COMPLETED and refund.completed_at is not None:
+        return next_reversal_look(refund.completed_at, now)
+    return None
+
+
+async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
+    """Try the refunds again that wait for money, the oldest first: after a settlement, before its payout (DECISIONS 3).
+
+    One that is still not covered keeps none behind it waiting: what it leaves would only be paid out.
+    """
+    waiting: list[str] = []
+    while True:
+        async with ports.storage.unit() as unit:
+            found = await unit[Refund].find(
+                account_id=account_id,
+                mode=mode,
+                status=_S.PENDING,
+                pending_reason=PendingReason.INSUFFICIENT_BALANCE,
+                order="created_at",
+                offset=len(waiting),
+                limit=_PAGE,
+            )
+        waiting += [refund.id for refund in found]
+        if len(found) < _PAGE:
+            break
+    for refund_id in waiting:
+        await begin(ports, refund_id)

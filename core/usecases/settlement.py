@@ -1,0 +1,225 @@
+"""The daily settlement: RUB becomes USDT at one rate for all, once, whatever stops it (SPEC "What the service does", 2;
+DECISIONS 4).
+
+A batch is a row with its rate and cutoff, and a job that settles it, a few payments of one merchant in each unit. What
+a unit settled has left `paid`, so whoever goes on after a crash simply takes what is left, at the batch's own rate.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Conflict
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain.accounts import Account, Caller, Mode
+from ..domain.days import iso
+from ..domain.errors import Refusal
+from ..domain.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
+from .accounts import find_account
+from .ledger import seal_all
+from .rates import market_rate
+from .refund_progress import retry_waiting
+from .settlement_chunks import Run, open_statement, settle_chunk
+from .units import retrying
+from .withdrawals import pay_out
+
+DAILY = "settlement.daily"
+SETTLE = "settlement.run"
+
+_NO_RATE = timedelta(minutes=1)
+_LEASE = timedelta(seconds=60)
+"""How long a run outside a worker is left alone: each of its units renews it."""
+
+Progress = Callable[[SettlementBatch], None]
+
+
+def _nobody(_batch: SettlementBatch) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def first_settlement(ports: Ports) -> Job:
+    """The standing job that opens the settlements of each day at 09:00 UTC."""
+    now = ports.clock.now()
+    return Job(id=DAILY, kind=DAILY, argument="", due=next_run(now), created_at=now)
+
+
+async def open_daily(ports: Ports, job: Job) -> None:
+    """Open today's batch of each mode, for workers to settle. Without a rate a mode is tried again in a minute.
+
+    After an outage it opens the batch of the last day that is due, which takes what the days before left, too.
+    """
+    now = ports.clock.now()
+    due = next_run(now)
+    for mode in Mode:
+        try:
+            await open_batch(ports, daily_id(mode, last_run(now)), mode, cutoff_of(last_run(now)))
+        except Refusal:
+            due = now + _NO_RATE
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is not None:
+            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None, attempts=0))
+
+    await retrying(ports.storage, work)
+
+
+def daily_id(mode: Mode, run: datetime) -> str:
+    """One batch for each mode and day."""
+    return f"{mode}:{run.date().isoformat()}"
+
+
+async def open_batch(
+    ports: Ports, batch_id: str, mode: Mode, cutoff: datetime, *, account_id: str | None = None, mine: bool = False
+) -> SettlementBatch:
+    """The batch of this id: opened now, with the market rate of now, or as it was opened before.
+
+    `mine`: the caller settles it itself; a worker takes it over only when the caller died.
+    Raises: Refusal RATE_UNAVAILABLE.
+    """
+    async with ports.storage.unit() as unit:
+        known = await unit[SettlementBatch].get(batch_id)
+    if known is not None:
+        return known
+    rate = await market_rate(ports, mode, fresh=True)
+    now = ports.clock.now()
+    batch = SettlementBatch(
+        id=batch_id, mode=mode, account_id=account_id, cutoff=cutoff, rate_market=rate.rate, started_at=now
+    )
+    leased_until = await ports.storage.now() + _LEASE if mine else None
+    job = Job(
+        id=job_id(batch_id),
+        kind=SETTLE,
+        argument=batch_id,
+        due=now,
+        created_at=now,
+        leased_until=leased_until,
+        attempts=1 if mine else 0,
+    )
+    async with ports.storage.unit() as unit:
+        unit[SettlementBatch].add(batch)
+        unit[Job].add(job)
+        try:
+            await unit.commit()
+        except Conflict:
+            pass
+        else:
+            return batch
+    async with ports.storage.unit() as unit:
+        return await unit[SettlementBatch].get(batch_id) or batch
+
+
+def job_id(batch_id: str) -> str:
+    """The one job that settles a batch."""
+    return f"{SETTLE}:{batch_id}"
+
+
+async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> None:
+    """Settle a batch to its end, from wherever it stands. Raises: Stale when another runner took the job over."""
+    async with ports.storage.unit() as unit:
+        batch = await unit[SettlementBatch].get(job.argument)
+    if batch is None or batch.completed_at is not None:
+        return
+    if batch.account_id is not None:
+        async with ports.storage.unit() as unit:
+            await _settle_account(ports, job, batch, await find_account(unit, batch.account_id), progress)
+    else:
+        async for accounts in ports.storage.scan(Account):
+            for account in accounts:
+                await _settle_account(ports, job, batch, account, progress)
+
+    async def work(unit: Unit) -> None:
+        present = await unit[SettlementBatch].get(job.argument)
+        standing = await unit[Job].get(job.id)
+        if present is not None and present.completed_at is None:
+            unit[SettlementBatch].save(msgspec.structs.replace(present, completed_at=ports.clock.now()))
+        if standing is not None:
+            unit[Job].remove(standing)
+
+    await retrying(ports.storage, work)
+    await seal_all(ports)
+
+
+async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, account: Account, progress: Progress) -> None:
+    run = await Run.of(ports, batch, job, account)
+    if batch.account_id is not None:
+        await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=("settlements_batch",))
+    while await settle_chunk(ports, run):
+        async with ports.storage.unit() as unit:
+            progress(await unit[SettlementBatch].get(batch.id) or batch)
+    await retry_waiting(ports, account.id, batch.mode)
+    await pay_out(ports, account.id, batch.mode, settlement_id=await _complete(ports, run))
+
+
+async def _complete(ports: Ports, run: Run) -> str | None:
+    """Close the merchant's statement; its id, where the batch brought one."""
+
+    async def work(unit: Unit) -> str | None:
+        statement = await run.statement(unit)
+        if statement is not None and statement.completed_at is None:
+            unit[Settlement].save(msgspec.structs.replace(statement, completed_at=ports.clock.now()))
+        return None if statement is None else statement.id
+
+    return await retrying(ports.storage, work)
+
+
+async def settle_now(
+    ports: Ports, mode: Mode, *, cutoff: datetime | None = None, progress: Progress = _nobody
+) -> SettlementBatch:
+    """The operator's settlement: the last one due, or a further one up to `cutoff`, settled here to its end.
+
+    One that is settled already is answered as it is. Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another
+    process is settling it.
+    """
+    now = ports.clock.now()
+    if cutoff is None:
+        batch_id, cutoff = daily_id(mode, last_run(now)), cutoff_of(last_run(now))
+    else:
+        batch_id = f"{mode}:{iso(cutoff)}"
+    return await _open_and_settle(ports, batch_id, mode, cutoff, None, progress)
+
+
+async def settle_own(ports: Ports, caller: Caller) -> Settlement:
+    """Settle everything that the caller's account was paid in test mode, now (DECISIONS 8, POST /sandbox/settlements).
+
+    Raises: Refusal RATE_UNAVAILABLE.
+    """
+    now = ports.clock.now()
+    batch_id = f"{caller.mode}:{caller.account_id}:{ports.ids.uuid()}"
+    # What was paid at this very moment was paid before it ends.
+    cutoff = now + timedelta(microseconds=1)
+    await _open_and_settle(ports, batch_id, caller.mode, cutoff, caller.account_id, _nobody)
+    async with ports.storage.unit() as unit:
+        [statement] = await unit[Settlement].find(batch_id=batch_id, account_id=caller.account_id)
+    return statement
+
+
+async def _open_and_settle(
+    ports: Ports, batch_id: str, mode: Mode, cutoff: datetime, account_id: str | None, progress: Progress
+) -> SettlementBatch:
+    batch = await open_batch(ports, batch_id, mode, cutoff, account_id=account_id, mine=True)
+    if batch.completed_at is None:
+        await settle(ports, await _take_over(ports, batch), progress=progress)
+    async with ports.storage.unit() as unit:
+        return await unit[SettlementBatch].get(batch_id) or batch
+
+
+async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:
+    """The batch's job, for this caller to do. Raises: Refusal INVALID_STATE while another process is at it."""
+    now = await ports.storage.now()
+
+    async def work(unit: Unit) -> Job:
+        job = await unit[Job].get(job_id(batch.id))
+        if job is None:
+            raise Refusal("INVALID_STATE", "The settlement has just been completed by another process")
+        held = job.leased_until is not None and job.leased_until > now
+        if held and job.version > 0:
+            raise Refusal("INVALID_STATE", "Another process is settling this batch; it goes on by itself")
+        return unit[Job].save(
+            msgspec.structs.replace(job, leased_until=now + _LEASE, attempts=job.attempts + (0 if held else 1))
+        )
+
+    return await retrying(ports.storage, work)

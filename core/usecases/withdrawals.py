@@ -1,0 +1,203 @@
+"""Payouts to merchants: made after each settlement, read by merchants, called off or asked for by operators (SPEC "What
+the service does", 2; DECISIONS 4). How they get onto the chain is in withdrawal_progress.py."""
+
+import logging
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured
+from ...ports.jobs import Job
+from ...ports.payouts import UsdtSender
+from ...ports.storage import Unit
+from ..domain import ids
+from ..domain.accounts import Account, Caller, Mode
+from ..domain.errors import Refusal
+from ..domain.ledger import EntryKind, Purse
+from ..domain.money import Usdt
+from ..domain.settlement import Settlement
+from ..domain.withdrawals import Withdrawal, WithdrawalStatus, payable
+from .accounts import find_account
+from .ledger import LEDGER_RULES, may_take, purses
+from .units import retrying
+from .withdrawal_progress import advance, announce_withdrawal, book, job_id, job_of
+
+LONGEST_REASON = 255
+
+log = logging.getLogger("cambist.payouts")
+
+
+class WithdrawalPage(msgspec.Struct, frozen=True):
+    """A page of payouts, newest first, and how many there are in all."""
+
+    withdrawals: list[Withdrawal]
+    number: int
+    size: int
+    total: int
+
+
+async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: str | None = None) -> Withdrawal | None:
+    """Pay the merchant all that is available and that the network can move; the rest stays available.
+
+    None when there is nothing to pay, no wallet to pay it to, or none to pay it from: then the balance stays, for the
+    next settlement. What is paid is reserved in the unit that makes the payout, so a second call finds nothing more to
+    take. `settlement_id`: the statement that it follows; it names the first payout that did.
+    """
+    try:
+        sender = ports.senders.of_mode(mode)
+    except NotConfigured as fault:
+        log.warning("nothing is paid out to account %s: %s", account_id, fault)
+        return None
+
+    async def work(unit: Unit) -> Withdrawal | None:
+        account = await unit[Account].get(account_id)
+        if account is None or account.settings.payout_wallet is None:
+            return None
+        amount = await _take(unit, account_id, mode, sender.capabilities.step)
+        if amount is None:
+            return None
+        withdrawal = _made(ports, account_id, mode, amount, account.settings.payout_wallet, sender, settlement_id)
+        book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        await announce_withdrawal(ports, unit, withdrawal, None)
+        unit[Job].add(job_of(withdrawal))
+        if settlement_id is not None:
+            statement = await unit[Settlement].get(settlement_id)
+            if statement is not None and statement.withdrawal_id is None:
+                unit[Settlement].save(msgspec.structs.replace(statement, withdrawal_id=withdrawal.id))
+        return unit[Withdrawal].add(withdrawal)
+
+    return await retrying(ports.storage, work, again_on=LEDGER_RULES)
+
+
+async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | None:
+    """What the network can move of the available USDT, held against others who take; None when that is nothing."""
+    while True:
+        available = Usdt((await purses(unit, account_id, mode)).get(Purse.AVAILABLE, 0))
+        amount = payable(available, step)
+        if amount <= Usdt(0):
+            return None
+        if await may_take(unit, account_id, mode, amount, overdraft=Usdt(0)):
+            return amount
+        # A refund took some of it between the two reads.
+
+
+def _made(
+    ports: Ports,
+    account_id: str,
+    mode: Mode,
+    amount: Usdt,
+    wallet: str,
+    sender: UsdtSender,
+    settlement_id: str | None,
+) -> Withdrawal:
+    return Withdrawal(
+        id=ids.prefixed(ids.WITHDRAWAL, ports.ids.uuid()),
+        account_id=account_id,
+        mode=mode,
+        status=WithdrawalStatus.PENDING,
+        amount=amount,
+        wallet=wallet,
+        sender=sender.name,
+        network=sender.capabilities.network.value,
+        created_at=ports.clock.now(),
+        settlement_id=settlement_id,
+        sequence=1,
+    )
+
+
+async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
+    """The operator's payout, without waiting for the next settlement.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND; INVALID_STATE when there is no wallet or nothing to pay.
+    """
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, account_id)
+    if account.settings.payout_wallet is None:
+        raise Refusal("INVALID_STATE", "The account has no payout_wallet")
+    try:
+        step = Usdt(ports.senders.of_mode(mode).capabilities.step)
+    except NotConfigured as fault:
+        raise Refusal("INVALID_STATE", f"Nothing can be paid out: {fault}") from None
+    withdrawal = await pay_out(ports, account.id, mode)
+    if withdrawal is None:
+        raise Refusal("INVALID_STATE", f"There is nothing to pay out: less than {step} USDT is available")
+    return withdrawal
+
+
+async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Withdrawal:
+    """Call a payout off before it is signed; its amount is available again. Against the job that signs it exactly one
+    wins.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; VALIDATION_ERROR for no reason or a long one; INVALID_STATE from `processing`
+    on: whoever has the signed transfer can send it.
+    """
+    why = reason.strip()
+    if not why or len(why) > LONGEST_REASON or not why.isprintable():
+        raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {LONGEST_REASON} printable characters")
+
+    async def work(unit: Unit) -> Withdrawal:
+        withdrawal = await _find(unit, withdrawal_id)
+        if withdrawal.status is not WithdrawalStatus.PENDING:
+            raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}, not pending")
+        job = await unit[Job].get(job_id(withdrawal.id))
+        if job is not None:
+            unit[Job].remove(job)
+        return await advance(ports, unit, withdrawal, WithdrawalStatus.CANCELLED, why)
+
+    return await retrying(ports.storage, work)
+
+
+async def list_withdrawals(ports: Ports, caller: Caller, number: int, size: int) -> WithdrawalPage:
+    """The caller's payouts, newest first."""
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    async with ports.storage.snapshot() as seen:
+        total = await seen[Withdrawal].total(**owner)
+        found = await seen[Withdrawal].page(number, size, order="-created_at", **owner)
+    return WithdrawalPage(found, number, size, total)
+
+
+async def get_withdrawal(ports: Ports, caller: Caller, withdrawal_id: str) -> Withdrawal:
+    """One payout. Raises: Refusal WITHDRAWAL_NOT_FOUND, also for one of another account or mode."""
+    async with ports.storage.unit() as unit:
+        withdrawal = await _find(unit, withdrawal_id)
+    if (withdrawal.account_id, withdrawal.mode) != (caller.account_id, caller.mode):
+        raise _not_found()
+    return withdrawal
+
+
+async def every_withdrawal(
+    ports: Ports,
+    *,
+    account_id: str | None = None,
+    status: WithdrawalStatus | None = None,
+    limit: int = 1000,
+) -> list[Withdrawal]:
+    """For operators: the newest payouts of one account or of all, and of one status or of all; newest first.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND.
+    """
+    if account_id is not None:
+        async with ports.storage.unit() as unit:
+            await find_account(unit, account_id)
+    wanted: dict[str, Any] = {"account_id": account_id, "status": status}
+    criteria = {field: value for field, value in wanted.items() if value is not None}
+    # Ids rise with time, and so does a scan: what it sees last is the newest.
+    newest: deque[Withdrawal] = deque(maxlen=limit)
+    async for batch in ports.storage.scan(Withdrawal, **criteria):
+        newest.extend(batch)
+    return [*reversed(newest)]
+
+
+async def _find(unit: Unit, withdrawal_id: str) -> Withdrawal:
+    withdrawal = None
+    if ids.is_prefixed(ids.WITHDRAWAL, withdrawal_id):
+        withdrawal = await unit[Withdrawal].get(withdrawal_id)
+    if withdrawal is None:
+        raise _not_found()
+    return withdrawal
+
+
+def _not_found() -> Refusal:
+    return Refusal("WITHDRAWAL_NOT_FOUND", "No withdrawal of this id")

@@ -1,0 +1,78 @@
+"""`cambist payout …`: the payouts of all merchants, and the operator's acts on them."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.accounts import Mode
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from ...core.usecases import withdrawals as usecases
+from ...ports.bundle import Ports
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+
+@click.group()
+def payout() -> None:
+    """Payouts to merchants' wallets. They are made after each settlement, by themselves."""
+
+
+def payout_document(each: Withdrawal) -> dict[str, Any]:
+    """A payout as the command line shows it: also what merchants do not see, but never what could be sent."""
+    return {
+        "withdrawal_id": each.id,
+        "account_id": each.account_id,
+        "mode": each.mode.value,
+        "status": each.status.value,
+        "amount_usdt": str(each.amount),
+        "wallet_address": each.wallet,
+        "network": each.network,
+        "sender": each.sender,
+        "settlement_id": each.settlement_id,
+        "tx_hash": each.tx_hash,
+        "failure": each.failure,
+        "created_at": iso(each.created_at),
+        "sent_at": iso_or_none(each.sent_at),
+        "completed_at": iso_or_none(each.completed_at),
+    }
+
+
+def _answer(each: Withdrawal) -> Answer:
+    document = payout_document(each)
+    return Answer(document=document, text=fields(document))
+
+
+@payout.command("list")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@click.option("--status", type=click.Choice([each.value for each in WithdrawalStatus]), help="In this status only.")
+@answering
+def list_all(account_id: str | None, status: str | None) -> Answer:
+    """The newest payouts, newest first; 1000 at most."""
+    wanted = None if status is None else WithdrawalStatus(status)
+    found = in_house(lambda ports: usecases.every_withdrawal(ports, account_id=account_id, status=wanted))
+    rows = [payout_document(each) for each in found]
+    titles = ("created_at", "status", "amount_usdt", "wallet_address", "account_id", "mode", "withdrawal_id")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@payout.command("cancel")
+@click.argument("withdrawal_id", metavar="ID")
+@click.option("--reason", required=True, help="Why, for operators; merchants do not see it.")
+@answering
+def cancel(withdrawal_id: str, reason: str) -> Answer:
+    """Call off a payout that is still pending. Its amount is available again, and the next settlement pays it out."""
+    return _answer(in_house(lambda ports: usecases.cancel_withdrawal(ports, withdrawal_id, reason)))
+
+
+@payout.command("now")
+@click.argument("account_id", metavar="ACCOUNT")
+@click.option("--mode", type=click.Choice([each.value for each in Mode]), required=True)
+@answering
+def now(account_id: str, mode: str) -> Answer:
+    """Pay out what an account has available, without waiting for the next settlement. The service sends it."""
+
+    async def work(ports: Ports) -> Withdrawal:
+        return await usecases.pay_out_now(ports, account_id, Mode(mode))
+
+    return _answer(in_house(work))

@@ -1,0 +1,89 @@
+"""Payouts over HTTP, and the discontinued manual withdrawal (SPEC "What the service does", 2; DECISIONS 4).
+
+No rule lives here.
+"""
+
+import msgspec
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+from msgspec import UNSET, UnsetType
+
+from ...core.domain.accounts import Mode
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.errors import Refusal
+from ...core.domain.withdrawals import Withdrawal, shown_hash
+from ...core.usecases.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
+from ...ports.bundle import Ports
+from .access import ApiRequest
+from .answers import answer
+from .bodies import page_of
+from .views import Pagination, pagination
+
+
+class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
+    """A payout: the fields of its event (SPEC "Withdrawal payload"), and what is known around them."""
+
+    id: str
+    withdrawal_id: str
+    status: str
+    amount_usdt: str
+    wallet_address: str
+    tx_hash: str | None
+    """Null until it was sent."""
+    network: str
+    settlement_id: str | None
+    created_at: str
+    sent_at: str | None
+    completed_at: str | None
+    """When it came to its end, whichever it was."""
+    sandbox: bool | UnsetType = UNSET
+
+
+class WithdrawalsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[WithdrawalView]
+    pagination: Pagination
+
+
+def withdrawal_view(withdrawal: Withdrawal) -> WithdrawalView:
+    """The withdrawal object of the interface."""
+    return WithdrawalView(
+        id=withdrawal.id,
+        withdrawal_id=withdrawal.id,
+        status=withdrawal.status.value,
+        amount_usdt=str(withdrawal.amount),
+        wallet_address=withdrawal.wallet,
+        tx_hash=shown_hash(withdrawal),
+        network=withdrawal.network,
+        settlement_id=withdrawal.settlement_id,
+        created_at=iso(withdrawal.created_at),
+        sent_at=iso_or_none(withdrawal.sent_at),
+        completed_at=iso_or_none(withdrawal.completed_at),
+        sandbox=True if withdrawal.mode is Mode.TEST else UNSET,
+    )
+
+
+def withdrawals_view(page: WithdrawalPage) -> WithdrawalsView:
+    """A page of payouts."""
+    return WithdrawalsView(
+        data=[withdrawal_view(each) for each in page.withdrawals],
+        pagination=pagination(page.number, page.size, page.total),
+    )
+
+
+def withdrawals_router(ports: Ports) -> Router:
+    """GET /withdrawals, GET /withdrawals/{id}, POST /withdrawals."""
+
+    @get("/")
+    async def page(request: ApiRequest) -> Response[bytes]:
+        number, size = page_of(request.query_params)
+        return answer(withdrawals_view(await list_withdrawals(ports, request.auth, number, size)))
+
+    @get("/{withdrawal_id:str}")
+    async def one(request: ApiRequest, withdrawal_id: FromPath[str]) -> Response[bytes]:
+        return answer(withdrawal_view(await get_withdrawal(ports, request.auth, withdrawal_id)))
+
+    @post("/")
+    async def withdraw() -> Response[bytes]:
+        raise Refusal("WITHDRAWAL_DISCONTINUED", "Payouts are automatic after the daily settlement")
+
+    return Router("/withdrawals", route_handlers=[page, one, withdraw])

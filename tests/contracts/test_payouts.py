@@ -1,0 +1,273 @@
+"""What every wallet does that cambist pays out from (ports/payouts.py), tried on the simulated one."""
+
+import asyncio
+import re
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.payouts.simulator import FINALITY, LIFETIME, SimulatedSender
+from cambist.ports.chain import Network
+from cambist.ports.faults import NotConfigured, Refused
+from cambist.ports.payouts import (
+    SenderCapabilities,
+    Senders,
+    SignedTransfer,
+    UsdtSender,
+)
+from tests.contracts.payouts_kit import (
+    ADDRESS,
+    END,
+    FAILED,
+    FINAL,
+    IN_BLOCK,
+    OPERATION,
+    START,
+    UNITS,
+    UNSEEN,
+    Held,
+    World,
+    signed_by,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def sender(world: World) -> SimulatedSender:
+    return world.sender()
+
+
+class TestSigning:
+    async def test_a_signed_transfer_says_what_must_be_stored(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        assert signed.operation == OPERATION
+        assert re.fullmatch("[0-9a-f]{64}", signed.tx_hash)
+        assert signed.blob
+        assert signed.expires_at > world.clock.now()
+
+    async def test_signing_sends_nothing(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        assert await sender.state(signed) is UNSEEN
+        assert await world.notes() == 0
+
+    async def test_signed_twice_they_are_two_transfers(self, sender: UsdtSender) -> None:
+        """So the caller keeps the first: were both broadcast, both would be paid."""
+        first, second = await signed_by(sender), await signed_by(sender)
+        assert first.tx_hash != second.tx_hash
+        await sender.broadcast(first)
+        assert (await sender.state(first), await sender.state(second)) == (IN_BLOCK, UNSEEN)
+
+    @pytest.mark.parametrize("units", [0, -100, 1, 99, 101, UNITS + 1])
+    async def test_an_amount_that_the_network_cannot_move_is_refused(self, sender: UsdtSender, units: int) -> None:
+        """Above zero, and a whole multiple of the network's smallest part (6 decimals on TRON)."""
+        with pytest.raises(Refused) as refused:
+            await sender.sign(OPERATION, ADDRESS, units)
+        assert refused.value.reason == "amount"
+
+    async def test_the_smallest_part_of_the_network_can_be_sent(self, sender: UsdtSender) -> None:
+        signed = await sender.sign(OPERATION, ADDRESS, sender.capabilities.step)
+        await sender.broadcast(signed)
+        assert await sender.state(signed) is IN_BLOCK
+
+    @pytest.mark.parametrize(
+        "address",
+        ["", ADDRESS[:-1], ADDRESS + "1", f"{ADDRESS}\n", "A" + ADDRESS[1:], "T" + "0" * 33, "0x" + "a" * 40],
+        ids=ascii,
+    )
+    async def test_what_is_no_address_of_the_network_is_refused(self, sender: UsdtSender, address: str) -> None:
+        with pytest.raises(Refused) as refused:
+            await sender.sign(OPERATION, address, UNITS)
+        assert refused.value.reason == "address"
+
+    async def test_no_blob_shows_in_a_repr(self, sender: UsdtSender) -> None:
+        """Whoever holds it can send it."""
+        signed = await signed_by(sender)
+        assert repr(signed.blob) not in repr(signed)
+        assert signed.tx_hash in repr(signed)
+
+
+class TestBroadcast:
+    async def test_a_transfer_is_in_a_block_and_then_final(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        await sender.broadcast(signed)
+        assert await sender.state(signed) is IN_BLOCK
+        await world.clock.advance(FINALITY.total_seconds() - 1)
+        assert await sender.state(signed) is IN_BLOCK
+        await world.clock.advance(1)
+        assert await sender.state(signed) is FINAL
+
+    async def test_a_repeat_is_the_same_transfer_at_any_time(self, world: World, sender: UsdtSender) -> None:
+        """Also after `expires_at`: it is known already, and that is success."""
+        signed = await signed_by(sender)
+        for pause in (0, 1, FINALITY.total_seconds(), END):
+            await world.clock.advance(pause)
+            await sender.broadcast(signed)
+        assert await sender.state(signed) is FINAL
+        assert await world.notes() == 1
+
+    async def test_repeats_at_once_are_one_transfer(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        await asyncio.gather(*(sender.broadcast(signed) for _ in range(10)))
+        assert await sender.state(signed) is IN_BLOCK
+        assert await world.notes() == 1
+
+    async def test_what_was_stored_can_be_sent_after_a_restart(self, world: World, sender: UsdtSender) -> None:
+        stored = msgspec.json.encode(await signed_by(sender))
+        signed = msgspec.json.decode(stored, type=SignedTransfer)
+        await world.sender().broadcast(signed)
+        await world.clock.advance(3600)
+        assert await world.sender().state(signed) is FINAL
+
+    async def test_the_last_moment_is_still_in_time(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        await world.clock.advance(LIFETIME.total_seconds() - 0.001)
+        await sender.broadcast(signed)
+        await world.clock.advance(3600)
+        assert await sender.state(signed) is FINAL
+
+    async def test_from_its_end_on_it_is_refused_and_never_comes(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        await world.clock.advance_to(signed.expires_at)
+        for _ in range(2):
+            with pytest.raises(Refused) as refused:
+                await sender.broadcast(signed)
+            assert refused.value.reason == "expired"
+        await world.clock.advance(3600)
+        assert await sender.state(signed) is FAILED
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"tx_hash": "0" * 64},
+            {"operation": "wd_2"},
+            {"expires_at": START.replace(year=2030)},
+            {"blob": b""},
+            {"blob": b"{}"},
+            {"blob": b'{"wallet": "\xff"}'},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    async def test_what_the_wallet_did_not_sign_as_it_stands_is_refused(
+        self, world: World, sender: UsdtSender, change: dict[str, object]
+    ) -> None:
+        signed = msgspec.structs.replace(await signed_by(sender), **change)
+        with pytest.raises(Refused) as refused:
+            await sender.broadcast(signed)
+        assert refused.value.reason == "invalid"
+        assert await world.notes() == 0
+
+    async def test_what_another_wallet_signed_is_refused(self, world: World, sender: UsdtSender) -> None:
+        """A transfer of test mode cannot be sent on the live network."""
+        with pytest.raises(Refused) as refused:
+            await sender.broadcast(await signed_by(world.sender("other")))
+        assert refused.value.reason == "invalid"
+
+
+class TestState:
+    async def test_one_that_was_not_sent_is_proven_absent_only_after_its_end(
+        self, world: World, sender: UsdtSender
+    ) -> None:
+        """FAILED needs a final block past `expires_at`: until then the transfer may still come."""
+        signed = await signed_by(sender)
+        await world.clock.advance(END - 0.001)
+        assert await sender.state(signed) is UNSEEN
+        await world.clock.advance(0.001)
+        assert await sender.state(signed) is FAILED
+
+    async def test_what_is_proven_stays_so(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        await world.clock.advance(END)
+        assert await sender.state(signed) is FAILED
+        with pytest.raises(Refused):
+            await sender.broadcast(signed)
+        await world.clock.advance(3600)
+        assert await world.sender().state(signed) is FAILED
+
+    async def test_asking_changes_nothing(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        for _ in range(3):
+            await world.clock.advance(10)
+            assert await sender.state(signed) is UNSEEN
+        assert await world.notes() == 0
+        await sender.broadcast(signed)
+        assert [await sender.state(signed) for _ in range(2)] == [IN_BLOCK, IN_BLOCK]
+
+    async def test_a_broadcast_under_way_comes_too_late_once_absence_was_said(self) -> None:
+        """Else money given back after FAILED would be paid out too."""
+        storage = Held(VirtualClock(START))
+        world = World(storage)
+        sender = world.sender()
+        signed = await signed_by(sender)
+        await world.clock.advance(LIFETIME.total_seconds() - 1)
+        gate = storage.hold()
+        late = asyncio.create_task(sender.broadcast(signed))
+        await world.clock.advance(3600)
+        assert await sender.state(signed) is FAILED
+        gate.set()
+        await late
+        await world.clock.advance(3600)
+        assert await sender.state(signed) is FAILED
+
+    @given(sent_after=st.none() | st.integers(0, 120), asked_after=st.integers(0, 240))
+    async def test_no_transfer_ends_both_ways(self, sent_after: int | None, asked_after: int) -> None:
+        """Sent in time it is final, however late anybody asks; else it fails; nothing in between lasts."""
+        world = World()
+        sender = world.sender()
+        signed = await signed_by(sender)
+        if sent_after is not None:
+            await world.clock.advance(sent_after)
+            if world.clock.now() < signed.expires_at:
+                await sender.broadcast(signed)
+            else:
+                with pytest.raises(Refused):
+                    await sender.broadcast(signed)
+        in_time = sent_after is not None and sent_after < LIFETIME.total_seconds()
+        await world.clock.advance(asked_after)
+        first = await sender.state(signed)
+        assert first in ((IN_BLOCK, FINAL) if in_time else (UNSEEN, FAILED))
+        await world.clock.advance(END)
+        assert await sender.state(signed) is (FINAL if in_time else FAILED)
+
+    async def test_wallets_over_one_storage_keep_apart(self, world: World, sender: UsdtSender) -> None:
+        signed = await signed_by(sender)
+        await sender.broadcast(signed)
+        assert await world.sender("other").state(signed) is UNSEEN
+
+
+class TestSenders:
+    @pytest.mark.parametrize(("decimals", "step"), [(6, 100), (8, 1), (18, 1)])
+    def test_the_step_is_the_smallest_part_of_the_network(self, decimals: int, step: int) -> None:
+        assert SenderCapabilities(network=Network.TRON, decimals=decimals).step == step
+
+    def test_a_mode_has_one_wallet_and_a_stored_payout_finds_its_own(self, world: World) -> None:
+        live, test = world.sender("live-wallet"), world.sender("test-wallet")
+        former = world.sender("former")
+        senders = Senders(
+            senders={wallet.name: wallet for wallet in (live, test, former)},
+            modes={"live": live.name, "test": test.name},
+        )
+        assert senders.of_mode("live") is live
+        assert senders.of_mode("test") is test
+        assert senders.named("former") is former
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda senders: senders.named("other"),
+            lambda senders: senders.of_mode("test"),
+            lambda senders: senders.of_mode("live"),
+        ],
+        ids=["a name", "a mode without one", "a mode whose wallet is gone"],
+    )
+    def test_what_is_not_wired_is_not_configured(self, world: World, ask: Callable[[Senders], UsdtSender]) -> None:
+        wallet = world.sender()
+        with pytest.raises(NotConfigured):
+            ask(Senders(senders={wallet.name: wallet}, modes={"live": "gone"}))

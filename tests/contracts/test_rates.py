@@ -1,0 +1,423 @@
+"""Every source of rates keeps what ports/rates.py promises: the simulator, and the real ones against small servers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.rates.coingecko import CoinGeckoRates
+from cambist.adapters.rates.rapira import RapiraRates
+from cambist.adapters.rates.script import Ending, RateScript, Twist
+from cambist.adapters.rates.shared import SharedSource
+from cambist.adapters.rates.simulator import RATE, SimulatedRates
+from cambist.adapters.storage.memory import MemoryStorage
+from cambist.ports.faults import Fault, NotConfigured, Unavailable
+from cambist.ports.rates import RatePretence, RateQuote, RateSimulator
+from tests.receivers import Receiver, Script, flood, half, raw, redirect, reply, reset, silence, slow_body
+
+LONG = "92.123456789012345678901234567890123456"
+"""More digits than a float or the usual decimal context has."""
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SimulatorBench:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.storage = MemoryStorage(self.clock)
+        self.script = RateScript()
+        self.source = self.restarted()
+
+    def restarted(self) -> SimulatedRates:
+        return SimulatedRates("simulator-rates-test", self.storage, self.clock, script=self.script)
+
+    async def say(self, rate: str) -> None:
+        await self.source.pretend(RatePretence(rate=Decimal(rate)))
+
+    async def be_silent(self) -> None:
+        await self.source.pretend(RatePretence(rate=RATE, silent=True))
+
+
+class RapiraBench:
+    def __init__(self, receiver: Receiver) -> None:
+        self.clock = VirtualClock()
+        self.receiver = receiver
+        self.source = RapiraRates(self.clock, base=f"http://127.0.0.1:{receiver.port}", limit=0.5)
+
+    def body(self, rate: str) -> bytes:
+        return rapira(f'"askPrice": {rate}, "bidPrice": {rate}')
+
+    async def say(self, rate: str) -> None:
+        self.receiver.answer_with(reply(200, self.body(rate)))
+
+    async def be_silent(self) -> None:
+        self.receiver.answer_with(503)
+
+
+class CoinGeckoBench:
+    def __init__(self, receiver: Receiver) -> None:
+        self.clock = VirtualClock()
+        self.receiver = receiver
+        self.source = CoinGeckoRates(base=f"http://127.0.0.1:{receiver.port}", limit=0.5)
+
+    def body(self, rate: str) -> bytes:
+        return coingecko(rate, str(int(self.clock.now().timestamp())))
+
+    async def say(self, rate: str) -> None:
+        self.receiver.answer_with(reply(200, self.body(rate)))
+
+    async def be_silent(self) -> None:
+        self.receiver.answer_with(503)
+
+
+WebBench = RapiraBench | CoinGeckoBench
+Bench = SimulatorBench | WebBench
+
+
+def rapira(prices: str) -> bytes:
+    """An answer with other pairs around ours, one of which has no prices."""
+    others = '{"symbol": "BTC/USDT", "askPrice": 1, "bidPrice": 1}, {"symbol": "NEW/RUB", "askPrice": null}'
+    return f'{{"data": [{others}, {{"symbol": "USDT/RUB", {prices}, "close": 1}}], "code": 0}}'.encode()
+
+
+def coingecko(rate: str, at: str) -> bytes:
+    return f'{{"tether": {{"rub": {rate}, "last_updated_at": {at}}}}}'.encode()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["simulator", "rapira", "coingecko"])
+async def bench(request: pytest.FixtureRequest, receiver: Receiver) -> AsyncIterator[Bench]:
+    if request.param == "simulator":
+        yield SimulatorBench()
+        return
+    web: WebBench = RapiraBench(receiver) if request.param == "rapira" else CoinGeckoBench(receiver)
+    yield web
+    await web.source.close()
+
+
+@pytest.fixture(params=[RapiraBench, CoinGeckoBench])
+async def web(request: pytest.FixtureRequest, receiver: Receiver) -> AsyncIterator[WebBench]:
+    made: WebBench = request.param(receiver)
+    yield made
+    await made.source.close()
+
+
+@pytest.fixture
+async def rapira_bench(receiver: Receiver) -> AsyncIterator[RapiraBench]:
+    made = RapiraBench(receiver)
+    yield made
+    await made.source.close()
+
+
+@pytest.fixture
+async def coingecko_bench(receiver: Receiver) -> AsyncIterator[CoinGeckoBench]:
+    made = CoinGeckoBench(receiver)
+    yield made
+    await made.source.close()
+
+
+class TestContract:
+    async def test_a_quote_says_rate_moment_and_source(self, bench: Bench) -> None:
+        await bench.say("92.5")
+        assert await bench.source.quote() == RateQuote(
+            rate=Decimal("92.5"), at=bench.clock.now(), source=bench.source.name
+        )
+
+    @pytest.mark.parametrize("rate", [LONG, "92", "0.01", "1e2"])
+    async def test_no_digit_is_lost(self, bench: Bench, rate: str) -> None:
+        await bench.say(rate)
+        assert (await bench.source.quote()).rate == Decimal(rate)
+
+    async def test_silence_is_unavailable_and_ends(self, bench: Bench) -> None:
+        await bench.be_silent()
+        with pytest.raises(Unavailable):
+            await bench.source.quote()
+        await bench.say("93")
+        assert (await bench.source.quote()).rate == 93
+
+    async def test_many_may_ask_at_once(self, bench: Bench) -> None:
+        await bench.say("92.5")
+        quotes = await asyncio.gather(*(bench.source.quote() for _ in range(10)))
+        assert {quote.rate for quote in quotes} == {Decimal("92.5")}
+
+
+BAD_ANSWERS: dict[str, Script] = {
+    "429": reply(429),
+    "500": reply(500, b"{}"),
+    "502": reply(502),
+    "403": reply(403),
+    "404": reply(404, b"{}"),
+    "204": reply(204),
+    "redirect": redirect("/elsewhere"),
+    "half an answer": half(),
+    "nothing": raw(b""),
+    "no HTTP": raw(b"hello\r\n\r\n"),
+    "reset": reset(),
+    "silence": silence(),
+    "slow body": slow_body(),
+    "endless body": flood(2 * 1024 * 1024),
+    "empty": reply(200),
+    "no JSON": reply(200, b"<html>"),
+    "no UTF-8": reply(200, b'{"data": "\xff"}'),
+    "half JSON": reply(200, b'{"tether": {"rub": 92.'),
+    "too deep": reply(200, b"[" * 100_000),
+    "null": reply(200, b"null"),
+    "array": reply(200, b"[]"),
+    "empty object": reply(200, b"{}"),
+    "empty parts": reply(200, b'{"tether": {}, "data": []}'),
+    "nulls": reply(200, b'{"tether": null, "data": null}'),
+    "parts of other kinds": reply(200, b'{"tether": 92.5, "data": [92.5]}'),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+async def test_every_failed_read_is_unavailable(web: WebBench, name: str) -> None:
+    web.receiver.answer_with(BAD_ANSWERS[name])
+    with pytest.raises(Unavailable) as caught:
+        await web.source.quote()
+    assert str(caught.value).startswith(web.source.name)
+
+
+@pytest.mark.parametrize(
+    "rate",
+    ["0", "-0.0", "-92.5", '"NaN"', '"sNaN"', '"Infinity"', "NaN", "1e400", "true", "null", "[]", '"x"', "{}"],
+)
+async def test_what_is_no_price_is_unavailable(web: WebBench, rate: str) -> None:
+    await web.say(rate)
+    with pytest.raises(Unavailable):
+        await web.source.quote()
+
+
+async def test_nobody_there_is_unavailable(web: WebBench) -> None:
+    await web.receiver.__aexit__(None)
+    with pytest.raises(Unavailable):
+        await web.source.quote()
+
+
+@pytest.mark.parametrize(
+    ("header", "wait"), [("7", 7.0), ("99999", 3600.0), ("-1", None), ("soon", None), ("٣", None), (None, None)]
+)
+async def test_the_source_says_how_long_to_wait(web: WebBench, header: str | None, wait: float | None) -> None:
+    web.receiver.answer_with(reply(429, headers={} if header is None else {"Retry-After": header}))
+    with pytest.raises(Unavailable) as caught:
+        await web.source.quote()
+    assert caught.value.retry_after == wait
+
+
+async def test_a_key_that_is_not_taken_is_not_configured(web: WebBench) -> None:
+    web.receiver.answer_with(401)
+    with pytest.raises(NotConfigured):
+        await web.source.quote()
+
+
+async def test_a_closed_source_is_unavailable(web: WebBench) -> None:
+    await web.say("92.5")
+    await web.source.quote()
+    await web.source.close()
+    with pytest.raises(Unavailable):
+        await web.source.quote()
+
+
+async def test_closing_ends_what_is_under_way(web: WebBench) -> None:
+    web.receiver.answer_with(silence())
+    asking = asyncio.create_task(web.source.quote())
+    await web.receiver.arrived()
+    await web.source.close()
+    with pytest.raises(Unavailable):
+        await asking
+
+
+class TestRapira:
+    async def test_it_asks_for_the_open_rates_without_a_key(self, rapira_bench: RapiraBench) -> None:
+        await rapira_bench.say("92.5")
+        await rapira_bench.source.quote()
+        [request] = rapira_bench.receiver.requests
+        assert (request.method, request.target) == ("GET", "/open/market/rates")
+
+    async def test_the_rate_is_the_middle_of_ask_and_bid(self, rapira_bench: RapiraBench) -> None:
+        rapira_bench.receiver.answer_with(reply(200, rapira('"askPrice": 92.51, "bidPrice": "92.48"')))
+        assert (await rapira_bench.source.quote()).rate == Decimal("92.495")
+
+    @pytest.mark.parametrize(
+        "prices",
+        [
+            '"askPrice": 92.4, "bidPrice": 92.5',
+            '"askPrice": 92.5, "bidPrice": 0',
+            '"askPrice": 92.5',
+            '"bidPrice": 92.5',
+        ],
+        ids=["crossed", "nothing bid", "no bid", "no ask"],
+    )
+    async def test_a_broken_book_is_unavailable(self, rapira_bench: RapiraBench, prices: str) -> None:
+        rapira_bench.receiver.answer_with(reply(200, rapira(prices)))
+        with pytest.raises(Unavailable):
+            await rapira_bench.source.quote()
+
+    async def test_another_pair_is_not_ours(self, rapira_bench: RapiraBench) -> None:
+        body = b'{"data": [{"symbol": "RUB/USDT", "askPrice": 0.01, "bidPrice": 0.01}]}'
+        rapira_bench.receiver.answer_with(reply(200, body))
+        with pytest.raises(Unavailable, match="no USDT/RUB"):
+            await rapira_bench.source.quote()
+
+
+class TestCoinGecko:
+    async def test_it_asks_for_tether_in_rub_without_a_key(self, coingecko_bench: CoinGeckoBench) -> None:
+        await coingecko_bench.say("92.5")
+        await coingecko_bench.source.quote()
+        [request] = coingecko_bench.receiver.requests
+        path, _, query = request.target.partition("?")
+        assert (request.method, path) == ("GET", "/api/v3/simple/price")
+        assert set(query.split("&")) == {
+            "ids=tether", "vs_currencies=rub", "include_last_updated_at=true", "precision=full",
+        }  # fmt: skip
+        assert "x-cg-demo-api-key" not in request.headers
+
+    async def test_a_key_travels_in_its_header(self, receiver: Receiver) -> None:
+        receiver.answer_with(reply(200, coingecko("92.5", "1767225600")))
+        source = CoinGeckoRates(key="CG-key", base=f"http://127.0.0.1:{receiver.port}")
+        await source.quote()
+        await source.close()
+        assert receiver.requests[0].headers["x-cg-demo-api-key"] == "CG-key"
+        assert "CG-key" not in receiver.requests[0].target
+
+    @pytest.mark.parametrize("at", ["1711356300", "0", "4102444800"], ids=["old", "oldest", "future"])
+    async def test_the_moment_is_the_source_s_own(self, coingecko_bench: CoinGeckoBench, at: str) -> None:
+        coingecko_bench.receiver.answer_with(reply(200, coingecko("92.5", at)))
+        assert (await coingecko_bench.source.quote()).at.timestamp() == int(at)
+
+    @pytest.mark.parametrize("at", ["1e3", "null", '"2026-01-01"', "9" * 15, "9" * 30, "1711356300.5"])
+    async def test_what_is_no_moment_is_unavailable(self, coingecko_bench: CoinGeckoBench, at: str) -> None:
+        coingecko_bench.receiver.answer_with(reply(200, coingecko("92.5", at)))
+        with pytest.raises(Unavailable):
+            await coingecko_bench.source.quote()
+
+
+class TestSimulator:
+    async def test_it_says_92_50_until_it_is_told(self) -> None:
+        assert (await SimulatorBench().source.quote()).rate == Decimal("92.50")
+
+    async def test_it_is_a_simulator(self) -> None:
+        assert isinstance(SimulatorBench().source, RateSimulator)
+
+    async def test_what_it_was_told_survives_a_restart(self) -> None:
+        bench = SimulatorBench()
+        await bench.say(LONG)
+        assert (await bench.restarted().quote()).rate == Decimal(LONG)
+
+    async def test_two_modes_are_two_sources(self) -> None:
+        bench = SimulatorBench()
+        await bench.say("50")
+        other = SimulatedRates("simulator-rates-live", bench.storage, bench.clock)
+        assert (await other.quote()).rate == RATE
+
+    @pytest.mark.parametrize("age", [0.0, 301.5, -60.0])
+    async def test_a_quote_may_be_old_or_of_the_future(self, age: float) -> None:
+        bench = SimulatorBench()
+        await bench.source.pretend(RatePretence(rate=RATE, age=age))
+        await bench.clock.advance(1000)
+        assert (await bench.source.quote()).at == bench.clock.now() - timedelta(seconds=age)
+
+    @pytest.mark.parametrize("rate", ["0", "-1", "NaN", "Infinity"])
+    async def test_it_can_say_what_no_market_says(self, rate: str) -> None:
+        bench = SimulatorBench()
+        await bench.say(rate)
+        assert str((await bench.source.quote()).rate) == rate
+
+    @pytest.mark.parametrize(
+        ("ending", "fault"), [(Ending.UNAVAILABLE, Unavailable), (Ending.NOT_CONFIGURED, NotConfigured)]
+    )
+    async def test_the_script_brings_about_every_fault_once(self, ending: Ending, fault: type[Fault]) -> None:
+        bench = SimulatorBench()
+        bench.script.quote.append(Twist(ending=ending))
+        with pytest.raises(fault):
+            await bench.source.quote()
+        assert (await bench.source.quote()).rate == RATE
+        assert bench.script.asked == 2
+
+    async def test_after_a_silence_the_quote_is_of_the_end(self) -> None:
+        bench = SimulatorBench()
+        bench.script.quote.append(Twist(silence=3))
+        asking = asyncio.create_task(bench.source.quote())
+        await asyncio.sleep(0)
+        await bench.clock.advance(3)
+        assert (await asking).at == bench.clock.now()
+
+
+class Slow:
+    """A source that answers when it is let."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.may_answer = asyncio.Event()
+        self.fault: Fault | None = None
+
+    async def quote(self) -> RateQuote:
+        self.asked += 1
+        await self.may_answer.wait()
+        if self.fault is not None:
+            raise self.fault
+        return RateQuote(rate=Decimal(self.asked), at=START, source=self.name)
+
+
+class SharedBench:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.slow = Slow()
+        self.shared = SharedSource(self.slow, self.clock, pause=5)
+
+    async def ask(self, count: int) -> list[asyncio.Task[RateQuote]]:
+        asking = [asyncio.create_task(self.shared.quote()) for _ in range(count)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return asking
+
+
+class TestShared:
+    async def test_who_asks_meanwhile_gets_the_same_answer(self) -> None:
+        bench = SharedBench()
+        asking = await bench.ask(5)
+        bench.slow.may_answer.set()
+        assert {(await each).rate for each in asking} == {Decimal(1)}
+        assert (await bench.shared.quote()).rate == 2
+        assert bench.shared.name == "slow"
+
+    async def test_one_who_gives_up_takes_nothing_from_the_others(self) -> None:
+        bench = SharedBench()
+        first, second = await bench.ask(2)
+        first.cancel()
+        bench.slow.may_answer.set()
+        assert (await second).rate == 1
+
+    async def test_a_fault_is_everybody_s(self) -> None:
+        bench = SharedBench()
+        bench.slow.fault = NotConfigured("no")
+        asking = await bench.ask(3)
+        bench.slow.may_answer.set()
+        ends: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(end) for end in ends] == [NotConfigured] * 3
+        assert bench.slow.asked == 1
+
+    @pytest.mark.parametrize(("wanted", "pause"), [(None, 5.0), (1.0, 5.0), (20.0, 20.0), (3600.0, 60.0)])
+    async def test_after_a_failure_it_is_left_alone(self, wanted: float | None, pause: float) -> None:
+        bench = SharedBench()
+        bench.slow.may_answer.set()
+        bench.slow.fault = Unavailable("no", retry_after=wanted)
+        with pytest.raises(Unavailable):
+            await bench.shared.quote()
+        bench.slow.fault = None
+        await bench.clock.advance(pause - 0.001)
+        with pytest.raises(Unavailable, match="just now"):
+            await bench.shared.quote()
+        assert bench.slow.asked == 1
+        await bench.clock.advance(0.001)
+        assert (await bench.shared.quote()).rate == 2

@@ -1,0 +1,73 @@
+"""A payment of 100 RUB, its refunds, and what is asked about them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.refunds import Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
+from cambist.core.domain.terminals import Terminal, TerminalKind
+
+NOW = datetime(2026, 8, 8, 12, tzinfo=UTC)
+PAID_AMOUNT = Rub(100_00)
+
+
+def payment(status: PaymentStatus = PaymentStatus.PAID, **more: Any) -> Payment:
+    """Paid with 100 RUB, where more was asked: what came is what counts."""
+    fields: dict[str, Any] = {
+        "id": "pay_1",
+        "account_id": "acc_1",
+        "mode": Mode.LIVE,
+        "shop_id": "shop",
+        "amount": Rub(120_00),
+        "actual_amount": PAID_AMOUNT,
+        "payment_method": "sbp",
+        "created_at": NOW,
+        "expires_at": NOW,
+    }
+    return Payment(status=status, **{**fields, **more})
+
+
+def refund(status: RefundStatus = RefundStatus.COMPLETED, amount: Rub = PAID_AMOUNT) -> Refund:
+    return Refund(
+        id="ref_1",
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        payment_id="pay_1",
+        shop_id="shop",
+        status=status,
+        amount=amount,
+        created_at=NOW,
+    )
+
+
+def terminal(*, credit_follows_receipt: bool) -> Terminal:
+    return Terminal(
+        id="terminal",
+        account_id="acc_1",
+        label="Any",
+        payment_method="sbp",
+        kind=TerminalKind.ORDINARY,
+        created_at=NOW,
+        credit_follows_receipt=credit_follows_receipt,
+    )
+
+
+BOUND = terminal(credit_follows_receipt=True)
+
+
+def case(amount: str | None = None, refunds: Sequence[Refund] = (), **more: Any) -> RefundCase:
+    order = RefundOrder(payment_id="pay_1", amount_rub=amount)
+    return RefundCase(**{"order": order, "payment": payment(), "refunds": refunds, **more})
+
+
+def refusal(judged: RefundCase) -> tuple[int, str] | None:
+    """Status and code of the refusal; None when there is none."""
+    try:
+        judge_refund(judged)
+    except Refusal as refused:
+        return refused.status, refused.code
+    return None

@@ -1,0 +1,167 @@
+"""In which order POST /refunds refuses, and what each rule says (`refunds.RULES`; SPEC "Refunds", DECISIONS 3)."""
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import PaymentStatus
+from cambist.core.domain.refunds import (
+    APPLICATIONS_MAX,
+    RULES,
+    Refund,
+    RefundCase,
+    RefundStatus,
+    judge_refund,
+    refunded_fully,
+    remainder,
+)
+from cambist.core.domain.terminals import Terminal
+from tests.domain.refund_kit import BOUND, case, payment, refund, refusal, terminal
+
+S = RefundStatus
+OVER = (400, "OVER_REMAINING")
+PARTIAL = (400, "PARTIAL_BEFORE_SETTLEMENT")
+INVALID = (400, "VALIDATION_ERROR")
+
+
+def with_order(judged: RefundCase, **fields: Any) -> RefundCase:
+    return msgspec.structs.replace(judged, order=msgspec.structs.replace(judged.order, **fields))
+
+
+def with_refunds(judged: RefundCase, *refunds: Refund) -> RefundCase:
+    return msgspec.structs.replace(judged, refunds=(*judged.refunds, *refunds))
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A rule, how an order breaks it, and what that is answered with."""
+
+    rule: str
+    spoil: Callable[[RefundCase], RefundCase]
+    answer: tuple[int, str]
+
+
+ROWS = [
+    Row("shape", lambda good: with_order(good, external_id="x" * 257), INVALID),
+    Row("payment is found", lambda good: msgspec.structs.replace(good, payment=None), (404, "PAYMENT_NOT_FOUND")),
+    Row(
+        "payment is refundable",
+        lambda good: msgspec.structs.replace(good, payment=payment(PaymentStatus.REFUNDED)),
+        (409, "INVALID_STATUS"),
+    ),
+    Row(
+        "applications",
+        lambda good: with_refunds(good, *[refund(S.CANCELLED)] * 10),
+        (409, "LIMIT_PER_PAYMENT"),
+    ),
+    Row("above zero", lambda good: with_order(good, amount_rub="0.00"), (400, "INVALID_AMOUNT")),
+    Row(
+        "whole before settlement",
+        lambda good: with_order(msgspec.structs.replace(good, terminal=BOUND), amount_rub="99.99"),
+        PARTIAL,
+    ),
+    Row("within remainder", lambda good: with_refunds(good, refund(S.PROCESSING, Rub(1))), OVER),
+]
+
+
+class TestRules:
+    def test_there_is_a_row_for_every_rule_in_their_order(self) -> None:
+        assert [row.rule for row in ROWS] == [rule.name for rule in RULES]
+
+    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+    def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
+        good = case("100.00")
+        assert refusal(good) is None
+        assert refusal(row.spoil(good)) == row.answer
+
+    @pytest.mark.parametrize(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
+    def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
+        assert refusal(first.spoil(second.spoil(case("100.00")))) == first.answer
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"external_id": "x" * 256, "reason": "x" * 255},
+            {"external_id": "", "reason": "", "metadata": {}},
+            {"metadata": {"payerNameMasked": "I."}},
+            {"amount_rub": "0.01"},
+            {"amount_rub": "100"},
+        ],
+    )
+    def test_what_is_allowed(self, fields: dict[str, Any]) -> None:
+        assert refusal(with_order(case("100.00"), **fields)) is None
+
+    @pytest.mark.parametrize(
+        ("fields", "answer", "path"),
+        [
+            ({"external_id": "x" * 257}, INVALID, "external_id"),
+            ({"reason": "x" * 256}, INVALID, "reason"),
+            *(({"amount_rub": text}, INVALID, "amount_rub") for text in ("", " 5", "+5", "1e3", "5.", "1.001", "NaN")),
+            ({"amount_rub": "0"}, (400, "INVALID_AMOUNT"), None),
+            ({"amount_rub": "-5.00"}, (400, "INVALID_AMOUNT"), None),
+        ],
+    )
+    def test_what_is_not(self, fields: dict[str, Any], answer: tuple[int, str], path: str | None) -> None:
+        with pytest.raises(Refusal) as refused:
+            judge_refund(with_order(case("100.00"), **fields))
+        assert (refused.value.status, refused.value.code) == answer
+        if path is not None:
+            assert msgspec.to_builtins(refused.value.details)[0]["path"] == path
+
+    @pytest.mark.parametrize("status", PaymentStatus)
+    def test_only_paid_and_settled_payments_are_refunded(self, status: PaymentStatus) -> None:
+        refundable = status in (PaymentStatus.PAID, PaymentStatus.SETTLED)
+        assert refusal(case(payment=payment(status))) == (None if refundable else (409, "INVALID_STATUS"))
+
+    @pytest.mark.parametrize("status", S)
+    def test_the_eleventh_application_ever(self, status: RefundStatus) -> None:
+        """SPEC "Refunds": at most 10 per payment; DECISIONS 3: ever, so also those that came to nothing."""
+        before = [refund(status, Rub(1_00))] * (APPLICATIONS_MAX - 1)
+        assert refusal(case("1.00", before)) is None
+        assert refusal(case("1.00", [*before, refund(status, Rub(1_00))])) == (409, "LIMIT_PER_PAYMENT")
+
+    @pytest.mark.parametrize(
+        ("amount", "via", "status", "answer"),
+        [
+            ("99.99", BOUND, PaymentStatus.PAID, PARTIAL),
+            ("100.00", BOUND, PaymentStatus.PAID, None),
+            (None, BOUND, PaymentStatus.PAID, None),
+            ("100.01", BOUND, PaymentStatus.PAID, OVER),
+            ("99.99", BOUND, PaymentStatus.SETTLED, None),
+            ("99.99", terminal(credit_follows_receipt=False), PaymentStatus.PAID, None),
+            ("99.99", None, PaymentStatus.PAID, None),
+        ],
+    )
+    def test_partial_before_settlement(
+        self, amount: str | None, via: Terminal | None, status: PaymentStatus, answer: tuple[int, str] | None
+    ) -> None:
+        """SPEC "Refunds": right after `paid`, "except on methods where credit follows actual receipt"."""
+        assert refusal(case(amount, terminal=via, payment=payment(status))) == answer
+
+    @pytest.mark.parametrize("via", [None, BOUND])
+    def test_without_an_amount_and_all_covered_by_others(self, via: Terminal | None) -> None:
+        """SPEC "Refunds": "gives 400 OVER_REMAINING"."""
+        assert refusal(case(None, [refund(S.PENDING)], terminal=via)) == OVER
+
+    def test_without_an_amount_what_is_left_may_be_a_part_too(self) -> None:
+        part = [refund(S.COMPLETED, Rub(1_00))]
+        assert case(None, part).amount == Rub(99_00)
+        assert refusal(case(None, part)) is None
+        assert refusal(case(None, part, terminal=BOUND)) == PARTIAL
+
+    @pytest.mark.parametrize("status", S)
+    def test_who_takes_from_the_remainder(self, status: RefundStatus) -> None:
+        """DECISIONS 3: paid amount less pending, processing and completed."""
+        counted = status in (S.PENDING, S.PROCESSING, S.COMPLETED)
+        before = [refund(status, Rub(60_00))]
+        assert remainder(payment(), before) == Rub(40_00 if counted else 100_00)
+        assert refusal(case("40.01", before)) == (OVER if counted else None)
+        assert refusal(case("40.00", before)) is None
+
+    def test_a_payment_without_money_has_nothing_to_refund(self) -> None:
+        assert refusal(case(payment=payment(actual_amount=None))) == OVER
+        assert not refunded_fully(payment(actual_amount=None), ())

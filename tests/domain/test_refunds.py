@@ -1,0 +1,152 @@
+"""Refunds as data: every row of the state table, the body of an application, what is left (DECISIONS 3)."""
+
+from itertools import product
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.core.domain.machine import IllegalMove
+from cambist.core.domain.money import Rub
+from cambist.core.domain.refunds import (
+    APPLICATIONS_MAX,
+    REFUND_MOVES,
+    PendingReason,
+    Refund,
+    RefundOrder,
+    RefundStatus,
+    holds_money,
+    is_open,
+    refunded_fully,
+    remainder,
+)
+from tests.domain.refund_kit import PAID_AMOUNT, case, payment, refund, refusal
+
+S = RefundStatus
+
+
+class TestMoves:
+    @pytest.mark.parametrize(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
+    def test_the_table_is_the_one_of_the_decision(self, before: RefundStatus, after: RefundStatus) -> None:
+        """DECISIONS 3: the six moves, and no other."""
+        allowed = {
+            (S.PENDING, S.PROCESSING),
+            (S.PENDING, S.REJECTED),
+            (S.PENDING, S.CANCELLED),
+            (S.PROCESSING, S.COMPLETED),
+            (S.PROCESSING, S.FAILED),
+            (S.COMPLETED, S.REVERSED),
+        }
+        if (before, after) in allowed:
+            assert REFUND_MOVES.move(before, after) is after
+        else:
+            with pytest.raises(IllegalMove):
+                REFUND_MOVES.move(before, after)
+
+    def test_the_ends(self) -> None:
+        """DECISIONS 3: "Final: rejected, cancelled, failed, reversed"."""
+        assert {s for s in S if REFUND_MOVES.is_final(s)} == {S.REJECTED, S.CANCELLED, S.FAILED, S.REVERSED}
+
+    def test_open_is_what_has_no_outcome(self) -> None:
+        assert {s for s in S if is_open(refund(s))} == {S.PENDING, S.PROCESSING}
+
+    def test_money_is_held_from_the_bank_on_until_it_is_known_not_to_have_gone(self) -> None:
+        """DECISIONS 3: in `pending` money is untouched; what failed or was reversed is given back."""
+        assert {s for s in S if holds_money(refund(s))} == {S.PROCESSING, S.COMPLETED}
+
+    def test_the_words_are_the_documented_ones(self) -> None:
+        assert set(S) == {"pending", "processing", "completed", "reversed", "rejected", "cancelled", "failed"}
+        assert set(PendingReason) == {"awaiting_approval", "insufficient_balance"}
+
+
+class TestBody:
+    def read(self, body: str) -> RefundOrder:
+        return msgspec.json.decode(body, type=RefundOrder)
+
+    def test_a_null_counts_as_absent(self) -> None:
+        nulls = '{"payment_id":"p","amount_rub":null,"external_id":null,"reason":null,"metadata":null}'
+        assert self.read(nulls) == self.read('{"payment_id":"p"}') == RefundOrder(payment_id="p")
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "{}",
+            '{"payment_id":null}',
+            '{"payment_id":1}',
+            '{"payment_id":"p","amount_rub":5}',
+            '{"payment_id":"p","metadata":[]}',
+            '{"payment_id":"p","shop_id":"s"}',
+        ],
+    )
+    def test_what_is_no_order(self, body: str) -> None:
+        with pytest.raises(msgspec.ValidationError):
+            self.read(body)
+
+    def test_its_repr_keeps_the_merchants_words_to_itself(self) -> None:
+        order = RefundOrder(payment_id="pay_1", reason="Ivan called", metadata={"phone": "+70000000000"})
+        assert "Ivan" not in repr(order)
+        assert "7000" not in repr(order)
+
+
+AMOUNTS = st.integers(1, 200_00).map(Rub)
+REFUNDS = st.lists(st.builds(refund, st.sampled_from(S), AMOUNTS), max_size=12)
+
+
+class TestSums:
+    @given(REFUNDS, AMOUNTS)
+    def test_nothing_is_lost_between_what_came_what_counts_and_what_is_left(
+        self, refunds: list[Refund], came: Rub
+    ) -> None:
+        counted = sum((r.amount for r in refunds if r.status in (S.PENDING, S.PROCESSING, S.COMPLETED)), Rub(0))
+        assert remainder(payment(actual_amount=came), refunds) + counted == came
+
+    @given(REFUNDS, st.randoms())
+    def test_their_order_does_not_matter(self, refunds: list[Refund], chance: Any) -> None:
+        mixed = chance.sample(refunds, len(refunds))
+        assert remainder(payment(), mixed) == remainder(payment(), refunds)
+        assert refunded_fully(payment(), mixed) == refunded_fully(payment(), refunds)
+
+    @given(
+        st.lists(
+            st.one_of(
+                st.none(), st.integers(-1_00, 110_00), st.tuples(st.integers(0, 9), st.sampled_from(REFUND_MOVES.rows))
+            ),
+            max_size=40,
+        )
+    )
+    def test_whatever_is_accepted_and_however_it_ends_no_more_than_what_came_goes_back(self, acts: list[Any]) -> None:
+        """Any orders (an amount, or None for all that is left) among any allowed moves of those accepted."""
+        refunds: list[Refund] = []
+        for act in acts:
+            if isinstance(act, tuple):
+                number, move = act
+                if number < len(refunds) and refunds[number].status is move.before:
+                    refunds[number] = msgspec.structs.replace(refunds[number], status=move.after)
+            else:
+                asked = case(None if act is None else str(Rub(act)), refunds)
+                if refusal(asked) is None:
+                    assert asked.amount > Rub(0)
+                    refunds.append(refund(S.PENDING, asked.amount))
+                    if act is None:
+                        assert remainder(payment(), refunds) == Rub(0)
+            assert Rub(0) <= remainder(payment(), refunds) <= PAID_AMOUNT
+            assert len(refunds) <= APPLICATIONS_MAX
+            completed = sum((r.amount for r in refunds if r.status is S.COMPLETED), Rub(0))
+            assert refunded_fully(payment(), refunds) is (completed == PAID_AMOUNT)
+
+    @pytest.mark.parametrize(
+        ("refunds", "is_full"),
+        [
+            ([], False),
+            ([refund()], True),
+            ([refund(amount=Rub(99_99))], False),
+            ([refund(amount=Rub(99_99)), refund(amount=Rub(1))], True),
+            ([refund(amount=Rub(60_00)), refund(S.PROCESSING, Rub(40_00))], False),
+            ([refund(S.REVERSED)], False),
+        ],
+    )
+    def test_refunded_when_completed_ones_reach_what_came(self, refunds: list[Refund], is_full: bool) -> None:
+        """DECISIONS 3: "when completed refunds reach the paid amount; a partial refund leaves its status"."""
+        assert refunded_fully(payment(), refunds) is is_full

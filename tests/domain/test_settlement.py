@@ -1,0 +1,122 @@
+"""What a settlement takes and what it gives: cutoff, rates, rounding, and the lines of the statement (SPEC "What the
+service does", 2; DECISIONS 4)."""
+
+from datetime import UTC, datetime
+from decimal import ROUND_DOWN, Decimal, localcontext
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.settlement import (
+    ItemKind,
+    at_market,
+    cutoff_of,
+    item_id,
+    item_ids,
+    last_run,
+    lines_of,
+    next_run,
+    terms_of,
+)
+
+amounts = st.integers(1, 10**12).map(Rub)
+rates = st.decimals(min_value="0.00000001", max_value="100000", places=8).filter(lambda rate: rate > 0).map(str)
+markups = st.integers(0, 999_999).map(lambda part: str(Decimal(part) / 1_000_000))
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("now", "run", "cutoff", "following"),
+    [
+        ("2026-11-21T09:00:00", "2026-11-21T09:00:00", "2026-11-21", "2026-11-22T09:00:00"),
+        ("2026-11-21T08:59:59.999999", "2026-11-20T09:00:00", "2026-11-20", "2026-11-21T09:00:00"),
+        ("2026-11-21T00:00:00", "2026-11-20T09:00:00", "2026-11-20", "2026-11-21T09:00:00"),
+        ("2026-11-21T23:59:59", "2026-11-21T09:00:00", "2026-11-21", "2026-11-22T09:00:00"),
+        ("2024-03-01T08:00:00", "2024-02-29T09:00:00", "2024-02-29", "2024-03-01T09:00:00"),
+        ("2026-01-01T05:00:00", "2025-12-31T09:00:00", "2025-12-31", "2026-01-01T09:00:00"),
+    ],
+)
+def test_it_runs_at_nine_utc_and_takes_what_was_paid_before_midnight_of_its_day(
+    now: str, run: str, cutoff: str, following: str
+) -> None:
+    assert last_run(moment(now)) == moment(run)
+    assert cutoff_of(last_run(moment(now))) == moment(cutoff)
+    assert next_run(moment(now)) == moment(following)
+
+
+def test_a_settlement_by_the_numbers() -> None:
+    """100 RUB at 92.50 with 3 %: 1.08108108… at market, 1.04864864… credited; merchant rate = market / (1 - markup)."""
+    worth = terms_of("92.50", "0.03").worth(Rub(100_00))
+    assert worth.market == Usdt.parse("1.08108108")
+    assert worth.credit == Usdt.parse("1.04864864")
+    assert worth.fee == Usdt.parse("0.03243243")
+    assert worth.rounding == Usdt(1)
+
+
+@given(amounts, rates, markups)
+def test_every_part_is_rounded_down_and_the_dust_is_one_unit_at_most(amount: Rub, rate: str, markup: str) -> None:
+    worth = terms_of(rate, markup).worth(amount)
+    with localcontext() as context:
+        context.prec = 80
+        context.rounding = ROUND_DOWN
+        market = Decimal(amount.kopecks) / 100 / Decimal(rate)
+        for part, exact in (
+            (worth.market, market),
+            (worth.credit, market * (1 - Decimal(markup))),
+            (worth.fee, market * Decimal(markup)),
+        ):
+            assert 0 <= exact - Decimal(part.units) / 10**8 + Decimal("1e-40") < Decimal("1.0001e-8")
+    assert worth.fee + worth.credit + worth.rounding == worth.market
+    assert Usdt(0) <= worth.rounding <= Usdt(1)
+
+
+@given(amounts, rates, markups)
+def test_a_refund_after_settlement_takes_the_market_value_so_that_the_fee_stays(
+    amount: Rub, rate: str, markup: str
+) -> None:
+    """DECISIONS 3: what is taken is what the service gave for the RUB, fee included."""
+    worth = terms_of(rate, markup).worth(amount)
+    assert at_market(amount, rate) == worth.market
+    assert at_market(amount, rate) - worth.credit == worth.fee + worth.rounding
+
+
+@given(st.data(), amounts, rates, markups)
+def test_the_lines_of_a_payment_sum_to_the_worth_of_what_refunds_left(
+    data: st.DataObject, amount: Rub, rate: str, markup: str
+) -> None:
+    terms = terms_of(rate, markup)
+    left, taken = amount.kopecks, []
+    for number in range(data.draw(st.integers(0, 10))):
+        part = data.draw(st.integers(0, left))
+        taken.append((f"ref_{number}", Rub(part)))
+        left -= part
+    lines = lines_of("pay_1", amount, taken, terms)
+    assert [line.kind for line in lines] == [ItemKind.PAYMENT] + [ItemKind.REFUND] * len(taken)
+    worth = terms.worth(Rub(left))
+    assert sum(line.amount.kopecks for line in lines) == left
+    assert sum(line.credit.units for line in lines) == worth.credit.units
+    assert sum(line.fee.units for line in lines) == worth.fee.units
+
+
+def test_refunds_never_take_more_than_was_paid() -> None:
+    with pytest.raises(ValueError, match="more than was paid"):
+        lines_of("pay_1", Rub(100), [("ref_1", Rub(60)), ("ref_2", Rub(41))], terms_of("92.50", "0.03"))
+
+
+@pytest.mark.parametrize(("rate", "markup"), [("0", "0.03"), ("-1", "0.03"), ("NaN", "0"), ("1", "1"), ("1", "-0.1")])
+def test_terms_without_sense_are_refused(rate: str, markup: str) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        terms_of(rate, markup)
+
+
+def test_the_lines_of_a_payment_stand_together_its_own_first() -> None:
+    lines = lines_of("pay_1", Rub(100), [("ref_1", Rub(60))], terms_of("92.50", "0.03"))
+    ids = [item_id("stl_1", line, "pay_1") for line in lines]
+    assert ids == sorted(ids)
+    low, high = item_ids("stl_1")
+    assert all(low <= each < high for each in ids)

@@ -1,0 +1,188 @@
+"""The daily settlement (SPEC "What the service does", 2; DECISIONS 4)."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.settlement import Settlement, SettlementBatch
+from cambist.core.usecases import shops
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.balance import read_balance
+from cambist.core.usecases.jobs import start_standing
+from cambist.core.usecases.settlement import settle_now, settle_own
+from cambist.ports.rates import RatePretence, RateSimulator
+from tests.books import check_books, everything
+from tests.houses import TestHouse
+
+NINE = datetime(2026, 1, 2, 9, tzinfo=UTC)
+
+
+async def paid(house: TestHouse, amount: str = "100.00", **body: Any) -> str:
+    """A payment of test mode that was paid."""
+    payment = await house.created({"amount_rub": amount, **body})
+    assert (await house.simulate(payment["id"], outcome="paid")).status_code == 200
+    return str(payment["id"])
+
+
+async def caller(house: TestHouse, mode: Mode = Mode.TEST) -> Caller:
+    async with house.ports.storage.unit() as unit:
+        account = await unit[Account].get(house.account.account_id)
+    assert account is not None
+    return Caller(account=account, mode=mode, key_id="a-key")
+
+
+async def payment(house: TestHouse, payment_id: str) -> Payment:
+    async with house.ports.storage.unit() as unit:
+        found = await unit[Payment].get(payment_id)
+    assert found is not None
+    return found
+
+
+async def to(house: TestHouse, moment: datetime) -> None:
+    """Work until then."""
+    await house.work((moment - house.clock.now()).total_seconds())
+
+
+async def say(house: TestHouse, mode: Mode = Mode.TEST, **pretence: Any) -> None:
+    """Let the simulated rates say so."""
+    [source] = house.ports.rates.of_mode(mode.value)
+    assert isinstance(source, RateSimulator)
+    await source.pretend(RatePretence(**pretence))
+
+
+async def test_a_day_ends_with_one_settlement_at_nine_of_what_was_paid_before_midnight(house: TestHouse) -> None:
+    await house.work(43_200)
+    await start_standing(house.ports)
+    await to(house, NINE - timedelta(hours=9, minutes=5))
+    early = await paid(house)
+    await to(house, NINE - timedelta(hours=9))
+    late = await paid(house)
+    await to(house, NINE - timedelta(seconds=1))
+    assert (await payment(house, early)).status == "paid"
+    await to(house, NINE)
+    settled, waiting = await payment(house, early), await payment(house, late)
+    assert (settled.status, settled.settled_at, str(settled.amount_usdt)) == ("settled", NINE, "1.04864864")
+    assert (waiting.status, waiting.amount_usdt) == ("paid", None)
+    last = (await house.events(early))[-1]
+    assert (last["status"], last["previous_status"], last["amount_usdt"]) == ("settled", "paid", "1.04864864")
+    batches = {batch.id: batch for batch in await everything(house.ports, SettlementBatch)}
+    assert set(batches) == {"live:2026-01-02", "test:2026-01-02"}
+    assert batches["test:2026-01-02"].payments == 1
+    assert all(batch.completed_at == NINE for batch in batches.values())
+    await to(house, NINE + timedelta(days=1))
+    assert (await payment(house, late)).status == "settled"
+    await check_books(house.ports)
+
+
+async def test_the_balance_before_and_after(house: TestHouse) -> None:
+    await paid(house, "100.00")
+    await paid(house, "50.50")
+    who = await caller(house)
+    before = await read_balance(house.ports, who)
+    assert (str(before.pending), str(before.available)) == ("150.50", "0.00000000")
+    statement = await settle_own(house.ports, who)
+    after = await read_balance(house.ports, who)
+    assert (str(after.pending), after.available, after.settled) == ("0.00", statement.credit, statement.credit)
+    assert (statement.payments, str(statement.amount)) == (2, "150.50")
+    live = await read_balance(house.ports, await caller(house, Mode.LIVE))
+    assert (str(live.pending), str(live.available)) == ("0.00", "0.00000000")
+
+
+async def test_one_market_rate_for_all_and_the_markup_of_each_shop(house: TestHouse) -> None:
+    cheap = await shops.create_shop(house.ports, house.account.account_id, "Cheap", "0.01")
+    first = await paid(house)
+    second = await paid(house, shop_id=cheap.id)
+    await say(house, rate=Decimal(80))
+    statement = await settle_own(house.ports, await caller(house))
+    assert statement.rate_market == "80"
+    assert str((await payment(house, first)).amount_usdt) == "1.21250000"
+    assert str((await payment(house, second)).amount_usdt) == "1.23750000"
+
+
+async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(house: TestHouse) -> None:
+    await house.work(43_200)
+    await start_standing(house.ports)
+    one = await paid(house)
+    await say(house, rate=Decimal("92.50"), silent=True)
+    await to(house, NINE + timedelta(minutes=2, seconds=30))
+    assert (await payment(house, one)).status == "paid"
+    assert [batch.mode for batch in await everything(house.ports, SettlementBatch)] == [Mode.LIVE]
+    await say(house, rate=Decimal("92.50"))
+    await to(house, NINE + timedelta(minutes=3))
+    assert (await payment(house, one)).status == "settled"
+    await say(house, rate=Decimal("92.50"), silent=True)
+    await to(house, NINE + timedelta(minutes=10))
+    with pytest.raises(Refusal, match="rate"):
+        await settle_own(house.ports, await caller(house))
+
+
+async def test_after_an_outage_the_last_day_takes_what_the_days_before_left(house: TestHouse) -> None:
+    await house.work(43_200)
+    await start_standing(house.ports)
+    one = await paid(house)
+    await house.clock.advance((NINE + timedelta(days=3, hours=2) - house.clock.now()).total_seconds())
+    await house.work()
+    assert (await payment(house, one)).status == "settled"
+    days = [batch.id for batch in await everything(house.ports, SettlementBatch) if batch.mode is Mode.TEST]
+    assert days == ["test:2026-01-05"]
+    await to(house, NINE + timedelta(days=4))
+    assert len(await everything(house.ports, SettlementBatch)) == 4
+
+
+async def test_a_day_is_settled_once_however_often_it_is_asked_for(house: TestHouse) -> None:
+    await paid(house)
+    await to(house, NINE)
+    first = await settle_now(house.ports, Mode.TEST)
+    await say(house, rate=Decimal(80))
+    again = await settle_now(house.ports, Mode.TEST)
+    assert again == first
+    assert first.payments == 1
+    await check_books(house.ports)
+
+
+async def test_a_payment_of_a_shop_whose_markup_was_taken_away_waits_for_the_next_one(house: TestHouse) -> None:
+    shop = await shops.create_shop(house.ports, house.account.account_id, "Further", "0.01")
+    one = await paid(house, shop_id=shop.id)
+    await shops.set_shop(house.ports, shop.id, {"markup": ""})
+    assert (await settle_own(house.ports, await caller(house))).payments == 0
+    assert (await payment(house, one)).status == "paid"
+    await shops.set_shop(house.ports, shop.id, {"markup": "0.02"})
+    assert (await settle_own(house.ports, await caller(house))).payments == 1
+
+
+async def test_many_payments_go_in_several_units_and_sum_up(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cambist.core.usecases.settlement_chunks.CHUNK", 3)
+    for number in range(10):
+        await paid(house, f"{100 + number}.{number:02}")
+    statement = await settle_own(house.ports, await caller(house))
+    assert (statement.payments, statement.items, str(statement.amount)) == (10, 10, "1045.45")
+    await check_books(house.ports)
+
+
+async def test_the_accounts_settlement_takes_only_its_own_mode_and_account(house: TestHouse) -> None:
+    await paid(house)
+    await settle_own(house.ports, await caller(house))
+    [statement] = await everything(house.ports, Settlement)
+    assert (statement.account_id, statement.mode) == (house.account.account_id, Mode.TEST)
+    batch = await settle_now(house.ports, Mode.LIVE)
+    assert batch.payments == 0
+
+
+async def test_with_a_wallet_the_settlement_is_paid_out(house: TestHouse) -> None:
+    wallet = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+    await set_settings(house.ports, house.account.account_id, {"payout_wallet": wallet})
+    await paid(house)
+    who = await caller(house)
+    statement = await settle_own(house.ports, who)
+    assert statement.withdrawal_id is not None
+    balance = await read_balance(house.ports, who)
+    assert (str(balance.reserved), str(balance.available)) == ("1.04864800", "0.00000064")
+    await house.work(3600)
+    balance = await read_balance(house.ports, who)
+    assert (str(balance.reserved), str(balance.withdrawn)) == ("0.00000000", "1.04864800")
+    await check_books(house.ports)
