@@ -157,11 +157,24 @@ class Storage(Protocol):
         """All reads inside see the storage as it was at the first of them."""
         ...
 
-    async def claim(self, limit: int, lease: float) -> list[Job]:
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
         """Take at most `limit` due jobs for `lease` seconds, oldest due first; atomic for many workers.
 
+        `kind`: only jobs of this kind, `but_kind`: none of it. It is told by the id, which begins with the kind and a
+        colon, so that the way to them is short however many others are due.
         Due means `due <= now()` and no living lease, judged by the storage's clock. A claimed job is returned as it
         now stands: attempts and version one higher, `leased_until` set.
+        """
+        ...
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make the leases of claimed jobs last `lease` seconds from now, in one step.
+
+        `jobs` are as they were claimed. One that changed since is left alone: it was saved by its own work, or another
+        worker has it. No version moves, so renewing never makes a unit stale; whether a job is still ours is told by
+        its version.
         """
         ...
 

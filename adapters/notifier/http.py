@@ -96,8 +96,10 @@ class HttpNotifier:
         await self._resolver.close()
 
     def _address(self, letter: Letter) -> tuple[URL, Receiver]:
-        """The letter's address and whose it is, checked once for many letters: reading it takes a fifth of posting. Raises:
-        BadAddress."""
+        """The letter's address and whose it is, checked once for many letters: reading it takes a fifth of posting.
+
+        Raises: BadAddress.
+        """
         asked = letter.url, letter.open_network
         known = self._checked.get(asked)
         if known is None:

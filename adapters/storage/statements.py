@@ -159,6 +159,11 @@ class TableStatements:
         return self._upserts[rows]
 
 
+def ids_of_kind(kind: str) -> tuple[str, str]:
+    """Where the ids of a kind of jobs begin, and what is behind the last of them (ports/jobs.py: Job.id)."""
+    return f"{kind}:", f"{kind};"
+
+
 class JobStatements:
     """Claiming jobs. `now` comes from the storage's clock, or, when that is the database, from `now_in_database`."""
 
@@ -167,27 +172,52 @@ class JobStatements:
         if now_in_database is not None:
             now = sa.func.coalesce(now, now_in_database, type_=sa.BigInteger())
         free = sa.or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
-        # Locked rows are skipped (Postgres), so that claimers do not wait for each other; as a CTE, because the
-        # planner may run a plain subquery with a limit more than once.
-        picked = (
-            sa.select(jobs.c.id)
-            .where(jobs.c.due <= now, free)
-            .order_by(jobs.c.due, jobs.c.id)
-            .limit(sa.bindparam("limit", type_=sa.BigInteger()))
-            .with_for_update(skip_locked=True)
-            .cte("picked")
-        )
-        self.claim = Prepared(
-            jobs.update()
-            .where(jobs.c.id.in_(sa.select(picked.c.id)))
-            .values(
+        low, high = (sa.bindparam(name, type_=jobs.c.id.type) for name in ("low", "high"))
+        # Adding nothing keeps SQLite from walking all that is due for the few of one kind.
+        due = jobs.c.due if dialect.name != "sqlite" else jobs.c.due + sa.literal_column("0")
+
+        def claim(order: sa.ColumnElement[Any], *which: sa.ColumnElement[bool]) -> Prepared:
+            # Locked rows are skipped (Postgres), so that claimers do not wait for each other; as a CTE, because the
+            # planner may run a plain subquery with a limit more than once.
+            picked = (
+                sa.select(jobs.c.id)
+                .where(order <= now, free, *which)
+                .order_by(order, jobs.c.id)
+                .limit(sa.bindparam("limit", type_=sa.BigInteger()))
+                .with_for_update(skip_locked=True)
+                .cte("picked")
+            )
+            taken = jobs.update().where(jobs.c.id.in_(sa.select(picked.c.id)))
+            taken = taken.values(
                 attempts=jobs.c.attempts + sa.literal_column("1"),
                 version=jobs.c.version + sa.literal_column("1"),
                 leased_until=now + sa.bindparam("lease", type_=sa.BigInteger()),
             )
-            .returning(*jobs.c),
+            return Prepared(taken.returning(*jobs.c), dialect)
+
+        self._claims = {
+            (False, False): claim(jobs.c.due),
+            (True, False): claim(due, jobs.c.id >= low, jobs.c.id < high),
+            (False, True): claim(jobs.c.due, sa.or_(jobs.c.id < low, jobs.c.id >= high)),
+        }
+        self.any_due = Prepared(
+            sa.select(sa.literal_column("1"))
+            .where(jobs.c.id >= low, jobs.c.id < high, due <= now, free)
+            .limit(sa.literal_column("1")),
             dialect,
         )
+        held, version = sa.bindparam("id_", type_=jobs.c.id.type), sa.bindparam("version_", type_=sa.BigInteger())
+        until = now + sa.bindparam("lease", type_=sa.BigInteger())
+        whose = sa.and_(jobs.c.id == held, jobs.c.version == version, jobs.c.leased_until.is_not(None))
+        self.renew = Prepared(jobs.update().where(whose).values(leased_until=until), dialect)
         self.next_due = Prepared(
             sa.select(jobs.c.due).where(free).order_by(jobs.c.due, jobs.c.id).limit(sa.literal_column("1")), dialect
         )
+
+    def claim(self, *, limit: int, lease: int, now: int | None, kind: str | None, but_kind: str | None) -> Statement:
+        """Take due jobs. Raises ValueError where both one kind and all but one are asked for."""
+        if kind is not None and but_kind is not None:
+            raise ValueError("either one kind, or all but one")
+        low, high = ids_of_kind(kind or but_kind or "")
+        claim = self._claims[kind is not None, but_kind is not None]
+        return claim.with_values(now=now, limit=limit, lease=lease, low=low, high=high)

@@ -81,9 +81,9 @@ def after_attempt(delivery: Delivery, outcome: Outcome) -> Delivery:
     pending stays what it is, unless the answer was good: two workers may send one event, and the slower one may fail;
     and a late 2xx delivers what had failed.
     """
-    probe, status, delivered_at = outcome.probe, delivery.status, delivery.delivered_at
-    still = status is DeliveryStatus.PENDING and not outcome.good
-    if outcome.good:
+    probe, good, status, delivered_at = outcome.probe, outcome.good, delivery.status, delivery.delivered_at
+    still = status is DeliveryStatus.PENDING and not good
+    if good:
         delivered_at = delivered_at if status is DeliveryStatus.DELIVERED else outcome.ended_at
         status = DeliveryStatus.DELIVERED
     entered = msgspec.structs.replace(

@@ -68,6 +68,7 @@ _ENTRIES = (
     Entry("EXCHANGE_RATE_NOT_SUPPORTED", 404, "Terminals have no rate of their own; see GET /rates"),
     Entry("SETTLEMENT_NOT_FOUND", 404, "No settlement of this id in this account and mode"),
     Entry("WITHDRAWAL_NOT_FOUND", 404, "No withdrawal of this id in this account and mode"),
+    Entry("SUSPENSE_NOT_FOUND", 404, "No money in suspense of this id; met by operators only"),
     Entry("TERMINAL_NOT_FOUND", 404, "No terminal of this id; met by operators only"),
     Entry("ACCOUNT_NOT_FOUND", 404, "No account of this id; met by operators only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),

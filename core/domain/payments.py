@@ -181,3 +181,18 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     received_at: datetime
     resolved_at: datetime | None = None
     version: int = 0
+
+
+SUSPENSE = "sus_"
+_REVIEWED = "review:"
+
+
+def suspense_id(payment: Payment, transfer: str | None) -> str:
+    """The id of money in suspense that this transfer brought; None: the bank never told of one, the operator did."""
+    return f"{SUSPENSE}{payment.bank}:{f'{_REVIEWED}{payment.id}' if transfer is None else transfer}"
+
+
+def suspended_transfer(suspense: Suspense, payment: Payment) -> str | None:
+    """The bank's id of the transfer that is in suspense; None where it told of none."""
+    transfer = suspense.id.removeprefix(f"{SUSPENSE}{payment.bank}:")
+    return None if transfer.startswith(_REVIEWED) else transfer

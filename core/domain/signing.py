@@ -14,6 +14,7 @@ with the decoded bytes, and such a signature goes along in the same header.
 """
 
 import base64
+import binascii
 import hashlib
 import hmac
 import re
@@ -57,6 +58,10 @@ class _Key:
         return outer
 
 
+def _base64(digest: bytes) -> str:
+    return binascii.b2a_base64(digest, newline=False).decode("ascii")
+
+
 class Signer:
     """Signs with one secret. Making one costs several signatures, so keep it; nothing in it shows the secret."""
 
@@ -77,10 +82,10 @@ class Signer:
         """The value of webhook-signature: one `v1,<base64>`, or two with a space where the secret's text is bare
         base64, which a library may read either way."""
         head = f"{event_id}.{timestamp}.".encode()
-        signed = [
-            "v1," + base64.b64encode(key.sign(head, body).digest()).decode("ascii") for key in self._standard_keys
-        ]
-        return " ".join(signed)
+        signed = "v1," + _base64(self._standard_keys[0].sign(head, body).digest())
+        for key in self._standard_keys[1:]:
+            signed += " v1," + _base64(key.sign(head, body).digest())
+        return signed
 
 
 def standard_secret(secret: str) -> str:
@@ -123,20 +128,22 @@ def headers(
     `previous` is the secret before a rotation while it is still in force (24 hours): it then signs
     X-Webhook-Signature, and webhook-signature carries both (DECISIONS 7).
     """
-    signers = (signer,) if previous is None else (previous, signer)
     moment = str(timestamp)
+    standard = signer.standard_signature(event_id, timestamp, body)
+    if previous is not None:
+        standard = f"{previous.standard_signature(event_id, timestamp, body)} {standard}"
     return {
         "Content-Type": "application/json",
         "User-Agent": "cambist/1",
         "X-Webhook-Id": event_id,
         "X-Webhook-Timestamp": moment,
-        "X-Webhook-Signature": signers[0].signature(timestamp, body),
+        "X-Webhook-Signature": (previous or signer).signature(timestamp, body),
         "X-Webhook-Event": event,
         "X-Webhook-Attempt": str(attempt),
         "X-Webhook-Sequence": str(sequence),
         "webhook-id": event_id,
         "webhook-timestamp": moment,
-        "webhook-signature": " ".join([each.standard_signature(event_id, timestamp, body) for each in signers]),
+        "webhook-signature": standard,
     }
 
 

@@ -5,24 +5,21 @@ several are entered in one unit, because a commit costs more than a letter.
 """
 
 import asyncio
-from collections import deque
 
 import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, AtMost, OneOf
 from ..domain.accounts import Account
 from ..domain.breaker import Breaker, after_letter, lane_of, new_breaker, room
-from ..domain.delivery import AT_ONCE, Outcome, is_too_old, next_number
+from ..domain.delivery import Outcome, next_number
 from ..domain.events import Delivery, Event
+from .backlog import Backlog, Ready
 from .letters import Signers, signed_letter
 from .receipts import Lane, Sent, enter, hold, leave, park
 from .slots import Slots
 from .tenure import Tenure
 
-BATCH = 128
-"""Deliveries read at once."""
 _LOW = 16
 """Deliveries in hand below which more are read, while the letters of these are under way."""
 _ENOUGH = 32
@@ -42,13 +39,6 @@ class Shared(msgspec.Struct):
     """No further letter is to be begun."""
 
 
-class Ready(msgspec.Struct, frozen=True, gc=False):
-    """A delivery whose turn comes, with what it delivers."""
-
-    delivery: Delivery
-    event: Event
-
-
 class Service:
     """Serves one receiver under the lease of its job."""
 
@@ -60,22 +50,15 @@ class Service:
         self._tenure = Tenure(shared.ports, job)
         self._looked = False
         self._account: Account | None = None
+        self._receives = False
         self._breaker: Breaker | None = None
-        self._expected = new_breaker(*lane_of(job.argument))
-        """The breaker with the outcomes that are not entered yet."""
-        self._queue: deque[Ready] = deque()
-        self._known: set[str] = set()
-        """Deliveries in hand: in the queue, under way, not entered yet."""
+        self._expect(new_breaker(*lane_of(job.argument)))
+        self._backlog = Backlog(self._lane)
+        self._queue = self._backlog.queue
         self._sent: list[Sent] = []
-        self._too_old: list[Delivery] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._fault: Exception | None = None
         self._probing = False
-        self._complete = False
-        """The last look found all there was."""
-        self._after: str | None = None
-        """Where it ended when it did not."""
-        self._empty = False
         self._read_at = self._ports.clock.monotonic()
         self._stirred = asyncio.Event()
         self._urgent = False
@@ -116,19 +99,27 @@ class Service:
         if await self._drain():
             return True
         # The address may have been taken away meanwhile: another pass then holds what is left.
-        receives = self._account is not None and self._account.receives
-        return await self._leave() if receives else False
-
-    @property
-    def _receives(self) -> bool:
-        return self._account is not None and self._account.receives
+        return await self._leave() if self._receives else False
 
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:
-            self._account = await unit[Account].get(self._lane.account_id)
+            self._know(await unit[Account].get(self._lane.account_id))
             self._breaker = await unit[Breaker].get(self._lane.id)
-        self._expected = self._breaker or new_breaker(self._lane.account_id, self._lane.mode)
+        self._expect(self._breaker or new_breaker(self._lane.account_id, self._lane.mode))
         self._read_at = self._ports.clock.monotonic()
+
+    def _expect(self, breaker: Breaker) -> None:
+        """Take the breaker as it will be with the outcomes that are not entered yet."""
+        self._expected = breaker
+        self._most = room(breaker, self._slots.per_receiver)
+
+    def _note(self, delivery: Delivery, outcome: Outcome) -> None:
+        if not outcome.good or self._expected.failures:
+            self._expect(after_letter(self._expected, delivery.id, outcome))
+
+    def _know(self, account: Account | None) -> None:
+        self._account = account
+        self._receives = account is not None and account.receives
 
     @property
     def _halted(self) -> bool:
@@ -138,20 +129,20 @@ class Service:
             or self._tenure.lost
             or self._fault is not None
             or not self._receives
-            or (self._expected.is_open and not self._probing)
+            or (self._expected.next_probe_at is not None and not self._probing)
         )
 
     async def _drain(self) -> bool:
         """Send what is due, the oldest first, until nothing more is or may be sent; all of it is entered then. True
         when the job was let go together with the last of it."""
-        self._complete = False
+        self._backlog.complete = False
         while True:
             await self._keep_up()
             if await self._wants_more():
                 await self._look()
             self._start()
             idle = not self._tasks and not self._queue
-            ended = idle and (self._complete or self._halted)
+            ended = idle and (self._backlog.complete or self._halted)
             if self._has_enough():
                 if await self._enter(leave=ended and not self._halted and not self._probing):
                     return True
@@ -163,7 +154,7 @@ class Service:
 
     def _has_enough(self) -> bool:
         """Whether to enter what there is. A failure is entered at once: it sets timers and moves the breaker."""
-        if self._too_old:
+        if self._backlog.too_old:
             return True
         return bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
 
@@ -173,11 +164,7 @@ class Service:
         await self._look()
         after = self._expected.probed or ""
         oldest = self._queue[0] if self._queue else None
-        chosen = next((each for each in self._queue if each.delivery.id > after), oldest)
-        self._forget_queue()
-        if chosen is not None:
-            self._queue.append(chosen)
-            self._known.add(chosen.delivery.id)
+        self._backlog.keep_only(next((each for each in self._queue if each.delivery.id > after), oldest))
         self._probing = True
         await self._drain()
         self._probing = False
@@ -186,54 +173,25 @@ class Service:
         if self._halted or len(self._queue) >= _LOW:
             return False
         if self._probing:
-            self._complete = True
+            self._backlog.complete = True
             return False
-        if not self._complete:
+        if not self._backlog.complete:
             return True
         # With nothing under way the run is about to end, and hears then whether it was asked for more.
         return bool(self._tasks) and await self._tenure.was_asked()
 
     async def _look(self) -> None:
-        """Take what is due into the queue."""
-        after = self._after
+        """Take what is due in hand. The job is read with it: what is asked for after that is asked anew."""
         async with self._ports.storage.unit() as unit:
             if self._looked and not self._tenure.is_still_ours(await unit[Job].get(self._tenure.job.id)):
                 return
             self._looked = True
-            now = await self._ports.storage.now()
-            if after is None:
-                limit, where = BATCH + len(self._known), self._lane.pending(due=AtMost(now))
-            else:
-                limit, where = BATCH, self._lane.pending(due=AT_ONCE, id=AtLeast(f"{after}!"))
-            found = await unit[Delivery].find(order="due", limit=limit, quick=True, **where)
-            fresh = [delivery for delivery in found if delivery.id not in self._known]
-            events = await unit[Event].find(
-                id=OneOf(tuple(delivery.id for delivery in fresh)), limit=len(fresh), quick=True
-            )
-        # In a long row of what is due at once, the next look goes on where this one ended; what is behind that is for
-        # the last one, which sees all.
-        whole = len(found) < limit
-        self._complete = whole and after is None
-        self._after = found[-1].id if not whole and found[-1].due == AT_ONCE else None
-        self._empty = not fresh
-        self._known.update(delivery.id for delivery in fresh)
-        self._too_old += [delivery for delivery in fresh if is_too_old(delivery, now)]
-        event_of = {event.id: event for event in events}
-        self._queue += [
-            Ready(delivery, event_of[delivery.id])
-            for delivery in fresh
-            if delivery.id in event_of and not is_too_old(delivery, now)
-        ]
-
-    def _forget_queue(self) -> None:
-        self._known.difference_update(each.delivery.id for each in self._queue)
-        self._queue.clear()
-        self._after = None
+            await self._backlog.look(unit, await self._ports.storage.now())
 
     def _start(self) -> None:
         """Begin as many letters as there is room for."""
         if self._halted:
-            self._forget_queue()
+            self._backlog.keep_only(None)
         for _ in range(len(self._queue)):
             if len(self._tasks) >= min(self._room(), self._slots.share()):
                 break
@@ -243,7 +201,7 @@ class Service:
         self._slots.decline(self)
 
     def _room(self) -> int:
-        return 1 if self._probing else room(self._expected, self._slots.per_receiver)
+        return 1 if self._probing else self._most
 
     async def _serve(self) -> None:
         """Send letters, one after the other, while there are any, on one slot."""
@@ -271,7 +229,8 @@ class Service:
     async def _send(self, delivery: Delivery, event: Event) -> None:
         if self._account is None:
             return
-        sent_at = self._ports.clock.now() + self._tenure.ahead
+        now, ahead = self._ports.clock.now, self._tenure.ahead
+        sent_at = now() + ahead
         letter = signed_letter(
             self._shared.signers,
             self._account,
@@ -289,32 +248,31 @@ class Service:
             status=receipt.status,
             note=receipt.note,
             sent_at=sent_at,
-            ended_at=self._ports.clock.now() + self._tenure.ahead,
+            ended_at=now() + ahead,
             took_ms=receipt.took_ms,
             probe=self._probing,
         )
         self._sent.append(Sent(delivery, outcome))
         self._urgent = self._urgent or not outcome.good
-        if not outcome.good or self._expected.failures:
-            self._expected = after_letter(self._expected, delivery.id, outcome)
+        self._note(delivery, outcome)
         # The run is woken only for what it would do.
-        if self._has_enough() or (not self._complete and len(self._queue) < _LOW):
+        if self._has_enough() or (not self._backlog.complete and len(self._queue) < _LOW):
             self.stir()
 
     async def _enter(self, *, leave: bool) -> bool:
         sent, self._sent = self._sent, []
-        too_old, self._too_old = self._too_old, []
+        too_old, self._backlog.too_old = self._backlog.too_old, []
         self._urgent = False
         job = self._tenure.job if leave else None
         entered = await enter(self._ports, self._lane, self._breaker, sent, too_old, leave=job)
-        self._known.difference_update(each.delivery.id for each in sent)
-        self._known.difference_update(each.id for each in too_old)
+        self._backlog.entered(each.delivery for each in sent)
+        self._backlog.entered(too_old)
         self._breaker = entered.breaker
-        self._expected = entered.breaker or self._expected
+        self._expect(entered.breaker or self._expected)
         for each in self._sent:
-            self._expected = after_letter(self._expected, each.delivery.id, each.outcome)
+            self._note(each.delivery, each.outcome)
         if job is not None and not entered.left:
-            self._complete = False
+            self._backlog.complete = False
         return entered.left
 
     async def _leave(self) -> bool:
@@ -327,15 +285,17 @@ class Service:
         if self._shared.stopping:
             await tenure.hand_over()
             return True
-        if await leave(self._ports, self._lane, self._breaker, tenure.job, unsure=self._empty):
+        if await leave(self._ports, self._lane, self._breaker, tenure.job, unsure=self._backlog.empty):
             return True
         return not await tenure.read()
 
     async def _keep_up(self) -> None:
-        """While it lasts: keep the lease, and hear of another address or secret."""
+        """While it lasts, hear of another address or secret, and of the job's loss."""
         now = self._ports.clock.monotonic()
         if now - self._read_at > _ACCOUNT_SECONDS:
             self._read_at = now
             async with self._ports.storage.unit() as unit:
-                self._account = await unit[Account].get(self._lane.account_id)
-        await self._tenure.keep()
+                self._know(await unit[Account].get(self._lane.account_id))
+                present = await unit[Job].get(self._tenure.job.id)
+            if present is None or present.version != self._tenure.job.version:
+                self._tenure.lost = True

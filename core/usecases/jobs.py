@@ -21,9 +21,12 @@ from .proof_checks import check
 from .proof_reminders import REMIND, remind
 from .proofs import CHECK
 from .receipts import TIMER, ring
+from .refund_progress import carry_out
+from .refund_steps import CARRY_OUT
 from .resends import RESEND, resend_batch
 from .retention import RETAIN, first_retention, retain
 from .settlement import DAILY, SETTLE, first_settlement, open_daily, settle
+from .suspense_return import RETURN, send_suspense
 from .withdrawal_progress import EXECUTE, execute
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
@@ -44,6 +47,8 @@ HANDLERS: Mapping[str, Handler] = {
     DAILY: open_daily,
     SETTLE: settle,
     EXECUTE: execute,
+    RETURN: send_suspense,
+    CARRY_OUT: carry_out,
 }
 
 LEASE = 60.0

@@ -50,12 +50,14 @@ def signed_letter(
     if secret is None or address is None:
         raise ValueError("the account has no receiver")
     old, until = account.previous_secret, account.previous_secret_until
-    rotating = old is not None and until is not None and now < until
+    previous = None
+    if old is not None and until is not None and now < until:
+        previous = signers.of(account, old)
     return Letter(
         url=address,
         headers=headers(
             signers.of(account, secret),
-            previous=signers.of(account, old) if rotating and old is not None else None,
+            previous=previous,
             event_id=event_id,
             event=event,
             sequence=sequence,

@@ -11,10 +11,11 @@ from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
 from ..domain.ledger import Purse
 from ..domain.money import Rub
-from ..domain.payments import FailureReason, Payment, PaymentStatus, Suspense
+from ..domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
 from ..domain.reports import Arrival, Decision
 from .payment_progress import move, suspend
 from .payments import get_payment
+from .suspense_return import plan_return
 from .units import retrying
 
 OUTCOMES = ("paid", "failed")
@@ -27,8 +28,8 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amount: Rub | None = None) -> Payment:
-    """End the review of a payment: `paid` credits what came, `failed` credits nothing and leaves the money to be sent
-    back in suspense.
+    """End the review of a payment: `paid` credits what came, `failed` credits nothing, and the money is sent back from
+    suspense.
 
     `amount` is what came, and is needed only where the bank could not say it.
     Raises: Refusal PAYMENT_NOT_FOUND, INVALID_STATUS, VALIDATION_ERROR.
@@ -50,9 +51,11 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             return await move(ports, unit, payment, Decision(status=PaymentStatus.PAID))
         if came is not None:
             now = ports.clock.now()
-            arrival = Arrival(id=payment.transfer_id or f"review:{payment.id}", amount=came, at=now)
+            record_id = suspense_id(payment, payment.transfer_id)
+            arrival = Arrival(id=record_id.partition(":")[2], amount=came, at=now)
             source = Purse.REVIEW if payment.transfer_id is not None else Purse.BANK
             await suspend(ports, unit, payment, arrival, "mismatch_rejected", source=source)
+            await plan_return(ports, unit, record_id)
         decision = Decision(status=PaymentStatus.FAILED, failure=FailureReason.UNKNOWN)
         return await move(ports, unit, payment, decision)
 

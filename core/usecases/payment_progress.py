@@ -9,16 +9,28 @@ from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Unit
+from ..domain import ids
 from ..domain.errors import Refusal
 from ..domain.ledger import Purse
 from ..domain.money import Rub
-from ..domain.payments import LATE_WINDOW, FailureReason, Opening, Payment, PaymentStatus, Suspense
+from ..domain.payments import (
+    LATE_WINDOW,
+    SUSPENSE,
+    FailureReason,
+    Opening,
+    Payment,
+    PaymentStatus,
+    Suspense,
+    suspense_id,
+)
 from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
+from . import refund_progress
 from .bookings import book_move, book_noted, book_suspense
 from .outbox import announce_payment
 from .payment_opening import find_at_bank, open_at_bank, take_back
 from .proof_reminders import plan_reminders
 from .seals import payer_name_place
+from .suspense_return import on_return_notice
 from .tallies import save_moved
 from .units import retrying
 
@@ -112,11 +124,11 @@ async def suspend(
     ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
 ) -> None:
     """Keep money that may move nothing, once per transfer. `source` is where the ledger has it so far."""
-    suspense_id = f"sus_{payment.bank}:{arrival.id}"
-    if await unit[Suspense].get(suspense_id) is None:
+    record_id = suspense_id(payment, arrival.id)
+    if await unit[Suspense].get(record_id) is None:
         suspense = unit[Suspense].add(
             Suspense(
-                id=suspense_id,
+                id=record_id,
                 account_id=payment.account_id,
                 mode=payment.mode,
                 payment_id=payment.id,
@@ -137,7 +149,16 @@ async def look(ports: Ports, payment: Payment) -> Payment:
 
 
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
-    """The bank says that something happened. Only a hint: what counts is what the bank answers when asked."""
+    """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
+
+    Returns the payment that it is about; None for a refund, or money in suspense that is being sent back.
+    """
+    if ids.is_prefixed(ids.REFUND, notice.operation):
+        await refund_progress.on_notice(ports, notice.operation)
+        return None
+    if notice.operation.startswith(SUSPENSE):
+        await on_return_notice(ports, notice.operation)
+        return None
     async with ports.storage.unit() as unit:
         payment = await unit[Payment].get(notice.operation)
     if payment is None:

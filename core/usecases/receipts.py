@@ -19,6 +19,7 @@ from ..domain.breaker import Breaker, after_letter, closed, lane_id, lane_of, ne
 from ..domain.delivery import AT_ONCE, Outcome, after_attempt, attempt_of, given_up, held
 from ..domain.events import Attempt, Delivery, DeliveryStatus
 from .outbox import ask_to_deliver, deliver_id
+from .tenure import is_unchanged
 from .units import retrying
 
 TIMER = "webhook.timer"
@@ -99,7 +100,7 @@ async def enter(
             await set_timer(ports, unit, lane, min(later))
         if sent:
             known = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
-        left = leave is not None and (first or await unit[Job].get(leave.id) == leave)
+        left = leave is not None and (first or is_unchanged(await unit[Job].get(leave.id), leave))
         if leave is not None and left:
             unit[Job].remove(leave)
         return Entered(known, left)
@@ -121,7 +122,7 @@ async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, 
     probe_at = None if breaker is None else breaker.next_probe_at
 
     async def work(unit: Unit) -> bool:
-        if await unit[Job].get(job.id) != job:
+        if not is_unchanged(await unit[Job].get(job.id), job):
             return False
         if probe_at is not None and probe_at > await ports.storage.now():
             await set_timer(ports, unit, lane, probe_at)

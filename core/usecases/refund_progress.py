@@ -42,7 +42,7 @@ _STEPS: Mapping[tuple[RefundStatus, AtBank], Sequence[RefundStatus]] = {
 _PAGE = 1000
 
 
-async def execute(ports: Ports, job: Job) -> None:
+async def carry_out(ports: Ports, job: Job) -> None:
     """The job that follows a refund: takes the money, asks the bank, looks again until there is an end."""
     refund, is_fresh = await begin(ports, job.argument)
     state = None

@@ -1,12 +1,13 @@
 """The moves of a refund, each with its money, its payment, its events, to be called in the unit that makes them
 (SPEC "Refunds"; DECISIONS 3).
 
-Every unit that moves a refund saves its payment too: the payment's version guards the sums over all its refunds, however
-many move at once.
+Every unit that moves a refund saves its payment too: the payment's version guards the sums over all its refunds,
+however many move at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
@@ -23,38 +24,40 @@ from .outbox import announce, announce_payment
 from .refund_money import give_back, paid
 from .tallies import save_moved
 
-EXECUTE = "refund.execute"
+CARRY_OUT = "refund.execute"
 
 _S = RefundStatus
 
-_ANNOUNCED = {
-    _S.COMPLETED: EventType.REFUND_COMPLETED,
-    _S.REJECTED: EventType.REFUND_REJECTED,
-    _S.FAILED: EventType.REFUND_FAILED,
-    _S.REVERSED: EventType.REFUND_REVERSED,
+_Said = Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
+
+_ANNOUNCED: Mapping[RefundStatus, _Said] = {
+    _S.COMPLETED: "refund.completed",
+    _S.REJECTED: "refund.rejected",
+    _S.FAILED: "refund.failed",
+    _S.REVERSED: "refund.reversed",
 }
 """A merchant who cancels knows it: `cancelled` has no event (SPEC "Events")."""
 
 
-def execute_id(refund_id: str) -> str:
+def carry_out_id(refund_id: str) -> str:
     """The one job that follows a refund from its approval on."""
-    return f"{EXECUTE}:{refund_id}"
+    return f"{CARRY_OUT}:{refund_id}"
 
 
 async def plan(ports: Ports, unit: Unit, refund_id: str, due: datetime) -> None:
     """Have the refund's job done at `due`. A job that is there is written in any case: whoever was about to remove it
     goes stale, and looks again."""
-    job = await unit[Job].get(execute_id(refund_id))
+    job = await unit[Job].get(carry_out_id(refund_id))
     if job is None:
         now = ports.clock.now()
-        unit[Job].add(Job(id=execute_id(refund_id), kind=EXECUTE, argument=refund_id, due=due, created_at=now))
+        unit[Job].add(Job(id=carry_out_id(refund_id), kind=CARRY_OUT, argument=refund_id, due=due, created_at=now))
     else:
         unit[Job].save(msgspec.structs.replace(job, due=due))
 
 
 async def drop_job(unit: Unit, refund_id: str) -> None:
     """The refund has nothing to be done."""
-    job = await unit[Job].get(execute_id(refund_id))
+    job = await unit[Job].get(carry_out_id(refund_id))
     if job is not None:
         unit[Job].remove(job)
 
@@ -137,9 +140,9 @@ async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
     """Write the refund's event for where it stands."""
     account = await unit[Account].get(refund.account_id)
     shop = await unit[Shop].get(refund.shop_id)
-    event_type = _ANNOUNCED[refund.status]
+    said = _ANNOUNCED[refund.status]
     payload = RefundPayload(
-        event=event_type.value,
+        event=said,
         payment_id=refund.payment_id,
         refund_id=refund.id,
         amount_rub=str(refund.amount),
@@ -153,7 +156,7 @@ async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
         id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
         account_id=refund.account_id,
         mode=refund.mode,
-        type=event_type,
+        type=EventType(said),
         object_id=refund.id,
         sequence=refund.sequence,
         body=msgspec.json.encode(payload),

@@ -1,4 +1,5 @@
-"""Holding a claimed job for as long as its work takes."""
+"""Holding a claimed job for as long as its work takes: the worker keeps its lease (frontends/worker), and the work
+notices here when it was lost all the same."""
 
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ from ...ports.jobs import Job
 
 
 class Tenure:
-    """A claimed job in our hands: its lease is made longer in time, and the loss of it is noticed."""
+    """A claimed job in our hands. Keeping a lease leaves a job's version as it is; another worker's claim does not."""
 
     def __init__(self, ports: Ports, job: Job) -> None:
         self._ports = ports
@@ -20,14 +21,10 @@ class Tenure:
         """Another worker has it: our lease ended."""
         self.ahead = timedelta(0)
         """How far the storage's clock, by which leases and due times are judged, is ahead of ours."""
-        self._lease = timedelta(0)
-        self._renewed_at = ports.clock.monotonic()
 
     async def begin(self) -> None:
-        """Take the storage's time, and from it how long a lease is."""
-        now = await self._ports.storage.now()
-        self.ahead = now - self._ports.clock.now()
-        self._lease = (self.job.leased_until or now) - now
+        """Take the storage's time."""
+        self.ahead = await self._ports.storage.now() - self._ports.clock.now()
 
     def is_still_ours(self, present: Job | None) -> bool:
         """Take the job as it was just read. False when it is another worker's, or gone."""
@@ -43,28 +40,20 @@ class Tenure:
             return self.is_still_ours(await unit[Job].get(self.job.id))
 
     async def was_asked(self) -> bool:
-        """Whether the job changed since it was read: somebody asked for it, or took it."""
+        """Whether somebody asked for the job since it was read, or took it."""
         async with self._ports.storage.unit() as unit:
-            return await unit[Job].get(self.job.id) != self.job
-
-    async def keep(self) -> None:
-        """Make the lease longer when a third of it is over; to be called more often than that."""
-        now = self._ports.clock.monotonic()
-        if self._lease and now - self._renewed_at > self._lease.total_seconds() / 3:
-            self._renewed_at = now
-            until = await self._ports.storage.now() + self._lease
-            await self._save(msgspec.structs.replace(self.job, leased_until=until))
+            return not is_unchanged(await unit[Job].get(self.job.id), self.job)
 
     async def hand_over(self) -> None:
         """Leave the job to the next worker, at once."""
-        await self._save(msgspec.structs.replace(self.job, leased_until=None))
-
-    async def _save(self, job: Job) -> None:
         async with self._ports.storage.unit() as unit:
-            saved = unit[Job].save(job)
+            unit[Job].save(msgspec.structs.replace(self.job, leased_until=None))
             try:
                 await unit.commit()
             except Stale:
                 self.lost = True
-            else:
-                self.job = saved
+
+
+def is_unchanged(present: Job | None, job: Job) -> bool:
+    """Whether nobody took the job or asked for it since it was read. That its lease was kept is no change."""
+    return present is not None and (present.version, present.asked) == (job.version, job.asked)

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "terminal": "terminals",
     "key": "keys",
     "payment": "payments",
+    "refund": "refunds",
     "settle": "settlement",
     "payout": "payouts",
     "ledger": "ledger",

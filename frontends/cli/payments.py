@@ -9,6 +9,7 @@ from ...core.domain.errors import shape_error
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, Suspense
 from ...core.usecases import operations as usecases
+from ...core.usecases.suspense_return import return_suspense
 from .output import Answer, fields, table
 from .session import answering, in_house
 
@@ -24,7 +25,7 @@ def payment() -> None:
 @click.option("--amount", help="What came, in RUB, where the bank could not say it.")
 @answering
 def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
-    """End the review of an amount_mismatch: credit what came (paid), or nothing (failed)."""
+    """End the review of an amount_mismatch: credit what came (paid), or nothing, and send it back (failed)."""
     came = None if amount is None else _rub(amount)
     done = in_house(lambda ports: usecases.resolve_mismatch(ports, payment_id, outcome, amount=came))
     document = _document(done)
@@ -39,6 +40,15 @@ def suspense(account_id: str | None) -> Answer:
     rows = [_suspense(row) for row in in_house(lambda ports: usecases.list_suspense(ports, account_id))]
     titles = ("received_at", "amount_rub", "reason", "payment_id", "account_id", "mode", "id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@payment.command("return")
+@click.argument("suspense_id", metavar="SUSPENSE_ID")
+@answering
+def return_(suspense_id: str) -> Answer:
+    """Send money in suspense back to who paid it; the service does it."""
+    document = _suspense(in_house(lambda ports: return_suspense(ports, suspense_id)))
+    return Answer(document=document, text=fields(document))
 
 
 def _rub(text: str) -> Rub:

@@ -19,6 +19,7 @@ from .money import money_router
 from .openapi import openapi_handler
 from .payments import payments_router
 from .proofs import proofs_router
+from .refunds import played_refunds_router, refunds_router
 from .sandbox import sandbox_router
 from .settlements import played_settlements_router, settlements_router
 from .turnover import turnover_router
@@ -47,6 +48,8 @@ def create_app(
             letters_router(ports, streams),
             events_router(ports),
             webhook_endpoint_router(ports),
+            refunds_router(ports),
+            played_refunds_router(ports),
             settlements_router(ports),
             played_settlements_router(ports),
             money_router(ports),

@@ -16,6 +16,7 @@ from .letters import LONGEST_WAIT, LettersView
 from .methods import MethodView
 from .openapi_model import API, MOMENT, PAGES, UUID, Operation, Query, Refusals
 from .openapi_money import MONEY
+from .openapi_refunds import REFUNDS
 from .proofs import ProofView
 from .views import PaymentsView, PaymentView
 
@@ -232,4 +233,4 @@ _HEALTH = tuple(
     for path in ("/health", f"{API}/health")
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *MONEY, *_EVENTS, *_SANDBOX, *_HEALTH)
+OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *REFUNDS, *MONEY, *_EVENTS, *_SANDBOX, *_HEALTH)

@@ -1,9 +1,7 @@
 """A crash at any point loses nothing and does nothing twice: the story is run once per commit, killed just before or
 just after it, and continued by a new process (DESIGN 3, "Nothing is lost by kill -9 at any await")."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from contextlib import suppress
 from uuid import UUID
 
 import msgspec
@@ -21,57 +19,10 @@ from cambist.core.usecases.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from cambist.ports.storage import Unit
+from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse, open_test_house
 
 KEY = str(UUID(int=7))
-
-
-class Killed(BaseException):
-    """The process is gone: nothing may catch it."""
-
-
-class Fuse:
-    """Kills at one commit of many, before or after it takes effect."""
-
-    def __init__(self, at: int, *, after: bool) -> None:
-        self.at = at
-        self.after = after
-        self.commits = 0
-
-
-class FusedUnit:
-    def __init__(self, unit: Unit, fuse: Fuse) -> None:
-        self._unit = unit
-        self._fuse = fuse
-
-    def __getitem__(self, kind: Any) -> Any:
-        return self._unit[kind]
-
-    async def commit(self) -> None:
-        self._fuse.commits += 1
-        blown = self._fuse.commits == self._fuse.at
-        if blown and not self._fuse.after:
-            raise Killed
-        await self._unit.commit()
-        if blown:
-            raise Killed
-
-
-class FusedStorage:
-    """A storage whose units blow the fuse; everything else is the storage's own."""
-
-    def __init__(self, storage: Any, fuse: Fuse) -> None:
-        self._storage = storage
-        self._fuse = fuse
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    @asynccontextmanager
-    async def unit(self) -> AsyncIterator[FusedUnit]:
-        async with self._storage.unit() as unit:
-            yield FusedUnit(unit, self._fuse)
 
 
 async def caller(ports: Ports, account_id: str) -> Caller:
@@ -95,9 +46,8 @@ async def run_with_crash(at: int, *, after: bool) -> int:
     """Run the story with a crash at commit `at`, recover, finish it, check everything. Returns commits seen."""
     async with open_test_house() as house:
         whole, fuse = house.ports, Fuse(at, after=after)
-        fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
         with suppress(Killed):
-            await story(house, fused)
+            await story(house, fused(whole, fuse))
         house.ports = whole
         # The new process: leases of the dead one end, the watch takes up what was left.
         await house.work(LEASE + 30)
@@ -141,10 +91,9 @@ async def test_a_crash_at_any_commit_loses_nothing_and_does_nothing_twice(at: in
 async def test_a_crash_while_a_refused_payment_is_taken_back_frees_the_key(after: bool) -> None:
     async with open_test_house() as house:
         whole, fuse = house.ports, Fuse(2, after=after)
-        fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
         house.script.create.extend([Twist(ending=Ending.REFUSED)] * (1 if after else 2))
         with pytest.raises(Killed):
-            await story(house, fused)
+            await story(house, fused(whole, fuse))
         await house.work(LEASE)
         assert not house.script.create
         await story(house, whole)

@@ -20,7 +20,7 @@ from cambist.core.domain.delivery import AT_ONCE
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.core.usecases.deliveries import Dispatcher
-from cambist.core.usecases.delivery_service import BATCH
+from cambist.core.usecases.backlog import BATCH
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.outbox import DELIVER, deliver_id
 from cambist.core.usecases.receipts import TIMER
@@ -30,9 +30,9 @@ from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Letter, Receipt
+from tests.fuses import Fuse, FusedStorage, Killed
 from tests.happenings import happen
 from tests.houses import WEBHOOK_SECRET
-from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
 GOOD = Receipt(answer=Answer.RESPONDED, status=200)
 SILENT = Receipt(answer=Answer.TIMEOUT, note="no whole answer within 10 s")

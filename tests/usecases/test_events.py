@@ -18,8 +18,8 @@ from cambist.core.usecases.retention import KEPT, RETAIN, retain
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
 from tests import happenings
+from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
-from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
 BAD = Receipt(answer=Answer.RESPONDED, status=500)
 

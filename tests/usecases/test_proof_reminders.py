@@ -17,8 +17,8 @@ from cambist.core.usecases.operations import resolve_mismatch
 from cambist.core.usecases.proof_reminders import REMIND, plan_reminders, remind
 from cambist.core.usecases.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
+from tests.fuses import Fuse, FusedStorage, Killed
 from tests.proof_kit import DAY, Exchange, exchange_terminal, open_exchange
-from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from cambist.core.usecases.proofs import CHECK, check_id
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
+from tests.fuses import Fuse, FusedStorage, Killed
 from tests.proof_kit import CREDIT, DAY, HASH, OTHER_HASH, THIRD_HASH, Exchange, open_exchange
-from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 LADDER = sum(LOOKS, timedelta()).total_seconds()

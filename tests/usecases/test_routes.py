@@ -21,8 +21,9 @@ from cambist.core.usecases.payment_opening import take_invoice
 from cambist.core.usecases.payments import create_payment
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest
+from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
-from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed, caller
+from tests.usecases.test_crash_sweep import caller
 
 NO = Twist(ending=Ending.REFUSED)
 AWAY = Twist(ending=Ending.UNAVAILABLE)

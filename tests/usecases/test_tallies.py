@@ -33,9 +33,9 @@ from cambist.core.usecases.tallies import add_payment, check_tallies, remove_pay
 from cambist.core.usecases.turnover import shops_turnover
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
+from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
 from tests.servers import database, postgres_server
-from tests.usecases.test_crash_sweep import Fuse, FusedStorage, Killed
 
 S = PaymentStatus
 NONE: dict[S, int] = {}

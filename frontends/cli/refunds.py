@@ -1,0 +1,81 @@
+"""`cambist refund …`: the operator's acts on refunds."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.refunds import Refund, RefundStatus
+from ...core.usecases import refunds as usecases
+from ...core.usecases.refund_list import list_all_refunds
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+
+@click.group()
+def refund() -> None:
+    """Refund applications: what an operator decides."""
+
+
+@refund.command("list")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@click.option("--status", type=click.Choice([status.value for status in RefundStatus], case_sensitive=False))
+@answering
+def list_(account_id: str | None, status: str | None) -> Answer:
+    """Refunds of both modes, the newest first; 1000 at most."""
+    wanted = None if status is None else RefundStatus(status)
+    found = in_house(lambda ports: list_all_refunds(ports, account_id=account_id, status=wanted))
+    rows = [_document(each) for each in found]
+    titles = ("created_at", "amount_rub", "status", "pending_reason", "payment_id", "account_id", "mode", "refund_id")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@refund.command("approve")
+@click.argument("refund_id", metavar="ID")
+@answering
+def approve(refund_id: str) -> Answer:
+    """Send a pending refund to the bank; one that waits for money is tried again."""
+    return _answer(in_house(lambda ports: usecases.approve_refund(ports, refund_id)))
+
+
+@refund.command("reject")
+@click.argument("refund_id", metavar="ID")
+@click.option("--reason", required=True, help="Why; the merchant reads it.")
+@answering
+def reject(refund_id: str, reason: str) -> Answer:
+    """Refuse a pending refund. No money moves."""
+    return _answer(in_house(lambda ports: usecases.reject_refund(ports, refund_id, reason)))
+
+
+@refund.command("create")
+@click.argument("payment_id", metavar="PAYMENT_ID")
+@click.option("--amount", help="In RUB; without it, all that is left.")
+@click.option("--reason", help="Kept with the refund.")
+@answering
+def create(payment_id: str, amount: str | None, reason: str | None) -> Answer:
+    """Apply for a refund in the merchant's place."""
+    return _answer(
+        in_house(lambda ports: usecases.create_refund_for(ports, payment_id, amount_rub=amount, reason=reason))
+    )
+
+
+def _answer(done: Refund) -> Answer:
+    document = _document(done)
+    return Answer(document=document, text=fields(document))
+
+
+def _document(done: Refund) -> dict[str, Any]:
+    return {
+        "refund_id": done.id,
+        "payment_id": done.payment_id,
+        "account_id": done.account_id,
+        "mode": done.mode.value,
+        "amount_rub": str(done.amount),
+        "status": done.status.value,
+        "pending_reason": None if done.pending_reason is None else done.pending_reason.value,
+        "external_id": done.external_id,
+        "reason": done.reason,
+        "failure_reason": done.failure_reason,
+        "created_at": iso(done.created_at),
+        "completed_at": iso_or_none(done.completed_at),
+    }

@@ -1,0 +1,229 @@
+"""What tests of payouts need: a merchant with a wallet and USDT, the service's wallet under observation, and a look at
+the ledger and the chain."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from cambist.adapters.payouts.script import SenderScript
+from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.tron import tron_address
+from cambist.core.domain.withdrawals import Withdrawal
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.ledger import post, purses
+from cambist.core.usecases.withdrawal_progress import EXECUTE
+from cambist.core.usecases.withdrawals import pay_out
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from cambist.ports.notes import ProviderNote
+from cambist.ports.payouts import SenderCapabilities, Senders, SignedTransfer, TransferState
+from tests.books import check_books
+from tests.houses import TestHouse, open_test_house
+
+WALLET = tron_address(bytes(range(20)))
+OTHER_WALLET = tron_address(bytes(range(20, 40)))
+CREDIT = Usdt.parse("100.00000123")
+"""More than the network can move: TRON has six decimals."""
+PAID = Usdt.parse("100.000001")
+REST = CREDIT - PAID
+
+Hook = Callable[[str], Awaitable[None]]
+
+
+class WatchedSender:
+    """The simulated wallet, with a record of what it was asked and a place for something to happen at each call."""
+
+    def __init__(self, inner: SimulatedSender) -> None:
+        self.inner = inner
+        self.calls: list[tuple[str, str]] = []
+        """What was called, and the hash that it gave or was about; `-` where signing gave none."""
+        self.signed: dict[str, SignedTransfer] = {}
+        self.before: Hook | None = None
+        self.after: Hook | None = None
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def capabilities(self) -> SenderCapabilities:
+        return self.inner.capabilities
+
+    @property
+    def script(self) -> SenderScript:
+        return self.inner.script
+
+    async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+        await self._happen(self.before, "sign")
+        self.calls.append(("sign", "-"))
+        transfer = await self.inner.sign(operation, address, units)
+        self.calls[-1] = ("sign", transfer.tx_hash)
+        self.signed[transfer.tx_hash] = transfer
+        await self._happen(self.after, "sign")
+        return transfer
+
+    async def broadcast(self, signed: SignedTransfer) -> None:
+        await self._happen(self.before, "broadcast")
+        self.calls.append(("broadcast", signed.tx_hash))
+        await self.inner.broadcast(signed)
+        await self._happen(self.after, "broadcast")
+
+    async def state(self, signed: SignedTransfer) -> TransferState:
+        await self._happen(self.before, "state")
+        self.calls.append(("state", signed.tx_hash))
+        state = await self.inner.state(signed)
+        await self._happen(self.after, "state")
+        return state
+
+    def count(self, call: str) -> int:
+        return Counter(name for name, _ in self.calls)[call]
+
+    def hashes(self, call: str) -> set[str]:
+        return {tx_hash for name, tx_hash in self.calls if name == call}
+
+    @staticmethod
+    async def _happen(hook: Hook | None, call: str) -> None:
+        if hook is not None:
+            await hook(call)
+
+
+class Payouts:
+    """A house whose merchant is paid out in `mode`."""
+
+    def __init__(self, house: TestHouse, mode: Mode) -> None:
+        self.house = house
+        self.mode = mode
+        self.account_id = house.account.account_id
+        wired = house.ports.senders
+        inner = wired.of_mode(mode)
+        assert isinstance(inner, SimulatedSender)
+        self.sender = WatchedSender(inner)
+        senders = Senders(senders={**wired.senders, inner.name: self.sender}, modes=wired.modes)
+        self.ports = house.ports = msgspec.structs.replace(house.ports, senders=senders)
+
+    @property
+    def script(self) -> SenderScript:
+        return self.sender.script
+
+    async def set_wallet(self, wallet: str) -> None:
+        await set_settings(self.ports, self.account_id, {"payout_wallet": wallet})
+
+    async def credit(self, amount: Usdt = CREDIT, *, mode: Mode | None = None, account_id: str | None = None) -> str:
+        """Credit it as a settlement does, with its statement, whose id is returned. Below zero it is a debt."""
+        owner, now = account_id or self.account_id, self.ports.clock.now()
+        object_id = f"ref_{self.ports.ids.uuid()}"
+        statement = Settlement(
+            id=f"stl_{self.ports.ids.uuid()}",
+            batch_id=object_id,
+            account_id=owner,
+            mode=mode or self.mode,
+            cutoff=now,
+            rate_market="80",
+            started_at=now,
+            completed_at=now,
+            items=1,
+            credit=amount,
+        )
+        item = SettlementItem(
+            id=f"{statement.id}:{object_id}",
+            settlement_id=statement.id,
+            payment_id=object_id,
+            shop_id="shop",
+            kind=ItemKind.CORRECTION,
+            amount=Rub(0),
+            markup="0",
+            fee=Usdt(0),
+            credit=amount,
+        )
+        entry = journal_entry(
+            EntryKind.SETTLEMENT,
+            object_id,
+            account_id=owner,
+            mode=statement.mode,
+            at=now,
+            postings={Purse.CONVERTED_USDT: -amount.units, Purse.AVAILABLE: amount.units},
+        )
+        async with self.ports.storage.unit() as unit:
+            unit[Settlement].add(statement)
+            unit[SettlementItem].add(item)
+            post(unit, entry)
+            await unit.commit()
+        return statement.id
+
+    async def statement(self, settlement_id: str) -> Settlement:
+        async with self.ports.storage.unit() as unit:
+            statement = await unit[Settlement].get(settlement_id)
+        assert statement is not None
+        return statement
+
+    async def pay_out(self, **more: Any) -> Withdrawal | None:
+        return await pay_out(self.house.ports, self.account_id, self.mode, **more)
+
+    async def made(self) -> Withdrawal:
+        """A new payout of a fresh credit, still pending."""
+        await self.credit()
+        withdrawal = await self.pay_out()
+        assert withdrawal is not None
+        return withdrawal
+
+    async def record(self, withdrawal_id: str) -> Withdrawal:
+        async with self.ports.storage.unit() as unit:
+            withdrawal = await unit[Withdrawal].get(withdrawal_id)
+        assert withdrawal is not None
+        return withdrawal
+
+    async def every(self) -> list[Withdrawal]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Withdrawal].find()
+
+    async def purses(self) -> tuple[Usdt, Usdt, Usdt]:
+        """Available, reserved, paid out."""
+        async with self.ports.storage.unit() as unit:
+            found = await purses(unit, self.account_id, self.mode)
+        available, reserved, paid = (
+            Usdt(found.get(each, 0)) for each in (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+        )
+        return available, reserved, paid
+
+    async def jobs(self) -> list[Job]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Job].find(kind=EXECUTE)
+
+    async def on_chain(self) -> list[tuple[str, int]]:
+        """Address and units of every transfer that stands in a block."""
+        moved = []
+        async with self.ports.storage.unit() as unit:
+            for note in await unit[ProviderNote].find(provider=self.sender.name):
+                if msgspec.json.decode(note.body)["state"] in (TransferState.IN_BLOCK, TransferState.FINAL):
+                    signed = self.sender.signed[note.id.removeprefix(f"{self.sender.name}:")]
+                    body = msgspec.json.decode(signed.blob)
+                    moved.append((body["address"], body["units"]))
+        return moved
+
+    async def statuses(self, withdrawal_id: str) -> list[tuple[str | None, str]]:
+        """Of each event its previous status and its status, in the order of their sequence, which has no gap."""
+        events = await self.house.events(withdrawal_id)
+        return [(event["previous_status"], event["status"]) for event in events]
+
+
+@asynccontextmanager
+async def open_payouts(*, mode: Mode = Mode.TEST, wallet: bool = True, **more: Any) -> AsyncIterator[Payouts]:
+    """A house with a merchant whose wallet is set, and an observed wallet of the service. At the end the books hold."""
+    async with open_test_house(**{"receiver": False, **more}) as house:
+        payouts = Payouts(house, mode)
+        if wallet:
+            await payouts.set_wallet(WALLET)
+        yield payouts
+        await check_books(payouts.ports)
+
+
+def lost_wallet(ports: Ports) -> Ports:
+    """The house after an operator unwired every wallet of the service."""
+    return msgspec.structs.replace(ports, senders=Senders(senders={}, modes={}))

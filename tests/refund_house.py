@@ -1,0 +1,151 @@
+"""Houses whose merchant may refund, and what tests of refunds do in them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.refunds import Refund, RefundOrder
+from cambist.core.usecases import accounts
+from cambist.core.usecases.balance import Balance, read_balance
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.refunds import create_refund
+from cambist.core.usecases.settlement import settle_own
+from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundStatus
+from tests.books import check_books
+from tests.houses import TestHouse, open_test_house
+
+SETTLED_100 = 1_04864864
+"""100 RUB at the simulated market rate of 92.50 and the default markup of 0.03, in units of USDT; rounded down."""
+MARKET_100 = 1_08108108
+"""100 RUB at the market rate: what a refund takes after the settlement."""
+
+
+class RefundHouse:
+    """A house with a merchant who may refund."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.ports = house.ports
+
+    async def set(self, **texts: str) -> None:
+        """Settings of the account."""
+        await accounts.set_settings(self.ports, self.house.account.account_id, texts)
+
+    async def caller(self, mode: Mode = Mode.TEST) -> Caller:
+        async with self.ports.storage.unit() as unit:
+            account = await unit[Account].get(self.house.account.account_id)
+        assert account is not None
+        return Caller(account=account, mode=mode, key_id="a-key")
+
+    async def paid(self, amount: str = "100.00", *, mode: str = "test", **body: Any) -> str:
+        """A payment that was paid; its id."""
+        made = await self.house.create({"amount_rub": amount, **body}, mode=mode)
+        assert made.status_code == 201, made.text
+        payment_id: str = made.json()["id"]
+        bank = self.bank(mode)
+        for notice in await bank.pretend(payment_id, Pretence(status=InvoiceStatus.PAID)):
+            await on_notice(self.ports, notice)
+        return payment_id
+
+    def bank(self, mode: str = "test") -> SimulatedBank:
+        """The simulated bank of a mode."""
+        bank = self.ports.banks.named(f"simulator-{mode}")
+        assert isinstance(bank, SimulatedBank)
+        assert isinstance(bank, BankSimulator)
+        return bank
+
+    async def post(
+        self, body: Any, *, key: str | None = None, mode: str = "test", **headers: str
+    ) -> httpx.Response:
+        """POST /refunds, with a fresh key unless one is given."""
+        sent = self.house.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key, **headers)
+        return await self.house.http.post("/api/v1/refunds", json=body, headers=sent)
+
+    async def apply(self, payment_id: str, amount: str | None = None, *, mode: str = "test", **more: Any) -> str:
+        """A new refund application, by the API; its id."""
+        body = {"payment_id": payment_id, **({} if amount is None else {"amount_rub": amount}), **more}
+        response = await self.post(body, mode=mode)
+        assert response.status_code == 201, response.text
+        refund_id: str = response.json()["id"]
+        return refund_id
+
+    async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
+        """POST a path below /api/v1, without a key."""
+        return await self.house.http.post(f"/api/v1{path}", json=body, headers=self.house.headers(mode))
+
+    async def simulate(self, refund_id: str, outcome: str) -> httpx.Response:
+        return await self.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
+
+    async def tell(self, refund_id: str, status: RefundStatus, failure: str | None = None) -> None:
+        """The bank does so and says so."""
+        for notice in await self.bank().pretend_refund(refund_id, status, failure):
+            await on_notice(self.ports, notice)
+
+    async def notice(self, operation: str) -> None:
+        await on_notice(self.ports, Notice(operation=operation))
+
+    async def refund(self, refund_id: str) -> Refund:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Refund].get(refund_id)
+        assert found is not None
+        return found
+
+    async def payment(self, payment_id: str) -> Payment:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Payment].get(payment_id)
+        assert found is not None
+        return found
+
+    async def status(self, refund_id: str) -> str:
+        return (await self.refund(refund_id)).status.value
+
+    async def settle(self) -> None:
+        """Settle what test mode was paid, now."""
+        await settle_own(self.ports, await self.caller())
+
+    async def balance(self) -> Balance:
+        return await read_balance(self.ports, await self.caller())
+
+    async def said(self, object_id: str) -> list[str]:
+        """The statuses that events told of an object, in order."""
+        return [event["status"] for event in await self.house.events(object_id)]
+
+    async def left_at_bank(self, payment_id: str) -> int:
+        """Kopecks of a payment that the bank has not sent back."""
+        entry = await self.bank()._books.read(payment_id)
+        assert entry is not None
+        came = sum(transfer.amount_kopecks for transfer in entry.transfers)
+        return came - sum(refund.amount_kopecks for refund in entry.refunds if refund.keeps_money)
+
+    async def make(self, payment_id: str, amount: str | None = None) -> Refund:
+        """An application by the use case."""
+        order = RefundOrder(payment_id=payment_id, amount_rub=amount)
+        made = await create_refund(self.ports, await self.caller(), str(uuid4()), lambda: order)
+        return made.resource
+
+    async def change(self, payment_id: str, **fields: Any) -> None:
+        """Let a payment stand so."""
+        async with self.ports.storage.unit() as unit:
+            payment = await unit[Payment].get(payment_id)
+            assert payment is not None
+            unit[Payment].save(msgspec.structs.replace(payment, **fields))
+            await unit.commit()
+
+
+@asynccontextmanager
+async def open_refund_house(*, books: bool = True, **more: Any) -> AsyncIterator[RefundHouse]:
+    """A house in memory with refunds on; at the end the books are held against the objects."""
+    async with open_test_house(**more) as house:
+        opened = RefundHouse(house)
+        await opened.set(refunds="true")
+        await house.clock.advance(2)
+        yield opened
+        if books:
+            await check_books(house.ports)

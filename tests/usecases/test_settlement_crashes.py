@@ -1,0 +1,122 @@
+"""A settlement that is killed at any point and started again ends as if it had never stopped (DECISIONS 4)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.events import Event
+from cambist.core.domain.ledger import JournalEntry
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.settlement import Settlement, SettlementBatch
+from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.jobs import LEASE, start_standing
+from cambist.core.usecases.settlement import settle_now, settle_own
+from tests.books import check_books, everything
+from tests.fuses import Fuse, Killed, fused
+from tests.houses import TestHouse, open_test_house
+from tests.usecases.test_settlement import NINE, caller, paid, to
+
+WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+PAYMENTS = 7
+SAME = ("amount", "fee", "credit", "payments", "items", "rate_market")
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cambist.core.usecases.settlement_chunks.CHUNK", 3)
+
+
+async def ready(house: TestHouse) -> None:
+    await set_settings(house.ports, house.account.account_id, {"payout_wallet": WALLET})
+    for number in range(PAYMENTS):
+        await paid(house, f"{100 + number}.07")
+
+
+async def by_the_worker(house: TestHouse) -> None:
+    await start_standing(house.ports)
+    await to(house, NINE)
+
+
+async def by_the_sandbox(house: TestHouse) -> None:
+    await settle_own(house.ports, await caller(house))
+
+
+async def by_the_operator(house: TestHouse) -> None:
+    await settle_now(house.ports, Mode.TEST, cutoff=house.ports.clock.now() + timedelta(seconds=1))
+
+
+WAYS: dict[str, Callable[[TestHouse], Any]] = {
+    "worker": by_the_worker,
+    "sandbox": by_the_sandbox,
+    "operator": by_the_operator,
+}
+
+
+async def outcome(house: TestHouse) -> dict[str, Any]:
+    """What a settlement left behind, but for what chance names."""
+    await check_books(house.ports)
+    payments = await everything(house.ports, Payment)
+    assert {payment.status for payment in payments} == {PaymentStatus.SETTLED}
+    assert [payment.sequence for payment in payments] == [2] * PAYMENTS
+    events = [event for event in await everything(house.ports, Event) if event.object_id.startswith("pay_")]
+    assert len(events) == 2 * PAYMENTS
+    batches = [batch for batch in await everything(house.ports, SettlementBatch) if batch.payments]
+    statements = await everything(house.ports, Settlement)
+    withdrawals = await everything(house.ports, Withdrawal)
+    assert (len(batches), len(statements)) == (1, 1)
+    assert batches[0].completed_at is not None
+    assert statements[0].completed_at is not None
+    # A signed transfer that the crash kept back until it ran out has failed, and the next settlement paid it out.
+    [done] = [each for each in withdrawals if each.status is WithdrawalStatus.COMPLETED]
+    assert {each.status for each in withdrawals} <= {WithdrawalStatus.COMPLETED, WithdrawalStatus.FAILED}
+    entries = await everything(house.ports, JournalEntry)
+    return {
+        **{field: getattr(statements[0], field) for field in SAME},
+        "paid out": done.amount,
+        "entries": sorted(
+            (entry.kind, str(entry.postings)) for entry in entries if not entry.kind.startswith("payout")
+        ),
+    }
+
+
+async def run(way: str, fuse: Fuse) -> dict[str, Any]:
+    """Settle with a crash on the way; then a new process goes on where it stood."""
+    async with open_test_house() as house:
+        await house.work(43_200)
+        await ready(house)
+        whole = house.ports
+        house.ports = fused(whole, fuse)
+        with suppress(Killed):
+            await WAYS[way](house)
+        house.ports = whole
+        await start_standing(whole)
+        await house.work(3 * LEASE + 86_400)
+        return await outcome(house)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_killed_at_any_commit_it_ends_as_if_it_had_never_stopped(way: str) -> None:
+    calm = Fuse(0, after=False)
+    expected = await run(way, calm)
+    assert calm.commits > 6
+    for at in range(1, calm.commits + 1):
+        for after in (False, True):
+            assert await run(way, Fuse(at, after=after)) == expected, (at, after)
+
+
+async def test_one_that_another_process_is_settling_is_left_to_it(house: TestHouse) -> None:
+    await ready(house)
+    cutoff = house.ports.clock.now() + timedelta(seconds=1)
+    with suppress(Killed):
+        await settle_now(fused(house.ports, Fuse(4, after=True)), Mode.TEST, cutoff=cutoff)
+    with pytest.raises(Exception, match="Another process is settling"):
+        await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
+    await house.clock.advance(LEASE + 1)
+    batch = await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
+    assert batch.payments == PAYMENTS
+    await house.work(3600)
