@@ -9,7 +9,6 @@ largest offset there is. `counted` is the first page as it would be with COUNT, 
 import asyncio
 import os
 import random
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -19,14 +18,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import msgspec
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.rows import rows_into
 from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.unit import Kept, keep
+from cambist.adapters.storage.unit import keep
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
@@ -80,42 +79,13 @@ def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Pay
         )
 
 
-class SqliteRows:
-    """Writes rows of the catalogue's tables into a file."""
-
-    def __init__(self, url: str) -> None:
-        self._connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-
-    async def write(self, kept: Kept[Any], rows: Sequence[Sequence[Any]]) -> None:
-        marks = ", ".join("?" * len(kept.codec.names))
-        with self._connection:
-            self._connection.executemany(f"INSERT INTO {kept.name} VALUES ({marks})", rows)
-
-    async def close(self) -> None:
-        self._connection.close()
-
-
-class PostgresRows:
-    """Writes rows into a server, which has looked at them when they are all there, as it would have by and by."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    async def write(self, kept: Kept[Any], rows: Sequence[Sequence[Any]]) -> None:
-        await self._connection.copy_records_to_table(kept.name, records=rows, columns=kept.codec.names)
-
-    async def close(self) -> None:
-        await self._connection.execute("VACUUM ANALYZE", timeout=600)
-        await self._connection.close()
-
-
 async def fill(url: str, place: Place) -> None:
     """Write the rows as the storage would, but in bulk; the tallies are those that its units would have left."""
     keeping = keep(CATALOGUE)
     counts: Counter[Tally] = Counter()
     made = payments(place.caller.account, place.shops, place.count)
     of_payments, of_tallies = keeping[Payment], keeping[Tally]
-    rows = SqliteRows(url) if url.startswith("sqlite") else PostgresRows(await asyncpg.connect(url))
+    rows = await rows_into(url)
     while batch := list(islice(made, BATCH)):
         for payment in batch:
             counts.update(tallies_of(payment, 1))

@@ -38,7 +38,8 @@ Hook = Callable[[str], Awaitable[None]]
 
 
 class WatchedSender:
-    """The simulated wallet, with a record of what it was asked and a place for something to happen at each call."""
+    """The simulated wallet, with a record of what it was asked; something may happen before and after each call, also
+    after one that fails."""
 
     def __init__(self, inner: SimulatedSender) -> None:
         self.inner = inner
@@ -61,26 +62,19 @@ class WatchedSender:
         return self.inner.script
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
-        await self._happen(self.before, "sign")
-        self.calls.append(("sign", "-"))
-        transfer = await self.inner.sign(operation, address, units)
-        self.calls[-1] = ("sign", transfer.tx_hash)
-        self.signed[transfer.tx_hash] = transfer
-        await self._happen(self.after, "sign")
+        async with self._call("sign", "-"):
+            transfer = await self.inner.sign(operation, address, units)
+            self.calls[-1] = ("sign", transfer.tx_hash)
+            self.signed[transfer.tx_hash] = transfer
         return transfer
 
     async def broadcast(self, signed: SignedTransfer) -> None:
-        await self._happen(self.before, "broadcast")
-        self.calls.append(("broadcast", signed.tx_hash))
-        await self.inner.broadcast(signed)
-        await self._happen(self.after, "broadcast")
+        async with self._call("broadcast", signed.tx_hash):
+            await self.inner.broadcast(signed)
 
     async def state(self, signed: SignedTransfer) -> TransferState:
-        await self._happen(self.before, "state")
-        self.calls.append(("state", signed.tx_hash))
-        state = await self.inner.state(signed)
-        await self._happen(self.after, "state")
-        return state
+        async with self._call("state", signed.tx_hash):
+            return await self.inner.state(signed)
 
     def count(self, call: str) -> int:
         return Counter(name for name, _ in self.calls)[call]
@@ -88,10 +82,16 @@ class WatchedSender:
     def hashes(self, call: str) -> set[str]:
         return {tx_hash for name, tx_hash in self.calls if name == call}
 
-    @staticmethod
-    async def _happen(hook: Hook | None, call: str) -> None:
-        if hook is not None:
-            await hook(call)
+    @asynccontextmanager
+    async def _call(self, call: str, tx_hash: str) -> AsyncIterator[None]:
+        if self.before is not None:
+            await self.before(call)
+        self.calls.append((call, tx_hash))
+        try:
+            yield
+        finally:
+            if self.after is not None:
+                await self.after(call)
 
 
 class Payouts:

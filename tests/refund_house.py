@@ -117,9 +117,9 @@ class RefundHouse:
         """The statuses that events told of an object, in order."""
         return [event["status"] for event in await self.house.events(object_id)]
 
-    async def left_at_bank(self, payment_id: str) -> int:
+    async def left_at_bank(self, payment_id: str, mode: str = "test") -> int:
         """Kopecks of a payment that the bank has not sent back."""
-        entry = await self.bank()._books.read(payment_id)
+        entry = await self.bank(mode)._books.read(payment_id)
         assert entry is not None
         came = sum(transfer.amount_kopecks for transfer in entry.transfers)
         return came - sum(refund.amount_kopecks for refund in entry.refunds if refund.keeps_money)

@@ -19,6 +19,8 @@ class DueJobs:
         self._version = place["version"]
         self._open: list[_Entry] = []
         self._leased: list[_Entry] = []
+        self._bound = 64
+        """Entries in all at which the dead ones are dropped."""
 
     def note(self, job_id: str, rows: Mapping[str, Row]) -> None:
         """A job was added or changed."""
@@ -28,8 +30,12 @@ class DueJobs:
             heapq.heappush(self._open, (row[self._due], job_id, row[self._version]))
         else:
             heapq.heappush(self._leased, (lease, job_id, row[self._version]))
-        if len(self._open) + len(self._leased) > 4 * len(rows) + 64:
+        if len(self) > self._bound:
             self._rebuild(rows)
+
+    def __len__(self) -> int:
+        """Entries, dead ones among them."""
+        return len(self._open) + len(self._leased)
 
     def earliest(self, rows: Mapping[str, Row], now: int) -> str | None:
         """The job that is or was due first, of those that are under no living lease."""
@@ -45,11 +51,6 @@ class DueJobs:
             heapq.heappop(self._open)
         return None
 
-    def due(self, rows: Mapping[str, Row], now: int) -> Iterator[str]:
-        """Due jobs, the first due first. Each must be leased or removed before the next is asked for."""
-        while (job_id := self.earliest(rows, now)) is not None and rows[job_id][self._due] <= now:
-            yield job_id
-
     def _end_leases(self, rows: Mapping[str, Row], now: int) -> None:
         while self._leased and self._leased[0][0] <= now:
             lease, job_id, version = heapq.heappop(self._leased)
@@ -58,8 +59,52 @@ class DueJobs:
                 heapq.heappush(self._open, (row[self._due], job_id, version))
 
     def _rebuild(self, rows: Mapping[str, Row]) -> None:
-        entries = [(row[self._due], row[self._lease], job_id, row[self._version]) for job_id, row in rows.items()]
-        self._open = [(due, job_id, version) for due, lease, job_id, version in entries if lease is None]
-        self._leased = [(lease, job_id, version) for _, lease, job_id, version in entries if lease is not None]
+        known = {job_id for _, job_id, _ in (*self._open, *self._leased)}
+        entries = [(rows[job_id], job_id) for job_id in known if job_id in rows]
+        self._open = [(row[self._due], name, row[self._version]) for row, name in entries if row[self._lease] is None]
+        self._leased = [
+            (row[self._lease], name, row[self._version]) for row, name in entries if row[self._lease] is not None
+        ]
         heapq.heapify(self._open)
         heapq.heapify(self._leased)
+        self._bound = 4 * len(entries) + 64
+
+
+class DueKinds:
+    """The due jobs of each kind, as their ids tell it, so that one kind is found behind any number of others."""
+
+    def __init__(self, place: Mapping[str, int]) -> None:
+        self._place = place
+        self._of: dict[str, DueJobs] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of.values()))
+
+    def note(self, job_id: str, rows: Mapping[str, Row]) -> None:
+        """A job was added or changed."""
+        kind = _kind_of(job_id)
+        if kind not in self._of:
+            self._of[kind] = DueJobs(self._place)
+        self._of[kind].note(job_id, rows)
+
+    def earliest(
+        self, rows: Mapping[str, Row], now: int, *, kind: str | None = None, but_kind: str | None = None
+    ) -> str | None:
+        """The job that is or was due first, of those that are under no living lease; of one kind, or all but one."""
+        asked = [due for name, due in self._of.items() if kind in (None, name) and but_kind != name]
+        found = [job_id for due in asked if (job_id := due.earliest(rows, now)) is not None]
+        return min(found, key=lambda job_id: (rows[job_id][self._place["due"]], job_id), default=None)
+
+    def due(self, rows: Mapping[str, Row], now: int, *, kind: str | None, but_kind: str | None) -> Iterator[str]:
+        """Due jobs, the first due first. Each must be leased or removed before the next is asked for."""
+        due = self._place["due"]
+        while (job_id := self.earliest(rows, now, kind=kind, but_kind=but_kind)) is not None:
+            if rows[job_id][due] > now:
+                return
+            yield job_id
+
+
+def _kind_of(job_id: str) -> str:
+    """The kind of a job (ports/jobs.py: Job.id); an id without a colon is of none."""
+    kind, colon, _ = job_id.partition(":")
+    return kind if colon else ""

@@ -17,7 +17,7 @@ from ...ports.storage import R, Snapshot, Unit
 from .catalogue import CATALOGUE, Table
 from .codec import Row, integer, microseconds, moment
 from .criteria import Condition, Query, Relation, conditions
-from .due import DueJobs
+from .due import DueKinds
 from .unit import (
     Accrue,
     Add,
@@ -36,6 +36,7 @@ from .unit import (
     kick_safely,
     lease_microseconds,
     no_kick,
+    refuse_both,
 )
 
 _TESTS: dict[Relation, Callable[[Any, Any], bool]] = {
@@ -158,7 +159,7 @@ class MemoryStorage:
         self._tables = {kept.name: _Rows(kept) for kept in self._keeping.values()}
         self._reader = _Reader(self._rows_of)
         self._jobs: Kept[Job] = self._keeping[Job]
-        self._due = DueJobs(self._jobs.codec.place)
+        self._due = DueKinds(self._jobs.codec.place)
         self._closed = False
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
@@ -180,15 +181,18 @@ class MemoryStorage:
 
         yield View(self._keeping, _Reader(rows_of))
 
-    async def claim(self, limit: int, lease: float) -> list[Job]:
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
         """Take due jobs, the oldest due first."""
+        refuse_both(kind, but_kind)
         table, place = self._tables[self._jobs.name], self._jobs.codec.place
         self._refuse_when_closed()
         now, span = microseconds(self._clock.now()), lease_microseconds(lease)
         claimed: list[Job] = []
         if limit <= 0:
             return claimed
-        for job_id in self._due.due(table.rows, now):
+        for job_id in self._due.due(table.rows, now, kind=kind, but_kind=but_kind):
             row = list(table.rows[job_id])
             row[place["attempts"]] += 1
             row[place["version"]] += 1
@@ -199,6 +203,19 @@ class MemoryStorage:
             if len(claimed) == limit:
                 break
         return claimed
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make leases last longer."""
+        table, place = self._tables[self._jobs.name], self._jobs.codec.place
+        self._refuse_when_closed()
+        until = microseconds(self._clock.now()) + lease_microseconds(lease)
+        for job in jobs:
+            row = table.rows.get(job.id)
+            if row is not None and row[place["version"]] == job.version and row[place["leased_until"]] is not None:
+                kept = list(row)
+                kept[place["leased_until"]] = until
+                table.put(job.id, kept)
+                self._due.note(job.id, table.rows)
 
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""

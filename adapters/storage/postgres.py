@@ -46,6 +46,18 @@ _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_s
 """A commit that returned is on disk, whatever the server's default; a stronger setting is left alone."""
 _DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
 
+_RENEW = """
+WITH held AS (
+    SELECT jobs.id FROM jobs
+    JOIN unnest($1::text[], $2::bigint[]) AS ours (id, version)
+    ON jobs.id = ours.id COLLATE "C" AND jobs.version = ours.version
+    WHERE jobs.leased_until IS NOT NULL FOR UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs
+SET leased_until = coalesce($3::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $4::bigint
+FROM held WHERE jobs.id = held.id
+"""
+
 _AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -198,14 +210,24 @@ class PostgresStorage(SqlStorage):
         # The engine's connections are read-only; the transaction begins with the first read.
         await connection.execution_options(isolation_level="REPEATABLE READ")
 
-    async def claim(self, limit: int, lease: float) -> list[Job]:
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
         """Take due jobs, skipping those that another worker is just taking."""
         span = lease_microseconds(lease)
+        claim = self._job_statements.claim(limit=limit, lease=span, now=self._now(), kind=kind, but_kind=but_kind)
         if limit <= 0:
             return []
-        rows = await self._fetch(*self._job_statements.claim.with_values(now=self._now(), limit=limit, lease=span))
+        rows = await self._fetch(*claim)
         jobs = [self._jobs.codec.decode(row) for row in rows]
         return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make leases last longer. Those that a unit is just writing are passed over, or the two could wait for each
+        other; they are renewed the next time."""
+        span = lease_microseconds(lease)
+        if jobs:
+            await self._fetch(_RENEW, ([job.id for job in jobs], [job.version for job in jobs], self._now(), span))
 
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""

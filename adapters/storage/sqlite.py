@@ -27,7 +27,7 @@ from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
 from .sql import Connect, SqlReader, SqlStorage, Tables, Translate
 from .statements import JobStatements, Statement, beat
-from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
+from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
 
 _READERS = 4
 _POOL_SECONDS = 10.0
@@ -145,22 +145,45 @@ class SqliteStorage(SqlStorage):
         # Ended by the rollback with which a connection goes back to its pool.
         await connection.exec_driver_sql("BEGIN")
 
-    async def claim(self, limit: int, lease: float) -> list[Job]:
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
         """Take due jobs. Where none is due nothing is written, so that a worker may ask often."""
         span = lease_microseconds(lease)
+        refuse_both(kind, but_kind)
         due = await self.next_due()
         if limit <= 0 or due is None or due > self._clock.now():
+            return []
+        if (kind or but_kind) is not None and not await self._is_due(kind, but_kind):
             return []
 
         def work(connection: sqlite3.Connection) -> list[Row]:
             now = microseconds(self._clock.now())
-            rows: list[Row] = connection.execute(
-                *self._job_statements.claim.with_values(now=now, limit=limit, lease=span)
-            ).fetchall()
+            claim = self._job_statements.claim(limit=limit, lease=span, now=now, kind=kind, but_kind=but_kind)
+            rows: list[Row] = connection.execute(*claim).fetchall()
             return rows
 
         jobs = [self._jobs.codec.decode(row) for row in await self._committer.run(work)]
         return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    async def _is_due(self, kind: str | None, but_kind: str | None) -> bool:
+        now = microseconds(self._clock.now())
+        return await self._read(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)) is not None
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make leases last longer, in one transaction."""
+        span = lease_microseconds(lease)
+        if not jobs:
+            return
+
+        def work(connection: sqlite3.Connection) -> None:
+            now = microseconds(self._clock.now())
+            for job in jobs:
+                connection.execute(
+                    *self._job_statements.renew.with_values(now=now, lease=span, id_=job.id, version_=job.version)
+                )
+
+        await self._committer.run(work)
 
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""

@@ -14,7 +14,7 @@ from sqlalchemy.engine.interfaces import Dialect
 
 from .codec import Row
 from .schema import HEARTBEAT
-from .unit import Accrue, Add, Increase, Kept, Remove, Rule, Save, Write
+from .unit import Accrue, Add, Increase, Kept, Remove, Rule, Save, Write, refuse_both
 
 Statement = tuple[str, Sequence[Any]]
 """Text and parameters, as the driver takes them."""
@@ -195,17 +195,16 @@ class JobStatements:
             )
             return Prepared(taken.returning(*jobs.c), dialect)
 
+        of_kind = (jobs.c.id >= low, jobs.c.id < high)
+        of_others = (sa.or_(jobs.c.id < low, jobs.c.id >= high),)
         self._claims = {
             (False, False): claim(jobs.c.due),
-            (True, False): claim(due, jobs.c.id >= low, jobs.c.id < high),
-            (False, True): claim(jobs.c.due, sa.or_(jobs.c.id < low, jobs.c.id >= high)),
+            (True, False): claim(due, *of_kind),
+            (False, True): claim(jobs.c.due, *of_others),
         }
-        self.any_due = Prepared(
-            sa.select(sa.literal_column("1"))
-            .where(jobs.c.id >= low, jobs.c.id < high, due <= now, free)
-            .limit(sa.literal_column("1")),
-            dialect,
-        )
+        some = sa.select(sa.literal_column("1")).limit(sa.literal_column("1"))
+        self._of_kind_due = Prepared(some.where(*of_kind, due <= now, free), dialect)
+        self._of_others_due = Prepared(some.where(*of_others, jobs.c.due <= now, free), dialect)
         held, version = sa.bindparam("id_", type_=jobs.c.id.type), sa.bindparam("version_", type_=sa.BigInteger())
         until = now + sa.bindparam("lease", type_=sa.BigInteger())
         whose = sa.and_(jobs.c.id == held, jobs.c.version == version, jobs.c.leased_until.is_not(None))
@@ -216,8 +215,12 @@ class JobStatements:
 
     def claim(self, *, limit: int, lease: int, now: int | None, kind: str | None, but_kind: str | None) -> Statement:
         """Take due jobs. Raises ValueError where both one kind and all but one are asked for."""
-        if kind is not None and but_kind is not None:
-            raise ValueError("either one kind, or all but one")
+        refuse_both(kind, but_kind)
         low, high = ids_of_kind(kind or but_kind or "")
         claim = self._claims[kind is not None, but_kind is not None]
         return claim.with_values(now=now, limit=limit, lease=lease, low=low, high=high)
+
+    def any_due(self, *, now: int, kind: str | None, but_kind: str | None) -> Statement:
+        """Find a row if there is such a due job."""
+        low, high = ids_of_kind(kind or but_kind or "")
+        return (self._of_others_due if kind is None else self._of_kind_due).with_values(now=now, low=low, high=high)

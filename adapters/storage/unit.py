@@ -81,6 +81,12 @@ def lease_microseconds(lease: float) -> int:
     return span
 
 
+def refuse_both(kind: str | None, but_kind: str | None) -> None:
+    """Raises ValueError where both one kind and all but one are asked for: a slip of the caller."""
+    if kind is not None and but_kind is not None:
+        raise ValueError("either one kind, or all but one")
+
+
 class Add(msgspec.Struct, frozen=True, gc=False):
     """A new record, as a row."""
 

@@ -51,8 +51,15 @@ HANDLERS: Mapping[str, Handler] = {
     CARRY_OUT: carry_out,
 }
 
-LEASE = 60.0
-"""Seconds a claimed job is left to its worker; far above what any handler takes."""
+LEASE = 8.0
+"""Seconds a claimed job is left to its worker, who renews it while it works on it: what a worker that died had in hand
+is taken up again after so long."""
+
+RENEW = 2.0
+"""Seconds between two renewals: three may fail before a job is lost."""
+
+_ALONE = 60.0
+"""The lease where nobody renews it; far above what any handler takes."""
 
 _BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
 
@@ -106,7 +113,7 @@ async def run_due(ports: Ports, *, limit: int = 100) -> int:
     For embedding and tests: a service with workers has frontends/worker instead.
     """
     done = 0
-    while claimed := await ports.storage.claim(limit, LEASE):
+    while claimed := await ports.storage.claim(limit, _ALONE):
         for job in claimed:
             await run(ports, job)
         done += len(claimed)

@@ -34,13 +34,20 @@ _MANY = 100
 """More running balances than one owner has in one mode."""
 
 
-def post(unit: Unit, entry: JournalEntry) -> None:
-    """Book an entry in the caller's unit: the journal's row, and what it adds to the running balances.
+def post(unit: Unit, *entries: JournalEntry) -> None:
+    """Book entries in the caller's unit: the journal's rows, and what they add to the running balances.
 
     Commit raises Conflict `journal_id` when the same move was booked before.
     """
-    unit[JournalEntry].add(entry)
-    unit[LedgerAccount].accrue(*balances_moved(entry))
+    moved: dict[str, LedgerAccount] = {}
+    for entry in entries:
+        unit[JournalEntry].add(entry)
+        for row in balances_moved(entry):
+            known = moved.get(row.id)
+            if known is not None:
+                row = msgspec.structs.replace(known, balance=known.balance + row.balance)
+            moved[row.id] = row
+    unit[LedgerAccount].accrue(*moved.values())
 
 
 async def may_take(unit: Unit, account_id: str, mode: Mode, amount: Usdt, *, overdraft: Usdt) -> bool:

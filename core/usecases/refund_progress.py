@@ -20,9 +20,8 @@ from ..domain.accounts import Mode
 from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
 from .bank_refunds import look_up, next_ask, next_reversal_look, send_back, sends_back
-from .ledger import LEDGER_RULES
 from .refund_money import take
-from .refund_steps import drop_job, payment_of, plan, turn
+from .refund_steps import RACES, drop_job, payment_of, plan, turn
 from .units import retrying
 
 _S = RefundStatus
@@ -88,7 +87,7 @@ async def begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
         )
         return unit[Refund].save(on_its_way), True
 
-    return await retrying(ports.storage, work, again_on=LEDGER_RULES)
+    return await retrying(ports.storage, work, again_on=RACES)
 
 
 async def _ask(ports: Ports, refund: Refund, *, is_fresh: bool) -> RefundState | None:
@@ -128,7 +127,7 @@ async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund |
             return refund
         return await turn(ports, unit, refund, steps, failure=state.failure or "unknown")
 
-    return await retrying(ports.storage, work)
+    return await retrying(ports.storage, work, again_on=RACES)
 
 
 async def on_notice(ports: Ports, refund_id: str) -> Refund | None:

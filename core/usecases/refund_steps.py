@@ -20,11 +20,15 @@ from ..domain.events import Event, EventType
 from ..domain.payloads import RefundPayload
 from ..domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
 from ..domain.refunds import REFUND_MOVES, Refund, RefundStatus, is_open, refunded_fully
+from .ledger import LEDGER_RULES
 from .outbox import announce, announce_payment
 from .refund_money import give_back, paid
 from .tallies import save_moved
 
 CARRY_OUT = "refund.execute"
+
+RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
+"""Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
 
 _S = RefundStatus
 

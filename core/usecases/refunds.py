@@ -16,7 +16,7 @@ from ..domain.payments import Payment
 from ..domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
 from .accounts import find_account
 from .idempotency import Made, once
-from .refund_steps import drop_job, plan, refunds_of, turn
+from .refund_steps import RACES, drop_job, plan, refunds_of, turn
 from .terminals import terminal_of
 from .units import retrying
 
@@ -183,7 +183,7 @@ async def approve_refund(ports: Ports, refund_id: str) -> Refund:
             raise _not_pending(refund)
         return await approve(ports, unit, refund, ports.clock.now())
 
-    return await retrying(ports.storage, work)
+    return await retrying(ports.storage, work, again_on=RACES)
 
 
 async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Refund:

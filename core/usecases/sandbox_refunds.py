@@ -13,7 +13,7 @@ from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
 from ..domain.refunds import PendingReason, Refund, RefundStatus
 from .refund_progress import on_notice, send
-from .refund_steps import payment_of
+from .refund_steps import RACES, payment_of
 from .refunds import approve, get_refund, reject_refund
 from .units import retrying
 
@@ -85,7 +85,7 @@ async def _to_the_bank(ports: Ports, refund: Refund) -> Refund:
             await approve(ports, unit, present, ports.clock.now())
 
     if refund.approved_at is None or refund.pending_reason is PendingReason.INSUFFICIENT_BALANCE:
-        await retrying(ports.storage, work)
+        await retrying(ports.storage, work, again_on=RACES)
     return await send(ports, refund.id) or refund
 
 

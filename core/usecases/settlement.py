@@ -22,7 +22,7 @@ from .accounts import find_account
 from .ledger import seal_all
 from .rates import market_rate
 from .refund_progress import retry_waiting
-from .settlement_chunks import Run, open_statement, settle_chunk
+from .settlement_chunks import HELD, Run, open_statement, settle_chunk
 from .units import retrying
 from .withdrawals import pay_out
 
@@ -30,8 +30,6 @@ DAILY = "settlement.daily"
 SETTLE = "settlement.run"
 
 _NO_RATE = timedelta(minutes=1)
-_LEASE = timedelta(seconds=60)
-"""How long a run outside a worker is left alone: each of its units renews it."""
 
 Progress = Callable[[SettlementBatch], None]
 
@@ -89,7 +87,7 @@ async def open_batch(
     batch = SettlementBatch(
         id=batch_id, mode=mode, account_id=account_id, cutoff=cutoff, rate_market=rate.rate, started_at=now
     )
-    leased_until = await ports.storage.now() + _LEASE if mine else None
+    leased_until = await ports.storage.now() + HELD if mine else None
     job = Job(
         id=job_id(batch_id),
         kind=SETTLE,
@@ -219,7 +217,7 @@ async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:
         if held and job.version > 0:
             raise Refusal("INVALID_STATE", "Another process is settling this batch; it goes on by itself")
         return unit[Job].save(
-            msgspec.structs.replace(job, leased_until=now + _LEASE, attempts=job.attempts + (0 if held else 1))
+            msgspec.structs.replace(job, leased_until=now + HELD, attempts=job.attempts + (0 if held else 1))
         )
 
     return await retrying(ports.storage, work)

@@ -2,7 +2,7 @@
 statement, and its event (DECISIONS 4)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Self
 
 import msgspec
@@ -10,11 +10,11 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Stale
 from ...ports.jobs import Job
-from ...ports.storage import Below, OneOf, Unit
+from ...ports.storage import Below, Between, OneOf, Unit
 from ..domain import ids
 from ..domain.accounts import Account, Shop
 from ..domain.events import EventType
-from ..domain.ledger import EntryKind, Purse, journal_entry
+from ..domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
 from ..domain.money import Rub
 from ..domain.payments import Payment, PaymentStatus
 from ..domain.refunds import Refund, holds_money
@@ -33,13 +33,23 @@ from ..domain.settlement import (
 )
 from .ledger import post
 from .outbox import announce, event_of_payment, payment_payload
-from .tallies import save_moved
+from .tallies import save_all_moved
 from .units import retrying
 
 CHUNK = 200
 """Payments in a unit. Encoding them takes the event loop for some 40 ms; larger units are hardly faster."""
 
-_LEASE = timedelta(seconds=60)
+HELD = timedelta(seconds=60)
+"""How long a run is left alone after each of its units, whoever makes it."""
+
+
+class Place(msgspec.Struct):
+    """How far a run is."""
+
+    since: datetime | None = None
+    """When the last payment that it looked at was created: what lies before need not be walked over again."""
+    skipped: set[str] = msgspec.field(default_factory=set)
+    """Payments that refunds under way hold whole: they stay `paid` until those end."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +61,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     shops: Mapping[str, Shop]
     terms: Mapping[str, Terms]
     """Of each shop that has a markup. Payments of others wait until theirs has one again."""
-    skipped: set[str]
-    """Payments that refunds under way hold whole: they stay `paid` until those end."""
+    place: Place
 
     @classmethod
     async def of(cls, ports: Ports, batch: SettlementBatch, job: Job, account: Account) -> Self:
@@ -62,7 +71,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         terms = {
             shop.id: terms_of(batch.rate_market, shop.markup) for shop in shops.values() if shop.markup is not None
         }
-        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, skipped=set())
+        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, place=Place())
 
     async def statement(self, unit: Unit) -> Settlement | None:
         """The merchant's statement of this batch, where it has one yet."""
@@ -73,9 +82,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 class _Settled(msgspec.Struct, frozen=True, kw_only=True):
     """What one payment, or one correction, brought."""
 
+    object_id: str
+    """Of the ledger's entry."""
+    payment_id: str
+    shop_id: str
     lines: Sequence[Line]
-    worth: Worth
     amount: Rub
+    """What refunds left."""
+    worth: Worth
 
 
 async def open_statement(ports: Ports, unit: Unit, run: Run) -> Settlement:
@@ -103,20 +117,28 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
     Raises: Stale when another runner has taken the job over.
     """
 
-    async def work(unit: Unit) -> bool:
+    async def work(unit: Unit) -> datetime | bool:
         payments = await _due_payments(unit, run)
         corrections = await _due_corrections(unit, run)
         if not payments and not corrections:
             return False
         await _hold_on(ports, unit, run)
         statement = await open_statement(ports, unit, run)
-        account = await unit[Account].get(run.account.id) or run.account
-        settled = [await _settle_payment(ports, unit, run, statement, account, payment) for payment in payments]
-        settled += [_settle_correction(ports, unit, run, statement, correction) for correction in corrections]
+        settled = await _settle_payments(ports, unit, run, statement, payments)
+        settled += [_settle_correction(unit, run, statement, correction) for correction in corrections]
+        _write_lines(unit, run, statement, settled)
+        post(unit, *(_entry(ports, run, each) for each in settled))
         _add_up(unit, run, statement, settled)
-        return True
+        return payments[-1].created_at if payments else True
 
-    return await retrying(ports.storage, work, again_on=("settlements_batch",))
+    done = await retrying(ports.storage, work, again_on=("settlements_batch",))
+    if isinstance(done, datetime):
+        run.place.since = done
+    elif not done and run.place.since is not None:
+        # Money that the bank told of late may have made an older payment due meanwhile.
+        run.place.since = None
+        return True
+    return bool(done)
 
 
 async def _due_payments(unit: Unit, run: Run) -> list[Payment]:
@@ -127,15 +149,15 @@ async def _due_payments(unit: Unit, run: Run) -> list[Payment]:
         account_id=run.account.id,
         mode=run.batch.mode,
         status=PaymentStatus.PAID,
-        created_at=Below(cutoff),
+        created_at=Between(run.place.since, cutoff),
         paid_at=Below(cutoff),
         shop_id=OneOf(tuple(run.terms)),
         order="created_at",
-        limit=CHUNK + len(run.skipped),
+        limit=CHUNK + len(run.place.skipped),
     )
-    due = [payment for payment in found if payment.id not in run.skipped]
-    run.skipped.update(payment.id for payment in due if payment.refund_taken >= (payment.actual_amount or Rub(0)))
-    return [payment for payment in due if payment.id not in run.skipped]
+    due = [payment for payment in found if payment.id not in run.place.skipped]
+    run.place.skipped.update(payment.id for payment in due if payment.refund_taken >= (payment.actual_amount or Rub(0)))
+    return [payment for payment in due if payment.id not in run.place.skipped]
 
 
 async def _due_corrections(unit: Unit, run: Run) -> list[Correction]:
@@ -156,33 +178,45 @@ async def _hold_on(ports: Ports, unit: Unit, run: Run) -> None:
     job = await unit[Job].get(run.job.id)
     if job is None or job.attempts != run.job.attempts:
         raise Stale(f"{run.job.id} was taken over")
-    unit[Job].save(msgspec.structs.replace(job, leased_until=await ports.storage.now() + _LEASE))
+    unit[Job].save(msgspec.structs.replace(job, leased_until=await ports.storage.now() + HELD))
 
 
-async def _settle_payment(
-    ports: Ports, unit: Unit, run: Run, statement: Settlement, account: Account, payment: Payment
-) -> _Settled:
-    paid = payment.actual_amount or Rub(0)
-    terms = run.terms[payment.shop_id]
-    taken = await _taken(unit, payment) if payment.refund_taken > Rub(0) else []
-    lines = lines_of(payment.id, paid, taken, terms)
-    left = paid - payment.refund_taken
-    worth = terms.worth(left)
+async def _settle_payments(
+    ports: Ports, unit: Unit, run: Run, statement: Settlement, payments: Sequence[Payment]
+) -> list[_Settled]:
+    account = await unit[Account].get(run.account.id) or run.account
     now = ports.clock.now()
-    after = msgspec.structs.replace(
-        payment,
-        status=PaymentStatus.SETTLED,
-        settled_at=now,
-        settlement_id=statement.id,
-        amount_usdt=worth.credit,
-        sequence=payment.sequence + 1,
-    )
-    save_moved(unit, payment, after)
-    shop = run.shops.get(payment.shop_id)
-    payload = payment_payload(ports, after, payment.status, shop_name=None if shop is None else shop.name)
-    event = event_of_payment(ports, after, EventType.PAYMENT_STATUS_CHANGED, payload)
-    announce(ports, unit, event, receives=account.receives)
-    return _write(ports, unit, run, statement, payment.id, payment.id, payment.shop_id, lines, worth, left)
+    settled: list[_Settled] = []
+    moves: list[tuple[Payment, Payment]] = []
+    for payment in payments:
+        paid, terms = payment.actual_amount or Rub(0), run.terms[payment.shop_id]
+        taken = await _taken(unit, payment) if payment.refund_taken > Rub(0) else []
+        left = paid - payment.refund_taken
+        worth = terms.worth(left)
+        after = msgspec.structs.replace(
+            payment,
+            status=PaymentStatus.SETTLED,
+            settled_at=now,
+            settlement_id=statement.id,
+            amount_usdt=worth.credit,
+            sequence=payment.sequence + 1,
+        )
+        payload = payment_payload(ports, after, payment.status, shop_name=run.shops[payment.shop_id].name)
+        event = event_of_payment(ports, after, EventType.PAYMENT_STATUS_CHANGED, payload)
+        announce(ports, unit, event, receives=account.receives)
+        moves.append((payment, after))
+        settled.append(
+            _Settled(
+                object_id=payment.id,
+                payment_id=payment.id,
+                shop_id=payment.shop_id,
+                lines=lines_of(payment.id, paid, taken, terms),
+                amount=left,
+                worth=worth,
+            )
+        )
+    save_all_moved(unit, moves)
+    return settled
 
 
 async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
@@ -192,7 +226,7 @@ async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
     return [(refund.id, refund.taken_rub) for refund in held if refund.taken_rub is not None]
 
 
-def _settle_correction(ports: Ports, unit: Unit, run: Run, statement: Settlement, correction: Correction) -> _Settled:
+def _settle_correction(unit: Unit, run: Run, statement: Settlement, correction: Correction) -> _Settled:
     worth = run.terms[correction.shop_id].worth(correction.amount)
     line = Line(
         kind=ItemKind.CORRECTION,
@@ -202,67 +236,53 @@ def _settle_correction(ports: Ports, unit: Unit, run: Run, statement: Settlement
         credit=worth.credit,
     )
     unit[Correction].save(msgspec.structs.replace(correction, settlement_id=statement.id))
-    return _write(
-        ports,
-        unit,
-        run,
-        statement,
-        correction.id,
-        correction.payment_id,
-        correction.shop_id,
-        [line],
-        worth,
-        correction.amount,
+    return _Settled(
+        object_id=correction.id,
+        payment_id=correction.payment_id,
+        shop_id=correction.shop_id,
+        lines=[line],
+        amount=correction.amount,
+        worth=worth,
     )
 
 
-def _write(
-    ports: Ports,
-    unit: Unit,
-    run: Run,
-    statement: Settlement,
-    object_id: str,
-    payment_id: str,
-    shop_id: str,
-    lines: Sequence[Line],
-    worth: Worth,
-    amount: Rub,
-) -> _Settled:
-    """The lines of the statement, and the ledger's entry: RUB to the service, and its USDT for them."""
-    shop = run.shops[shop_id]
-    for line in lines:
-        unit[SettlementItem].add(
-            SettlementItem(
-                id=item_id(statement.id, line, payment_id),
-                settlement_id=statement.id,
-                payment_id=payment_id,
-                shop_id=shop_id,
-                kind=line.kind,
-                amount=line.amount,
-                markup=shop.markup or "0",
-                fee=line.fee,
-                credit=line.credit,
+def _write_lines(unit: Unit, run: Run, statement: Settlement, settled: Sequence[_Settled]) -> None:
+    for each in settled:
+        markup = run.shops[each.shop_id].markup or "0"
+        for line in each.lines:
+            unit[SettlementItem].add(
+                SettlementItem(
+                    id=item_id(statement.id, line, each.payment_id),
+                    settlement_id=statement.id,
+                    payment_id=each.payment_id,
+                    shop_id=each.shop_id,
+                    kind=line.kind,
+                    amount=line.amount,
+                    markup=markup,
+                    fee=line.fee,
+                    credit=line.credit,
+                )
             )
-        )
-    post(
-        unit,
-        journal_entry(
-            EntryKind.SETTLEMENT,
-            object_id,
-            account_id=run.account.id,
-            mode=run.batch.mode,
-            at=ports.clock.now(),
-            postings={
-                Purse.PENDING: -amount.kopecks,
-                Purse.CONVERTED_RUB: amount.kopecks,
-                Purse.CONVERTED_USDT: -worth.market.units,
-                Purse.AVAILABLE: worth.credit.units,
-                Purse.FEES: worth.fee.units,
-                Purse.ROUNDING: worth.rounding.units,
-            },
-        ),
+
+
+def _entry(ports: Ports, run: Run, settled: _Settled) -> JournalEntry:
+    """RUB to the service, and its USDT for them."""
+    kopecks, worth = settled.amount.kopecks, settled.worth
+    return journal_entry(
+        EntryKind.SETTLEMENT,
+        settled.object_id,
+        account_id=run.account.id,
+        mode=run.batch.mode,
+        at=ports.clock.now(),
+        postings={
+            Purse.PENDING: -kopecks,
+            Purse.CONVERTED_RUB: kopecks,
+            Purse.CONVERTED_USDT: -worth.market.units,
+            Purse.AVAILABLE: worth.credit.units,
+            Purse.FEES: worth.fee.units,
+            Purse.ROUNDING: worth.rounding.units,
+        },
     )
-    return _Settled(lines=lines, worth=worth, amount=amount)
 
 
 def _add_up(unit: Unit, run: Run, statement: Settlement, settled: Sequence[_Settled]) -> None:

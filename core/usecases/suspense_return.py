@@ -67,7 +67,7 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
         await plan_return(ports, unit, suspense.id)
         return suspense
 
-    return await retrying(ports.storage, work)
+    return await retrying(ports.storage, work, again_on=("jobs_id",))
 
 
 async def _payment_of(unit: Unit, suspense: Suspense) -> Payment:
@@ -117,7 +117,8 @@ async def conclude_return(ports: Ports, suspense_id: str, state: RefundState) ->
                 _book(ports, unit, suspense, EntryKind.SUSPENSE, revision=2)
             unit[Suspense].save(msgspec.structs.replace(suspense, resolved_at=None, reason=RETURN_REVERSED))
 
-    await retrying(ports.storage, work)
+    # Told twice at once, the second finds it booked.
+    await retrying(ports.storage, work, again_on=("journal_id",))
 
 
 def _book(ports: Ports, unit: Unit, suspense: Suspense, kind: EntryKind, *, revision: int = 1) -> None:

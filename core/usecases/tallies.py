@@ -2,9 +2,10 @@
 that counts are exact whatever crashes or races; nobody else adds, moves or removes a payment."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ...ports.bundle import Ports
 from ...ports.storage import AtLeast, R, Snapshot, Unit
@@ -22,10 +23,20 @@ def add_payment(unit: Unit, payment: Payment) -> Payment:
 
 def save_moved(unit: Unit, before: Payment, after: Payment) -> Payment:
     """Save a payment whose status changed, and return it as it will stand."""
-    unit[Tally].accrue(*tallies_of(before, -1), *tallies_of(after, 1))
-    if took_money(before.status, after.status):
-        unit[Turnover].accrue(turnover_of(after, 1))
-    return unit[Payment].save(after)
+    return save_all_moved(unit, [(before, after)])[0]
+
+
+def save_all_moved(unit: Unit, moves: Sequence[tuple[Payment, Payment]]) -> list[Payment]:
+    """Save payments whose status changed (as they were, as they are), and return them as they will stand."""
+    counts: dict[str, Tally] = {}
+    for before, after in moves:
+        for tally in (*tallies_of(before, -1), *tallies_of(after, 1)):
+            known = counts.get(tally.id)
+            counts[tally.id] = tally if known is None else replace(tally, count=known.count + tally.count)
+        if took_money(before.status, after.status):
+            unit[Turnover].accrue(turnover_of(after, 1))
+    unit[Tally].accrue(*counts.values())
+    return [unit[Payment].save(after) for _, after in moves]
 
 
 def remove_payment(unit: Unit, payment: Payment) -> None:

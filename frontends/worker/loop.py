@@ -1,7 +1,8 @@
 """The worker: claims due jobs and does them side by side, until told to stop.
 
-Deliveries do not take the places of other jobs: every receiver is served by a task of its own, under bounds of its own
-(core/usecases/deliveries.py), so that receivers that hang hold up nobody.
+Deliveries and other jobs do not take each other's places: they are claimed apart, and every receiver is served by a
+task of its own, under bounds of its own (core/usecases/deliveries.py). So neither receivers nor banks that hang hold up
+the others.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from ...core.usecases.deliveries import Dispatcher
-from ...core.usecases.jobs import HANDLERS, LEASE, Handler, run, start_standing
+from ...core.usecases.jobs import HANDLERS, LEASE, RENEW, Handler, run, start_standing
 from ...core.usecases.outbox import DELIVER
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
@@ -35,51 +36,52 @@ class Worker:
         self._at_once = at_once
         self._dispatcher = Dispatcher(ports)
         self._handlers: Mapping[str, Handler] = {**HANDLERS, DELIVER: lambda _, job: self._dispatcher.run(job)}
-        self._running: set[asyncio.Task[None]] = set()
-        self._serving: set[asyncio.Task[None]] = set()
-        self._ended = asyncio.Event()
+        self._running: dict[asyncio.Task[None], Job] = {}
+        self._serving: dict[asyncio.Task[None], Job] = {}
         self._serves = asyncio.Event()
+        self._works = asyncio.Event()
         self._stopping = False
         self._resting: asyncio.Task[None] | None = None
 
     async def work(self) -> None:
         """Run until `stop()`; then finish what is under way."""
-        looking = asyncio.create_task(self._look())
+        besides = [asyncio.create_task(self._look()), asyncio.create_task(self._renew())]
         try:
             await self._start_standing()
             while not self._stopping:
-                claimed = await self._claim()
-                for job in claimed:
-                    self._begin(job)
-                if not claimed:
+                begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
+                begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
+                if not begun:
                     await self._rest()
-            while under_way := self._running | self._serving:
+            while under_way := [*self._running, *self._serving]:
                 await asyncio.wait(under_way)
         finally:
-            for task in (looking, *self._running, *self._serving):
+            for task in (*besides, *self._running, *self._serving):
                 task.cancel()
 
     def stop(self) -> None:
         """Claim nothing more; `work()` returns when the jobs under way are done."""
         self._stopping = True
         self._dispatcher.stop()
-        self._ended.set()
-        if self._resting is not None:
-            self._resting.cancel()
+        self._wake()
 
     def _begin(self, job: Job) -> None:
         mine = self._serving if job.kind == DELIVER else self._running
         task = asyncio.create_task(run(self._ports, job, self._handlers))
-        mine.add(task)
+        mine[task] = job
         task.add_done_callback(lambda done: self._end(mine, done))
+        self._works.set()
         if self._serving:
             self._serves.set()
 
-    def _end(self, mine: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
-        mine.discard(task)
-        self._ended.set()
+    def _end(self, mine: dict[asyncio.Task[None], Job], task: asyncio.Task[None]) -> None:
+        if self._is_full():
+            self._wake()
+        del mine[task]
         if not self._serving:
             self._serves.clear()
+        if not self._serving and not self._running:
+            self._works.clear()
 
     async def _start_standing(self) -> None:
         try:
@@ -94,33 +96,58 @@ class Worker:
             await self._ports.clock.sleep(LOOK)
             self._dispatcher.look()
 
+    async def _renew(self) -> None:
+        """Keep the leases of all jobs under way, in one step for all."""
+        while True:
+            await self._works.wait()
+            await self._ports.clock.sleep(RENEW)
+            jobs = [*self._running.values(), *self._serving.values()]
+            try:
+                await self._ports.storage.renew(jobs, LEASE)
+            except Exception:
+                log.exception("the storage did not renew the leases of %d jobs", len(jobs))
+
     async def _rest(self) -> None:
-        """Until a kick, until the next job is due, or for one sweep; `stop()` ends it at once."""
+        """Until a kick, until the next job is due, or for one sweep; `_wake` ends it at once."""
         pause = await self._pause()
         if self._stopping:
             return
-        self._resting = asyncio.create_task(self._ports.queue.wait(pause))
+        if self._is_full():
+            pause = SWEEP  # what is due may be what there is no room for
+        self._resting = resting = asyncio.create_task(self._ports.queue.wait(pause))
         try:
-            await self._resting
-        except asyncio.CancelledError:
-            if not self._stopping:
-                self._resting.cancel()
-                raise
+            await asyncio.wait([resting])
         finally:
             self._resting = None
+            resting.cancel()
+        if not resting.cancelled():
+            resting.result()
 
-    def _room(self) -> int:
-        return 0 if len(self._serving) >= RECEIVERS else self._at_once - len(self._running)
+    def _wake(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
 
-    async def _claim(self) -> list[Job]:
-        while (room := self._room()) <= 0 and not self._stopping:
-            self._ended.clear()
-            await self._ended.wait()
+    def _room_for_receivers(self) -> int:
+        return RECEIVERS - len(self._serving)
+
+    def _room_for_others(self) -> int:
+        return self._at_once - len(self._running)
+
+    def _is_full(self) -> bool:
+        return self._room_for_receivers() <= 0 or self._room_for_others() <= 0
+
+    async def _begin_due(self, room: int, **which: str) -> int:
+        """Claim due jobs and begin them. How many there were."""
+        if room <= 0:
+            return 0
         try:
-            return await self._ports.storage.claim(room, LEASE)
+            claimed = await self._ports.storage.claim(room, LEASE, **which)
         except Fault:
             log.exception("the storage gave no jobs")
-            return []
+            return 0
+        for job in claimed:
+            self._begin(job)
+        return len(claimed)
 
     async def _pause(self) -> float:
         try:

@@ -14,8 +14,9 @@ from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement import Settlement, SettlementBatch
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.jobs import LEASE, start_standing
+from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_now, settle_own
+from cambist.core.usecases.settlement_chunks import HELD
 from tests.books import check_books, everything
 from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse, open_test_house
@@ -95,7 +96,7 @@ async def run(way: str, fuse: Fuse) -> dict[str, Any]:
             await WAYS[way](house)
         house.ports = whole
         await start_standing(whole)
-        await house.work(3 * LEASE + 86_400)
+        await house.work(86_400 + 300)
         return await outcome(house)
 
 
@@ -116,7 +117,7 @@ async def test_one_that_another_process_is_settling_is_left_to_it(house: TestHou
         await settle_now(fused(house.ports, Fuse(4, after=True)), Mode.TEST, cutoff=cutoff)
     with pytest.raises(Exception, match="Another process is settling"):
         await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
-    await house.clock.advance(LEASE + 1)
+    await house.clock.advance(HELD.total_seconds() + 1)
     batch = await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
     assert batch.payments == PAYMENTS
     await house.work(3600)

@@ -1,0 +1,360 @@
+"""What becomes of a refund at the bank: the ends, the money, the events (SPEC "Refunds"; DECISIONS 3; ARCHITECTURE.md,
+"Three ends")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.ledger import EntryKind, JournalEntry
+from cambist.core.domain.money import Rub
+from cambist.core.domain.settlement import Correction
+from cambist.core.usecases.bank_refunds import ASK_AGAIN, REVERSAL_LOOKS, next_ask
+from cambist.core.usecases.refund_progress import conclude, on_notice
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
+from cambist.ports.jobs import Job
+from tests.books import everything
+from tests.domain.refund_kit import NOW
+from tests.refund_house import RefundHouse, open_refund_house
+
+S = RefundStatus
+UNKNOWN = Twist(ending=Ending.UNKNOWN_DONE)
+LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
+AWAY = Twist(ending=Ending.UNAVAILABLE)
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def processing(refunds: RefundHouse, amount: str | None = None) -> tuple[str, str]:
+    """A payment of 100 RUB and a refund of it that is at the bank."""
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id, amount)
+    await refunds.house.work(2)
+    assert await refunds.status(refund_id) == "processing"
+    return payment_id, refund_id
+
+
+async def completed(refunds: RefundHouse, amount: str | None = None) -> tuple[str, str]:
+    payment_id, refund_id = await processing(refunds, amount)
+    await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "completed"
+    return payment_id, refund_id
+
+
+async def jobs(refunds: RefundHouse) -> list[Job]:
+    return [job for job in await everything(refunds.ports, Job) if job.kind == "refund.execute"]
+
+
+async def test_in_test_mode_it_waits_two_seconds_and_the_bank_is_done_five_seconds_later(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    for seconds, expected in ((1.9, "pending"), (0.1, "processing"), (4.9, "processing"), (0.1, "completed")):
+        await refunds.house.work(seconds)
+        assert await refunds.status(refund_id) == expected
+    refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
+    assert refund.completed_at == refunds.house.clock.now()
+    assert (payment.status, payment.refund_pending) == ("refunded", False)
+    assert await refunds.said(refund_id) == ["completed"]
+    assert await refunds.said(payment_id) == ["paid", "refunded"]
+    assert (await refunds.balance()).pending == Rub(0)
+    assert await refunds.left_at_bank(payment_id) == 0
+
+
+async def test_in_live_mode_an_approved_one_goes_to_the_bank_at_once(refunds: RefundHouse) -> None:
+    await refunds.set(refund_approval="auto")
+    payment_id = await refunds.paid(mode="live")
+    refund_id = await refunds.apply(payment_id, mode="live")
+    await refunds.house.work()
+    assert await refunds.status(refund_id) == "completed"
+
+
+async def test_while_it_is_under_way_the_status_stays_and_refund_pending_is_true(refunds: RefundHouse) -> None:
+    """SPEC "Payment statuses": refund in progress, status unchanged, `refund_pending` until the outcome."""
+    payment_id = await refunds.paid()
+    await refunds.apply(payment_id)
+    for seconds in (0, 2, 2):
+        await refunds.house.work(seconds)
+        shown = (await refunds.house.get(f"/payments/{payment_id}")).json()
+        assert (shown["status"], shown["refund_pending"]) == ("paid", True)
+    assert await refunds.said(payment_id) == ["paid"], "refund_pending alone sends no event"
+    await refunds.house.work(5)
+    last = (await refunds.house.events(payment_id))[-1]
+    assert (last["status"], last["previous_status"], last["refund_pending"]) == ("refunded", "paid", False)
+
+
+async def test_a_partial_refund_leaves_the_status_and_the_last_part_moves_it(refunds: RefundHouse) -> None:
+    payment_id, _ = await completed(refunds, "40.00")
+    payment = await refunds.payment(payment_id)
+    assert (payment.status, payment.refund_pending, payment.refund_taken) == ("paid", False, Rub(40_00))
+    assert (await refunds.balance()).pending == Rub(60_00)
+    await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert (await refunds.payment(payment_id)).status == "refunded"
+    assert await refunds.said(payment_id) == ["paid", "refunded"]
+
+
+async def test_the_money_is_taken_before_the_bank_is_asked(refunds: RefundHouse) -> None:
+    """A provider operation is recorded before it is sent: the bank's answer finds the refund `processing`."""
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    refunds.house.script.refund.append(Twist(silence=1.0))
+    await refunds.house.clock.advance(2)
+    working = asyncio.ensure_future(refunds.house.work())
+    await refunds.house.clock.advance(0.5)
+    assert await refunds.status(refund_id) == "processing"
+    assert (await refunds.balance()).pending == Rub(0)
+    await refunds.house.clock.advance(1)
+    await working
+
+
+@pytest.mark.parametrize("amount", [None, "40.00"])
+async def test_failed_at_the_bank_gives_the_money_back(refunds: RefundHouse, amount: str | None) -> None:
+    payment_id, refund_id = await processing(refunds, amount)
+    await refunds.tell(refund_id, S.FAILED, "account_closed")
+    refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
+    assert (refund.status, refund.failure_reason, refund.completed_at) == ("failed", "account_closed", None)
+    assert (payment.status, payment.refund_pending, payment.refund_taken) == ("paid", False, Rub(0))
+    assert (await refunds.balance()).pending == Rub(100_00)
+    assert await refunds.said(refund_id) == ["failed"]
+    assert await refunds.said(payment_id) == ["paid"]
+    await refunds.house.work(60)
+    assert await jobs(refunds) == []
+
+
+async def test_refused_by_the_bank_for_certain_it_fails_with_the_banks_reason(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    refunds.house.script.refund.append(Twist(ending=Ending.REFUSED, reason="too_old"))
+    await refunds.house.work(2)
+    assert ((await refunds.refund(refund_id)).failure_reason, await refunds.status(refund_id)) == ("too_old", "failed")
+    assert (await refunds.balance()).pending == Rub(100_00)
+
+
+@pytest.mark.parametrize("ending", [UNKNOWN, LOST, AWAY], ids=["done unheard", "never arrived", "away"])
+@pytest.mark.parametrize("silent_looks", [0, 1, 3])
+async def test_while_nobody_knows_nothing_is_given_back_and_only_the_same_operation_is_repeated(
+    refunds: RefundHouse, ending: Twist, silent_looks: int
+) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    refunds.house.script.refund.append(ending)
+    refunds.house.script.find_refund.extend([AWAY] * silent_looks)
+    await refunds.house.work(2)
+    for pause in ASK_AGAIN[:silent_looks]:
+        await refunds.house.work(pause.total_seconds())
+        assert await refunds.status(refund_id) == "processing"
+        assert (await refunds.balance()).pending == Rub(0)
+    await refunds.house.work(ASK_AGAIN[silent_looks].total_seconds() + 10)
+    assert await refunds.status(refund_id) == "completed"
+    assert await refunds.left_at_bank(payment_id) == 0
+    assert await refunds.said(refund_id) == ["completed"]
+
+
+async def test_a_repeat_that_is_refused_fails(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    refunds.house.script.refund.extend([LOST, Twist(ending=Ending.REFUSED)])
+    await refunds.house.work(2 + 10)
+    assert await refunds.status(refund_id) == "failed"
+    assert (await refunds.balance()).pending == Rub(100_00)
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, 3600), (6, 21_600), (7, 21_600), (900, 21_600)],
+)
+def test_the_ladder_goes_on_for_ever(asked: int, seconds: int) -> None:
+    assert next_ask(None, asked, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_ask(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(("hint", "seconds"), [(0.0, 1), (5.0, 5), (1e9, 21_600)])
+def test_a_hint_of_the_bank_goes_before_the_ladder(hint: float, seconds: int) -> None:
+    assert next_ask(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(seconds=seconds)
+
+
+async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: RefundHouse) -> None:
+    """Held by the bank, it has no hint any more: the ladder finds the end."""
+    payment_id, refund_id = await processing(refunds)
+    await refunds.tell(refund_id, S.PROCESSING)
+    await refunds.house.work(60)
+    assert await refunds.status(refund_id) == "processing"
+    await refunds.bank().pretend_refund(refund_id, S.FAILED)
+    await refunds.house.work(3 * 3600)
+    assert await refunds.status(refund_id) == "failed"
+    assert (await refunds.payment(payment_id)).refund_pending is False
+
+
+async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundHouse) -> None:
+    payment_id, refund_id = await processing(refunds)
+    notices = await refunds.bank().pretend_refund(refund_id, S.DONE)
+    await asyncio.gather(*(on_notice(refunds.ports, notices[0].operation) for _ in range(10)), refunds.house.work())
+    await refunds.house.work(60)
+    await refunds.notice(refund_id)
+    assert await refunds.said(refund_id) == ["completed"]
+    assert await refunds.said(payment_id) == ["paid", "refunded"]
+
+
+@pytest.mark.parametrize("word", [S.PROCESSING, S.DONE, S.FAILED])
+async def test_what_the_bank_says_of_a_completed_one_but_reversed_is_no_news(
+    refunds: RefundHouse, word: RefundStatus
+) -> None:
+    _, refund_id = await completed(refunds)
+    await conclude(refunds.ports, refund_id, RefundState(status=word))
+    assert await refunds.said(refund_id) == ["completed"]
+
+
+@pytest.mark.parametrize("word", S)
+async def test_the_banks_word_moves_no_refund_that_is_not_at_the_bank(refunds: RefundHouse, word: RefundStatus) -> None:
+    refund_id = await refunds.apply(await refunds.paid())
+    await conclude(refunds.ports, refund_id, RefundState(status=word))
+    await refunds.notice(refund_id)
+    assert await refunds.status(refund_id) == "pending"
+    await refunds.act(f"/refunds/{refund_id}/cancel")
+    await conclude(refunds.ports, refund_id, RefundState(status=word))
+    assert await refunds.status(refund_id) == "cancelled"
+
+
+async def test_a_notice_of_no_known_refund_is_let_be(refunds: RefundHouse) -> None:
+    await refunds.notice("ref_00000000-0000-4000-8000-000000000000")
+    await refunds.notice("sus_nothing")
+
+
+@pytest.mark.parametrize("full", [True, False])
+async def test_reversed_before_settlement_the_payment_lives_again(refunds: RefundHouse, full: bool) -> None:
+    payment_id, refund_id = await completed(refunds, None if full else "40.00")
+    await refunds.tell(refund_id, S.REVERSED)
+    refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
+    assert (refund.status, refund.completed_at is not None) == ("reversed", True)
+    assert (payment.status, payment.refund_pending, payment.refund_taken) == ("paid", False, Rub(0))
+    assert await refunds.said(refund_id) == ["completed", "reversed"]
+    assert await refunds.said(payment_id) == (["paid", "refunded", "paid"] if full else ["paid"])
+    assert (await refunds.balance()).pending == Rub(100_00)
+    await refunds.settle()
+    assert (await refunds.payment(payment_id)).status == "settled"
+
+
+async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(refunds: RefundHouse) -> None:
+    """Who looks seldom may never have seen it DONE (ports/bank.py)."""
+    payment_id, refund_id = await processing(refunds)
+    for status in (S.DONE, S.REVERSED):
+        await refunds.bank().pretend_refund(refund_id, status)
+    await refunds.notice(refund_id)
+    refund = await refunds.refund(refund_id)
+    assert (refund.status, refund.sequence, refund.completed_at) == ("reversed", 2, refunds.house.clock.now())
+    assert await refunds.said(refund_id) == ["completed", "reversed"]
+    assert await refunds.said(payment_id) == ["paid", "refunded", "paid"]
+    kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == refund_id]
+    assert sorted(kinds) == [EntryKind.REFUND_PAID, EntryKind.REFUND_REVERSED, EntryKind.REFUND_TAKEN]
+    again = await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert await refunds.status(again) == "completed"
+
+
+@pytest.mark.parametrize("which", range(len(REVERSAL_LOOKS)))
+async def test_a_reversal_whose_notice_was_lost_is_found_by_looking(refunds: RefundHouse, which: int) -> None:
+    _, refund_id = await completed(refunds)
+    if which:
+        await refunds.house.work(REVERSAL_LOOKS[which - 1].total_seconds() + 60)
+    await refunds.bank().pretend_refund(refund_id, S.REVERSED)
+    await refunds.house.work(REVERSAL_LOOKS[which].total_seconds())
+    assert await refunds.status(refund_id) == "reversed"
+    assert await jobs(refunds) == []
+
+
+async def test_after_the_last_look_only_a_notice_counts(refunds: RefundHouse) -> None:
+    _, refund_id = await completed(refunds)
+    await refunds.house.work(REVERSAL_LOOKS[-1].total_seconds())
+    assert await jobs(refunds) == []
+    await refunds.tell(refund_id, S.REVERSED)
+    assert await refunds.status(refund_id) == "reversed"
+
+
+async def test_two_full_parts_of_which_one_is_reversed(refunds: RefundHouse) -> None:
+    payment_id, first = await completed(refunds, "60.00")
+    await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert (await refunds.payment(payment_id)).status == "refunded"
+    await refunds.tell(first, S.REVERSED)
+    payment = await refunds.payment(payment_id)
+    assert (payment.status, payment.refund_taken) == ("paid", Rub(40_00))
+
+
+async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correction(refunds: RefundHouse) -> None:
+    """A settlement may settle the payment at any moment between the steps."""
+    payment_id, refund_id = await processing(refunds, "40.00")
+    await refunds.tell(refund_id, S.PROCESSING)
+    await refunds.settle()
+    assert (await refunds.payment(payment_id)).status == "settled"
+    await refunds.tell(refund_id, S.FAILED)
+    assert (await refunds.payment(payment_id)).status == "settled"
+    assert [row.amount for row in await everything(refunds.ports, Correction)] == [Rub(40_00)]
+    assert (await refunds.balance()).pending == Rub(40_00)
+    await refunds.house.clock.advance(1)
+    await refunds.settle()
+    assert (await refunds.balance()).pending == Rub(0)
+
+
+async def test_a_payment_that_is_refunded_whole_is_not_settled_on_the_way(refunds: RefundHouse) -> None:
+    payment_id, refund_id = await processing(refunds)
+    await refunds.settle()
+    assert (await refunds.payment(payment_id)).status == "paid"
+    await refunds.house.work(5)
+    assert (await refunds.status(refund_id), (await refunds.payment(payment_id)).status) == ("completed", "refunded")
+
+
+async def test_a_bank_that_sends_nothing_back_rejects_by_rule_before_money_is_taken() -> None:
+    deaf = FurtherBank(name="deaf", capabilities=BankCapabilities(refunds=False, simulated=True))
+    async with open_refund_house(further_banks=[deaf]) as refunds:
+        payment_id = await refunds.paid()
+        await refunds.change(payment_id, bank="deaf")
+        refund_id = await refunds.apply(payment_id)
+        await refunds.house.work(2)
+        refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
+        assert (refund.status, refund.failure_reason) == ("rejected", "not_supported")
+        assert (payment.refund_pending, payment.status) == (False, "paid")
+        assert await refunds.said(refund_id) == ["rejected"]
+        assert await jobs(refunds) == []
+
+
+async def test_a_bank_that_is_not_wired_any_more_leaves_it_pending_until_it_is(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    await refunds.change(payment_id, bank="gone")
+    refund_id = await refunds.apply(payment_id)
+    await refunds.house.work(3600)
+    assert await refunds.status(refund_id) == "pending"
+    await refunds.change(payment_id, bank="simulator-test")
+    await refunds.house.work(7 * 3600)
+    assert await refunds.status(refund_id) == "completed"
+
+
+async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id, "40.5", external_id="order-1", metadata={"a": [1]})
+    await refunds.house.work(7)
+    await refunds.tell(refund_id, S.REVERSED)
+    first, second = await refunds.house.events(refund_id)
+    payment = await refunds.payment(payment_id)
+    assert first == {
+        "event": "refund.completed",
+        "payment_id": payment_id,
+        "refund_id": refund_id,
+        "amount_rub": "40.50",
+        "status": "completed",
+        "external_id": "order-1",
+        "metadata": {"a": [1]},
+        "shop_id": payment.shop_id,
+        "shop_name": "Default",
+    }
+    assert second == {**first, "event": "refund.reversed", "status": "reversed"}
+    await refunds.house.work()
+    letters = [letter for letter in refunds.house.postman.letters if b"refund." in letter.body]
+    assert [letter.headers["X-Webhook-Sequence"] for letter in letters] == ["1", "2"]
+    refunds.house.check_signatures()

@@ -1,0 +1,373 @@
+"""Refund applications: the sums, the balance, approval, operators (SPEC "Refunds"; DECISIONS 3)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.refunds import Refund
+from cambist.core.usecases.refund_list import list_all_refunds
+from cambist.core.usecases.refund_progress import retry_waiting
+from cambist.core.usecases.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund
+from cambist.core.usecases.settlement import settle_own
+from cambist.ports.bank import RefundStatus
+from cambist.ports.jobs import Job
+from cambist.ports.rates import RatePretence, RateSimulator
+from tests.books import everything
+from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def code(call: Any) -> str:
+    with pytest.raises(Refusal) as refused:
+        await call
+    return refused.value.code
+
+
+async def settled(refunds: RefundHouse, amount: str = "100.00") -> str:
+    payment_id = await refunds.paid(amount)
+    await refunds.house.clock.advance(1)
+    await refunds.settle()
+    return payment_id
+
+
+# --- two at once
+
+
+async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    done = await asyncio.gather(*(refunds.make(payment_id, "40.00") for _ in range(8)), return_exceptions=True)
+    assert sorted(each.code if isinstance(each, Refusal) else "made" for each in done) == [
+        *["OVER_REMAINING"] * 6,
+        *["made"] * 2,
+    ]
+    await refunds.house.work(7)
+    assert await refunds.left_at_bank(payment_id) == 20_00
+
+
+async def test_a_cancel_and_an_execution_at_once_have_one_winner(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    for _ in range(10):
+        refund_id = await refunds.apply(payment_id, "1.00")
+        await refunds.house.clock.advance(2)
+        caller = await refunds.caller()
+        outcome, _ = await asyncio.gather(
+            cancel_refund(refunds.ports, caller, refund_id), refunds.house.work(), return_exceptions=True
+        )
+        await refunds.house.work(7)
+        cancelled = isinstance(outcome, Refund)
+        assert await refunds.status(refund_id) == ("cancelled" if cancelled else "completed")
+
+
+# --- the balance
+
+
+async def test_before_settlement_a_refund_lowers_the_pending_rub(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    await refunds.apply(payment_id, "40.00")
+    assert (await refunds.balance()).pending == Rub(100_00), "an application touches no money"
+    await refunds.house.work(2)
+    assert (await refunds.balance()).pending == Rub(60_00)
+
+
+@pytest.mark.parametrize(("amount", "market"), [(None, MARKET_100), ("40.00", 43_243_243), ("0.01", 10_810)])
+async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
+    refunds: RefundHouse, amount: str | None, market: int
+) -> None:
+    payment_id = await settled(refunds)
+    await settled(refunds)
+    [source] = refunds.ports.rates.of_mode("test")
+    assert isinstance(source, RateSimulator)
+    # The rate of that payment's settlement counts, not the one of now.
+    await source.pretend(RatePretence(rate=Decimal(80)))
+    before = await refunds.balance()
+    assert before.available == Usdt(2 * SETTLED_100)
+    await refunds.apply(payment_id, amount)
+    await refunds.house.work(7)
+    after = await refunds.balance()
+    assert before.available - after.available == Usdt(market)
+    payment = await refunds.payment(payment_id)
+    assert payment.status == ("refunded" if amount is None else "settled")
+    assert payment.amount_usdt == Usdt(SETTLED_100), "the credit stays as it was"
+
+
+async def test_not_covered_it_waits_and_is_tried_after_the_next_settlement(refunds: RefundHouse) -> None:
+    payment_id = await settled(refunds)
+    refund_id = await refunds.apply(payment_id)
+    await refunds.house.work(60)
+    refund = await refunds.refund(refund_id)
+    assert (refund.status, refund.pending_reason) == ("pending", "insufficient_balance")
+    assert (await refunds.payment(payment_id)).refund_pending is True
+    assert (await refunds.balance()).available == Usdt(SETTLED_100)
+    assert [job for job in await everything(refunds.ports, Job) if job.kind == "refund.execute"] == []
+    await settled(refunds)
+    refund = await refunds.refund(refund_id)
+    assert (refund.status, refund.pending_reason) == ("processing", None)
+    await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "completed"
+    assert (await refunds.balance()).available == Usdt(2 * SETTLED_100 - MARKET_100)
+
+
+@pytest.mark.parametrize(("overdraft", "status"), [("0.03243243", "pending"), ("0.03243244", "processing")])
+async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
+    refunds: RefundHouse, overdraft: str, status: str
+) -> None:
+    """What the fee took is missing: 1.08108108 - 1.04864864."""
+    await refunds.set(refund_overdraft_usdt=overdraft)
+    refund_id = await refunds.apply(await settled(refunds))
+    await refunds.house.work(2)
+    assert await refunds.status(refund_id) == status
+
+
+@pytest.mark.parametrize(
+    ("older", "younger", "overdraft", "goes"),
+    [
+        # One that is still not covered keeps none behind it waiting.
+        ("15.00", "10.00", "0.05", (False, True)),
+        # Enough for one of two: the oldest.
+        ("12.50", "12.50", "0.1", (True, False)),
+        ("15.00", "10.00", "1", (True, True)),
+    ],
+)
+async def test_those_that_wait_are_tried_the_oldest_first(
+    refunds: RefundHouse, older: str, younger: str, overdraft: str, goes: tuple[bool, bool]
+) -> None:
+    first, second = await settled(refunds, "500.00"), await settled(refunds, "100.00")
+    rests = [str(Rub.parse(whole) - Rub.parse(rest)) for whole, rest in (("500", older), ("100", younger))]
+    for payment_id, amount in zip((first, second), rests, strict=True):
+        await refunds.apply(payment_id, amount)
+    await refunds.house.work(7)
+    assert (await refunds.balance()).available == Usdt(7_567_564), "7 RUB: what is left but for the fees"
+    waiting = []
+    for payment_id in (first, second):
+        waiting.append(await refunds.apply(payment_id))
+        await refunds.house.work(3)
+    for refund_id in waiting:
+        assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
+    await refunds.set(refund_overdraft_usdt=overdraft)
+    await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.LIVE)
+    await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+    found = tuple(await refunds.status(refund_id) == "processing" for refund_id in waiting)
+    assert found == goes
+
+
+async def test_two_that_take_at_once_never_take_more_than_there_is(refunds: RefundHouse) -> None:
+    first, second = await settled(refunds), await settled(refunds)
+    made = [await refunds.make(payment_id) for payment_id in (first, second)]
+    await refunds.house.clock.advance(2)
+    await asyncio.gather(*(approve_refund(refunds.ports, refund.id) for refund in made))
+    await asyncio.gather(refunds.house.work(), refunds.house.work())
+    assert sorted([await refunds.status(refund.id) for refund in made]) == ["pending", "processing"]
+    assert (await refunds.balance()).available == Usdt(2 * SETTLED_100 - MARKET_100)
+
+
+async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: RefundHouse) -> None:
+    payment_id = await settled(refunds)
+    await settled(refunds)
+    refund_id = await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert (await refunds.payment(payment_id)).status == "refunded"
+    await refunds.tell(refund_id, RefundStatus.REVERSED)
+    assert (await refunds.payment(payment_id)).status == "settled"
+    assert await refunds.said(payment_id) == ["paid", "settled", "refunded", "settled"]
+    assert (await refunds.balance()).available == Usdt(2 * SETTLED_100)
+
+
+async def test_refunded_before_settlement_and_reversed_after_it_comes_back_in_rub(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id, "40.00")
+    await refunds.house.work(7)
+    await refunds.settle()
+    assert (await refunds.payment(payment_id)).amount_usdt == Usdt(62_918_918)
+    await refunds.tell(refund_id, RefundStatus.REVERSED)
+    assert (await refunds.balance()).pending == Rub(40_00)
+    await refunds.house.clock.advance(1)
+    await refunds.settle()
+    balance = await refunds.balance()
+    assert (balance.pending, balance.available) == (Rub(0), Usdt(62_918_918 + 41_945_945))
+
+
+async def test_a_refund_of_a_mismatch_that_was_accepted_is_of_what_came(refunds: RefundHouse) -> None:
+    payment = await refunds.house.created()
+    await refunds.house.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
+    await refunds.act(f"/sandbox/payments/{payment['id']}/resolve", {"outcome": "paid"})
+    refund_id = await refunds.apply(payment["id"])
+    assert (await refunds.refund(refund_id)).amount == Rub(60_00)
+    await refunds.house.work(7)
+    assert (await refunds.payment(payment["id"])).status == "refunded"
+
+
+# --- approval
+
+
+@pytest.mark.parametrize(
+    ("setting", "mode", "reason"),
+    [
+        ("", "test", None),
+        ("", "live", "awaiting_approval"),
+        ("auto", "live", None),
+        ("manual", "test", "awaiting_approval"),
+    ],
+)
+async def test_who_approves(refunds: RefundHouse, setting: str, mode: str, reason: str | None) -> None:
+    """DECISIONS 3: `auto` is the default in test mode, `manual` in live mode."""
+    await refunds.set(refund_approval=setting)
+    refund_id = await refunds.apply(await refunds.paid(mode=mode), mode=mode)
+    assert (await refunds.refund(refund_id)).pending_reason == reason
+    await refunds.house.work(60)
+    if reason is not None:
+        assert (await refunds.refund(refund_id)).pending_reason == reason
+        await approve_refund(refunds.ports, refund_id)
+        await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "completed"
+
+
+async def test_approving_twice_is_one_refund_and_approving_what_ended_is_refused(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live")
+    refund_id = await refunds.apply(payment_id, mode="live")
+    await asyncio.gather(*(approve_refund(refunds.ports, refund_id) for _ in range(5)))
+    await refunds.house.work()
+    assert await refunds.said(refund_id) == ["completed"]
+    assert await code(approve_refund(refunds.ports, refund_id)) == "INVALID_STATE"
+    for unknown in ("ref_00000000-0000-4000-8000-000000000000", "ref_x", payment_id, ""):
+        assert await code(approve_refund(refunds.ports, unknown)) == "REFUND_NOT_FOUND"
+
+
+async def test_approving_one_that_waits_for_money_tries_it_now(refunds: RefundHouse) -> None:
+    refund_id = await refunds.apply(await settled(refunds))
+    await refunds.house.work(2)
+    await approve_refund(refunds.ports, refund_id)
+    await refunds.house.work()
+    assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
+    await refunds.set(refund_overdraft_usdt="1")
+    await approve_refund(refunds.ports, refund_id)
+    await refunds.house.work()
+    assert await refunds.status(refund_id) == "processing"
+
+
+async def test_rejected_by_an_operator_no_money_moved(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live")
+    refund_id = await refunds.apply(payment_id, mode="live")
+    rejected = await reject_refund(refunds.ports, refund_id, " goods were delivered ")
+    assert (rejected.status, rejected.failure_reason, rejected.pending_reason) == (
+        "rejected",
+        "goods were delivered",
+        None,
+    )
+    payment = await refunds.payment(payment_id)
+    assert (payment.status, payment.refund_pending) == ("paid", False)
+    [event] = await refunds.house.events(refund_id)
+    assert (event["event"], event["status"]) == ("refund.rejected", "rejected")
+    assert await code(reject_refund(refunds.ports, refund_id, "again")) == "INVALID_STATE"
+    assert await code(approve_refund(refunds.ports, refund_id)) == "INVALID_STATE"
+    await refunds.house.work(60)
+    assert await refunds.left_at_bank(payment_id, "live") == 100_00
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 256, "a\nb", "a\0b"])
+async def test_a_rejection_has_a_reason(refunds: RefundHouse, reason: str) -> None:
+    refund_id = await refunds.apply(await refunds.paid())
+    assert await code(reject_refund(refunds.ports, refund_id, reason)) == "VALIDATION_ERROR"
+    assert await code(reject_refund(refunds.ports, "ref_x", "reason")) == "REFUND_NOT_FOUND"
+
+
+@pytest.mark.parametrize("end", ["cancel", "reject", "fail"])
+async def test_what_ended_without_money_frees_the_remainder(refunds: RefundHouse, end: str) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    assert await code(refunds.make(payment_id)) == "OVER_REMAINING"
+    if end == "cancel":
+        await refunds.act(f"/refunds/{refund_id}/cancel")
+    elif end == "reject":
+        await reject_refund(refunds.ports, refund_id, "no")
+    else:
+        refunds.house.script.refund.append(Twist(ending=Ending.REFUSED))
+        await refunds.house.work(2)
+    again = await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert await refunds.status(again) == "completed"
+    assert await refunds.said(payment_id) == ["paid", "refunded"]
+
+
+# --- operators
+
+
+async def test_an_operators_refund_is_the_same_application_whatever_the_switch(refunds: RefundHouse) -> None:
+    """SPEC "Refunds": in the dashboard or through support, all lead to the same application."""
+    await refunds.set(refunds="false")
+    payment_id = await refunds.paid(mode="live")
+    refund = await create_refund_for(refunds.ports, payment_id, amount_rub="40.00", reason="by phone")
+    assert (refund.status, refund.pending_reason, refund.reason, refund.key_id) == (
+        "pending",
+        "awaiting_approval",
+        "by phone",
+        None,
+    )
+    assert (await refunds.payment(payment_id)).refund_pending is True
+    await approve_refund(refunds.ports, refund.id)
+    await refunds.house.work()
+    assert await refunds.said(refund.id) == ["completed"]
+
+
+@pytest.mark.parametrize(
+    ("payment_id", "amount", "expected"),
+    [
+        ("pay_00000000-0000-4000-8000-000000000000", None, "PAYMENT_NOT_FOUND"),
+        ("ref_x", None, "PAYMENT_NOT_FOUND"),
+        ("", None, "PAYMENT_NOT_FOUND"),
+        (None, "1e3", "VALIDATION_ERROR"),
+        (None, "0", "INVALID_AMOUNT"),
+        (None, "100.01", "OVER_REMAINING"),
+    ],
+)
+async def test_an_operator_is_refused_by_the_same_rules(
+    refunds: RefundHouse, payment_id: str | None, amount: str | None, expected: str
+) -> None:
+    mine = await refunds.paid()
+    wanted = mine if payment_id is None else payment_id
+    assert await code(create_refund_for(refunds.ports, wanted, amount_rub=amount)) == expected
+
+
+async def test_operators_see_all_refunds_the_newest_first(refunds: RefundHouse) -> None:
+    made = []
+    for mode in ("test", "live", "test"):
+        made.append(await refunds.apply(await refunds.paid(mode=mode), mode=mode))
+        await refunds.house.clock.advance(1)
+    account_id = refunds.house.account.account_id
+    for asked in ({}, {"account_id": account_id}):
+        found = await list_all_refunds(refunds.ports, **asked)
+        assert [refund.id for refund in found] == made[::-1]
+    assert [refund.id for refund in await list_all_refunds(refunds.ports, limit=2)] == made[:0:-1]
+    await refunds.act(f"/refunds/{made[0]}/cancel")
+    found = await list_all_refunds(refunds.ports, status=(await refunds.refund(made[0])).status)
+    assert [refund.id for refund in found] == made[:1]
+    assert await code(list_all_refunds(refunds.ports, account_id="acc_x")) == "ACCOUNT_NOT_FOUND"
+
+
+async def test_a_settlement_and_refunds_at_once_keep_the_books(refunds: RefundHouse) -> None:
+    """The fixture holds the books against the objects at the end."""
+    payments = [await refunds.paid() for _ in range(6)]
+    made = [await refunds.make(payment_id, "30.00") for payment_id in payments]
+    await refunds.house.clock.advance(2)
+    caller = await refunds.caller()
+    await asyncio.gather(
+        refunds.house.work(), settle_own(refunds.ports, caller), *(refunds.make(each, "20.00") for each in payments)
+    )
+    await refunds.house.work(20)
+    for refund in made[:3]:
+        await refunds.tell(refund.id, RefundStatus.REVERSED)
+    await refunds.house.clock.advance(1)
+    await refunds.settle()
+    await refunds.house.work(20)
+    assert not [refund for refund in await everything(refunds.ports, Refund) if refund.status == "processing"]

@@ -1,0 +1,189 @@
+"""A payout is sent exactly once, whoever dies when, whatever the network answers, and however many are at it at once
+(DECISIONS 4 "Withdrawals": the hash is stored before the broadcast; DESIGN 3, "Nothing is lost by kill -9")."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cambist.adapters.payouts.script import Ending, Twist
+from cambist.core.domain.money import Usdt
+from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.withdrawal_progress import execute
+from tests.fuses import Fuse, Killed, fused
+from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
+
+S = WithdrawalStatus
+ZERO = Usdt(0)
+POLL = 5
+
+
+class CallFuse:
+    """Kills at one call of the service's wallet, before or after it takes effect."""
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self.at = at
+        self.after = after
+        self.calls = 0
+
+    async def strike_before(self, _call: str) -> None:
+        self.calls += 1
+        if self.calls == self.at and not self.after:
+            raise Killed
+
+    async def strike_after(self, _call: str) -> None:
+        if self.calls == self.at and self.after:
+            raise Killed
+
+
+async def story(payouts: Payouts) -> None:
+    """A settlement's payout, until the network says that it is final."""
+    await payouts.pay_out()
+    await payouts.house.work(60)
+
+
+ROUGH = (Twist(ending=Ending.UNKNOWN_NOT_DONE), Twist(ending=Ending.UNKNOWN_DONE))
+"""A network that loses the first broadcast, and the answer to the second."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """What a run took."""
+
+    commits: int
+    calls: int
+    signed: int
+
+
+async def run_with_crash(
+    commit: int = 0, call: int = 0, *, after: bool = False, outage: float = 0, weather: Sequence[Twist] = ()
+) -> Ended:
+    """Run the story with a crash; after an `outage` a new process goes on, and the next settlement comes."""
+    async with open_payouts() as payouts:
+        payouts.script.broadcast.extend(weather)
+        await payouts.credit()
+        whole, house, sender = payouts.ports, payouts.house, payouts.sender
+        commits, calls = Fuse(commit, after=after), CallFuse(call, after=after)
+        house.ports = fused(whole, commits)
+        sender.before, sender.after = calls.strike_before, calls.strike_after
+        with suppress(Killed):
+            await story(payouts)
+        house.ports = whole
+        sender.before = sender.after = None
+        # The new process finds the job when the dead one's lease has ended.
+        await house.clock.advance(outage)
+        for _ in range(40):
+            await house.work(POLL)
+        await payouts.pay_out()
+        await house.work(60)
+        await check(payouts)
+        return Ended(commits.commits, calls.calls, sender.count("sign"))
+
+
+async def check(payouts: Payouts) -> None:
+    assert await payouts.on_chain() == [(WALLET, PAID.units)]
+    assert await payouts.purses() == (REST, ZERO, PAID)
+    assert await payouts.jobs() == []
+    for withdrawal in await payouts.every():
+        assert WITHDRAWAL_MOVES.is_final(withdrawal.status)
+        assert withdrawal.blob is None
+        moves = await payouts.statuses(withdrawal.id)
+        assert len(moves) == withdrawal.sequence
+        assert [before for before, _ in moves] == [None, *(after for _, after in moves[:-1])]
+    assert payouts.sender.hashes("broadcast") <= payouts.sender.hashes("sign")
+
+
+WEATHERS: Mapping[str, tuple[Sequence[Twist], int, int]] = {
+    # The payout, its signed transfer, `sent`, `completed`; sign, broadcast, state.
+    "calm": ((), 4, 3),
+    # One commit more writes the job alone, after the lost broadcast; sign, broadcast, state, broadcast, state.
+    "rough": (ROUGH, 5, 5),
+}
+COMMITS = [
+    pytest.param(weather, at, id=f"{name}-{at}")
+    for name, (weather, commits, _) in WEATHERS.items()
+    for at in range(1, commits + 1)
+]
+CALLS = [
+    pytest.param(weather, at, id=f"{name}-{at}")
+    for name, (weather, _, calls) in WEATHERS.items()
+    for at in range(1, calls + 1)
+]
+OUTAGES = pytest.mark.parametrize("outage", [0, 3600], ids=["at_once", "long"])
+AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+
+
+@pytest.mark.parametrize("name", WEATHERS)
+async def test_the_story_has_as_many_steps_as_are_swept(name: str) -> None:
+    weather, commits, calls = WEATHERS[name]
+    assert await run_with_crash(weather=weather) == Ended(commits, calls, signed=1)
+
+
+@OUTAGES
+@AFTER
+@pytest.mark.parametrize(("weather", "at"), COMMITS)
+async def test_a_crash_at_any_commit_sends_it_exactly_once(
+    weather: Sequence[Twist], at: int, after: bool, outage: float
+) -> None:
+    ended = await run_with_crash(commit=at, after=after, outage=outage, weather=weather)
+    assert ended.commits == at
+
+
+@OUTAGES
+@AFTER
+@pytest.mark.parametrize(("weather", "at"), CALLS)
+async def test_a_crash_at_any_call_of_the_wallet_sends_it_exactly_once(
+    weather: Sequence[Twist], at: int, after: bool, outage: float
+) -> None:
+    ended = await run_with_crash(call=at, after=after, outage=outage, weather=weather)
+    assert ended.calls == at
+
+
+async def test_a_transfer_whose_signer_died_is_broadcast_while_the_network_takes_it() -> None:
+    async with open_payouts() as payouts:
+        withdrawal = await payouts.made()
+        [job] = await payouts.ports.storage.claim(1, LEASE)
+        with pytest.raises(Killed):
+            await execute(fused(payouts.ports, Fuse(1, after=True)), job)
+        assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
+        await payouts.house.clock.advance(LEASE)
+        await payouts.house.work(60)
+        assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
+        assert payouts.sender.count("sign") == 1
+
+
+_ENDINGS = st.lists(st.sampled_from(sorted(Ending)).map(lambda ending: Twist(ending=ending)), max_size=16)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sign=_ENDINGS, broadcast=_ENDINGS, state=_ENDINGS, settlements=st.integers(1, 4))
+def test_whatever_the_wallet_answers_the_chain_and_the_ledger_agree(
+    sign: list[Twist], broadcast: list[Twist], state: list[Twist], settlements: int
+) -> None:
+    async def run() -> None:
+        async with open_payouts() as payouts:
+            payouts.script.sign.extend(sign)
+            payouts.script.broadcast.extend(broadcast)
+            payouts.script.state.extend(state)
+            for _ in range(settlements):
+                await payouts.credit()
+                await payouts.pay_out()
+                await payouts.house.work(1800)
+            # Long enough for every ladder, and for as many further settlements as there are refusals.
+            for _ in range(20):
+                await payouts.house.work(20 * 3600)
+                await payouts.pay_out()
+            await payouts.house.work(3600)
+            available, reserved, paid = await payouts.purses()
+            credited = Usdt(settlements * CREDIT.units)
+            assert available + reserved + paid == credited
+            assert sum(units for _, units in await payouts.on_chain()) == paid.units
+            assert available.units < 100
+            assert reserved == ZERO
+            assert await payouts.jobs() == []
+
+    asyncio.run(run())

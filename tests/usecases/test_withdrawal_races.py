@@ -1,0 +1,254 @@
+"""Several at one payout at once: runs of its job, an operator, payouts and refunds that take the same money (DECISIONS 4
+"Withdrawals")."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.ledger import Purse
+from cambist.core.domain.money import Usdt
+from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.usecases import withdrawals as usecases
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.withdrawal_progress import execute
+from cambist.core.usecases.withdrawals import cancel_withdrawal, pay_out
+from cambist.ports.payouts import TransferState
+from cambist.ports.storage import Unit
+from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
+from tests.servers import database, postgres_server
+
+S = WithdrawalStatus
+ZERO = Usdt(0)
+
+
+class TestAtOnce:
+    async def test_of_two_runs_that_sign_at_once_only_the_first_transfer_is_ever_broadcast(self) -> None:
+        async with open_payouts() as payouts:
+            withdrawal = await payouts.made()
+            [job] = await payouts.ports.storage.claim(1, LEASE)
+
+            async def another_run(call: str) -> None:
+                if call == "sign":
+                    payouts.sender.after = None
+                    await execute(payouts.ports, job)
+
+            payouts.sender.after = another_run
+            await execute(payouts.ports, job)
+            await payouts.house.work(60)
+            assert payouts.sender.count("sign") == 2
+            [broadcast] = payouts.sender.hashes("broadcast")
+            done = await payouts.record(withdrawal.id)
+            assert (done.status, done.tx_hash) == (S.COMPLETED, broadcast)
+            assert await payouts.on_chain() == [(WALLET, PAID.units)]
+
+    async def test_a_run_that_comes_late_changes_nothing(self) -> None:
+        async with open_payouts() as payouts:
+            withdrawal = await payouts.made()
+            [job] = await payouts.ports.storage.claim(1, LEASE)
+
+            async def meanwhile(call: str) -> None:
+                if call == "broadcast":
+                    payouts.sender.after = None
+                    await payouts.house.clock.advance(LEASE + 1)
+                    await payouts.house.work(60)
+
+            payouts.sender.after = meanwhile
+            await execute(payouts.ports, job)
+            done = await payouts.record(withdrawal.id)
+            assert (done.status, done.sequence) == (S.COMPLETED, 4)
+            assert await payouts.jobs() == []
+
+    async def test_what_was_called_off_while_it_was_being_signed_is_never_broadcast(self) -> None:
+        async with open_payouts() as payouts:
+            withdrawal = await payouts.made()
+
+            async def operator(_call: str) -> None:
+                await cancel_withdrawal(payouts.ports, withdrawal.id, "a wrong wallet")
+
+            payouts.sender.after = operator
+            await payouts.house.work(600)
+            assert (await payouts.record(withdrawal.id)).status is S.CANCELLED
+            assert payouts.sender.count("broadcast") == 0
+            assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+            assert await payouts.jobs() == []
+
+    async def test_what_was_signed_while_an_operator_called_it_off_goes_its_way(self) -> None:
+        async with open_payouts() as payouts:
+            withdrawal = await payouts.made()
+            late = InterruptedStorage(payouts.ports.storage, payouts)
+            with pytest.raises(Refusal) as refused:
+                await cancel_withdrawal(msgspec.structs.replace(payouts.ports, storage=late), withdrawal.id, "why")
+            assert refused.value.code == "INVALID_STATE"
+            await payouts.house.work(60)
+            assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
+            assert await payouts.on_chain() == [(WALLET, PAID.units)]
+
+    async def test_a_wallet_lost_with_a_transfer_under_way_moves_no_money(self) -> None:
+        async with open_payouts() as payouts:
+            payouts.script.broadcast.append(Twist(ending=Ending.NOT_CONFIGURED))
+            withdrawal = await payouts.made()
+            await payouts.house.work(3599)
+            assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
+            assert await payouts.purses() == (REST, PAID, ZERO)
+            await payouts.house.work(1)
+            assert (await payouts.record(withdrawal.id)).status is S.FAILED
+
+
+class InterruptedUnit:
+    """A unit between whose reads and commit the worker comes."""
+
+    def __init__(self, unit: Unit, storage: "InterruptedStorage") -> None:
+        self._unit = unit
+        self._storage = storage
+
+    def __getitem__(self, kind: Any) -> Any:
+        return self._unit[kind]
+
+    async def commit(self) -> None:
+        await self._storage.interrupt()
+        await self._unit.commit()
+
+
+class InterruptedStorage:
+    """A storage where a payout's job runs just before the first commit."""
+
+    def __init__(self, storage: Any, payouts: Payouts) -> None:
+        self._storage = storage
+        self._payouts: Payouts | None = payouts
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    async def interrupt(self) -> None:
+        payouts, self._payouts = self._payouts, None
+        if payouts is not None:
+            await payouts.house.work()
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[InterruptedUnit]:
+        async with self._storage.unit() as unit:
+            yield InterruptedUnit(unit, self)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "postgres":
+        with database(request.getfixturevalue("server")) as empty:
+            asyncio.run(migrate(empty))
+            yield empty
+        return
+    if request.param == "memory":
+        yield "memory://"
+        return
+    place = f"sqlite:///{tmp_path / 'house.db'}"
+    asyncio.run(migrate(place))
+    yield place
+
+
+class Gate:
+    """Opens when so many have come, and stays open."""
+
+    def __init__(self, parties: int) -> None:
+        self._missing = parties
+        self._open = asyncio.Event()
+
+    async def pass_through(self) -> None:
+        self._missing -= 1
+        if self._missing <= 0:
+            self._open.set()
+        await self._open.wait()
+
+
+class GatedUnit:
+    """A unit that commits only when all the others are about to, or have."""
+
+    def __init__(self, unit: Unit, gate: Gate) -> None:
+        self._unit = unit
+        self._gate = gate
+
+    def __getitem__(self, kind: Any) -> Any:
+        return self._unit[kind]
+
+    async def commit(self) -> None:
+        await self._gate.pass_through()
+        await self._unit.commit()
+
+
+class GatedStorage:
+    """A storage whose units all read before one of them writes."""
+
+    def __init__(self, storage: Any, parties: int) -> None:
+        self._storage = storage
+        self._gate = Gate(parties)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[GatedUnit]:
+        async with self._storage.unit() as unit:
+            yield GatedUnit(unit, self._gate)
+
+
+async def test_of_payouts_at_once_one_takes_the_money_on_every_storage(url: str, tmp_path: Path) -> None:
+    async with open_payouts(database_url=url, data_dir=tmp_path) as payouts:
+        await payouts.credit()
+        gated = msgspec.structs.replace(payouts.ports, storage=GatedStorage(payouts.ports.storage, 4))
+        ends = await asyncio.gather(*(pay_out(gated, payouts.account_id, payouts.mode) for _ in range(4)))
+        [made] = [end for end in ends if end is not None]
+        assert made.amount == PAID
+        assert await payouts.purses() == (REST, PAID, ZERO)
+        assert len(await payouts.every()) == 1
+
+
+async def test_a_payout_is_stored_and_read_back_whole_on_every_storage(url: str, tmp_path: Path) -> None:
+    async with open_payouts(database_url=url, data_dir=tmp_path) as payouts:
+        made = await payouts.made()
+        assert await payouts.record(made.id) == made
+        [job] = [job for job in await payouts.ports.storage.claim(10, LEASE) if job.argument == made.id]
+        payouts.script.broadcast.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+        await execute(payouts.ports, job)
+        stored = await payouts.record(made.id)
+        [signed] = payouts.sender.signed.values()
+        assert (stored.status, stored.blob, stored.signed_until) == (S.PROCESSING, signed.blob, signed.expires_at)
+        await execute(payouts.ports, job)
+        assert (await payouts.record(made.id)).status is S.SENT
+        await payouts.sender.inner.pretend(signed.tx_hash, TransferState.FINAL)
+        await execute(payouts.ports, job)
+        assert (await payouts.record(made.id)).status is S.COMPLETED
+        assert await payouts.purses() == (REST, ZERO, PAID)
+        assert await payouts.jobs() == []
+
+
+async def test_money_taken_by_a_refund_between_two_reads_is_not_paid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_payouts() as payouts:
+        await payouts.credit()
+        read = usecases.purses
+
+        async def late(unit: Unit, owner: str, mode: Any) -> dict[Purse, int]:
+            found = await read(unit, owner, mode)
+            monkeypatch.setattr(usecases, "purses", read)
+            await payouts.credit(Usdt(-PAID.units // 2))
+            return found
+
+        monkeypatch.setattr(usecases, "purses", late)
+        withdrawal = await payouts.pay_out()
+        assert withdrawal is not None
+        assert withdrawal.amount < PAID
+        available, reserved, _ = await payouts.purses()
+        assert available >= ZERO
+        assert reserved == withdrawal.amount
