@@ -25,6 +25,12 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """No real money: the adapter is also a BankSimulator."""
     refunds: bool = True
     """It sends money back to payers; else `refund` and `find_refund` raise NotSupported."""
+    mandates: bool = False
+    """Payers can bind: the adapter is also a MandateBank (ports/mandates.py)."""
+    mandate_charges: bool = False
+    """Mandates can be charged; else `charge` raises NotConfigured."""
+    mandate_links_later: bool = False
+    """The link of a binding may come some time after it was asked for."""
 
 
 class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,10 +115,10 @@ class RefundState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """The bank says that something happened to an invoice or a refund. A hint: the core asks for the state itself."""
+    """The bank says that something happened to an operation. A hint: the core asks for the state itself."""
 
     operation: str
-    """Of the invoice or of the refund; the caller knows by its own ids which."""
+    """Of an invoice, a refund, a binding or a charge; the caller knows by its own ids of which."""
 
 
 class Bank(Protocol):

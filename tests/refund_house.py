@@ -17,6 +17,7 @@ from cambist.core.usecases.balance import Balance, read_balance
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_own
+from cambist.core.usecases.tallies import check_tallies
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundStatus
 from tests.books import check_books
 from tests.houses import TestHouse, open_test_house
@@ -25,6 +26,11 @@ SETTLED_100 = 1_04864864
 """100 RUB at the simulated market rate of 92.50 and the default markup of 0.03, in units of USDT; rounded down."""
 MARKET_100 = 1_08108108
 """100 RUB at the market rate: what a refund takes after the settlement."""
+
+
+def told(response: httpx.Response) -> tuple[int, str]:
+    """Status and code of a refusal."""
+    return response.status_code, response.json()["error"]["code"]
 
 
 class RefundHouse:
@@ -61,9 +67,14 @@ class RefundHouse:
         assert isinstance(bank, BankSimulator)
         return bank
 
-    async def post(
-        self, body: Any, *, key: str | None = None, mode: str = "test", **headers: str
-    ) -> httpx.Response:
+    async def settled(self, amount: str = "100.00") -> str:
+        """A payment of test mode that was settled, with all others that were paid; its id."""
+        payment_id = await self.paid(amount)
+        await self.house.clock.advance(1)
+        await self.settle()
+        return payment_id
+
+    async def post(self, body: Any, *, key: str | None = None, mode: str = "test", **headers: str) -> httpx.Response:
         """POST /refunds, with a fresh key unless one is given."""
         sent = self.house.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key, **headers)
         return await self.house.http.post("/api/v1/refunds", json=body, headers=sent)
@@ -75,6 +86,21 @@ class RefundHouse:
         assert response.status_code == 201, response.text
         refund_id: str = response.json()["id"]
         return refund_id
+
+    async def processing(self, amount: str | None = None) -> tuple[str, str]:
+        """A payment of 100 RUB, and a refund of it that is at the bank; their ids."""
+        payment_id = await self.paid()
+        refund_id = await self.apply(payment_id, amount)
+        await self.house.work(2)
+        assert await self.status(refund_id) == "processing"
+        return payment_id, refund_id
+
+    async def completed(self, amount: str | None = None) -> tuple[str, str]:
+        """The same, and the payer has the money."""
+        payment_id, refund_id = await self.processing(amount)
+        await self.house.work(5)
+        assert await self.status(refund_id) == "completed"
+        return payment_id, refund_id
 
     async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
         """POST a path below /api/v1, without a key."""
@@ -149,3 +175,4 @@ async def open_refund_house(*, books: bool = True, **more: Any) -> AsyncIterator
         yield opened
         if books:
             await check_books(house.ports)
+            assert await check_tallies(house.ports) == []

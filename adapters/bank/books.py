@@ -1,6 +1,7 @@
 """What stands in a simulated bank's books: invoices with their refunds, and what time and people do to them.
 
-An invoice and its refunds are one page, so that of many refunds at once no two send the same money back.
+An invoice and its refunds are one page, so that of many refunds at once no two send the same money back. Bindings and
+charges are such pages too, for their money goes back the same way; what time and people do to them: mandate_books.py.
 """
 
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ import msgspec
 
 from ...ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundStatus, Transfer
 from ...ports.faults import Refused
+from .mandate_pages import BindingPart, ChargePart
 
 INSUFFICIENT_FUNDS = 404_01
 DECLINED = 404_02
@@ -42,22 +44,31 @@ class RefundEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One invoice in the bank's books: the body of a note."""
+    """One invoice in the bank's books, or a binding or charge: the body of a note."""
 
     operation: str
     amount_kopecks: int
+    """Of a binding that takes no first charge: 0."""
     purpose: str
     payload: str
     created_at: datetime
     expires_at: datetime
+    """Without a meaning for a charge, which waits for no payer."""
     status: InvoiceStatus = InvoiceStatus.OPEN
     transfers: tuple[Transfer, ...] = ()
     failure: str | None = None
     refunds: tuple[RefundEntry, ...] = ()
+    binding: BindingPart | None = None
+    charge: ChargePart | None = None
 
     def __repr__(self) -> str:
         # Transfers name payers.
         return f"<{self.status} invoice of {self.operation}>"
+
+    @property
+    def is_invoice(self) -> bool:
+        """It is neither a binding nor a charge."""
+        return self.binding is None and self.charge is None
 
     @property
     def acts_alone(self) -> bool:
@@ -77,10 +88,8 @@ class RefundPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
-    """What the books say once time did its part: acting amounts after a second, the end of the lifetime, refunds."""
-    if entry.refunds:
-        refunds = tuple(_refund_as_of(refund, now) for refund in entry.refunds)
-        entry = msgspec.structs.replace(entry, refunds=refunds)
+    """The invoice once time did its part: acting amounts after a second, the end of the lifetime, refunds."""
+    entry = refunds_as_of(entry, now)
     acted_at = entry.created_at + REACTION
     if entry.status is InvoiceStatus.OPEN and now >= acted_at:
         if entry.amount_kopecks == INSUFFICIENT_FUNDS:
@@ -88,16 +97,23 @@ def as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
         if entry.amount_kopecks == DECLINED:
             return _failed(entry, "declined_by_bank")
         if entry.amount_kopecks == ANOTHER_AMOUNT:
-            return _paid(entry, entry.amount_kopecks - _SHORT_BY, acted_at, None)
+            return paid(entry, entry.amount_kopecks - _SHORT_BY, acted_at, None)
     if entry.status in (InvoiceStatus.OPEN, InvoiceStatus.PROCESSING) and now >= entry.expires_at:
         return msgspec.structs.replace(entry, status=InvoiceStatus.EXPIRED)
     return entry
 
 
+def refunds_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
+    """What time did to the refunds of a page."""
+    if not entry.refunds:
+        return entry
+    return msgspec.structs.replace(entry, refunds=tuple(_refund_as_of(refund, now) for refund in entry.refunds))
+
+
 def pretended(entry: InvoiceEntry, pretence: Pretence, now: datetime) -> InvoiceEntry:
     """The invoice after what a payer or the bank was told to do; money that came does not go away."""
     if pretence.status is InvoiceStatus.PAID and (pretence.again or not entry.transfers):
-        return _paid(entry, pretence.amount_kopecks or entry.amount_kopecks, now, pretence.payer_name)
+        return paid(entry, pretence.amount_kopecks or entry.amount_kopecks, now, pretence.payer_name)
     if entry.transfers:
         return entry
     if pretence.status is InvoiceStatus.FAILED:
@@ -169,7 +185,7 @@ def _failed(entry: InvoiceEntry, failure: str) -> InvoiceEntry:
     return msgspec.structs.replace(entry, status=InvoiceStatus.FAILED, failure=failure)
 
 
-def _paid(entry: InvoiceEntry, kopecks: int, at: datetime, payer_name: str | None) -> InvoiceEntry:
+def paid(entry: InvoiceEntry, kopecks: int, at: datetime, payer_name: str | None) -> InvoiceEntry:
     """One more transfer. Its id follows from its number, so that it is the same however often it is worked out."""
     transfer = Transfer(
         id=f"{entry.operation}/{len(entry.transfers) + 1}", amount_kopecks=kopecks, at=at, payer_name=payer_name

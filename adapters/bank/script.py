@@ -41,6 +41,12 @@ class Script:
         self.state: deque[Twist] = deque()
         self.refund: deque[Twist] = deque()
         self.find_refund: deque[Twist] = deque()
+        self.bind: deque[Twist] = deque()
+        self.find_binding: deque[Twist] = deque()
+        self.mandate_state: deque[Twist] = deque()
+        self.charge: deque[Twist] = deque()
+        self.find_charge: deque[Twist] = deque()
+        self.revoke: deque[Twist] = deque()
 
 
 def next_twist(twists: deque[Twist]) -> Twist:

@@ -1,23 +1,79 @@
-"""A verifier that checks nobody: what it finds is what somebody tells it. Its files lie in the storage."""
+"""A verifier that checks nobody: what it finds is what somebody tells it, and else that everybody is who they say.
+
+Its files lie in the storage, so that they survive a restart. It keeps no timers: how a check stands follows from its
+file and the clock. It keeps no phone, no e-mail and no document.
+"""
+
+import binascii
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
 from ...ports.clock import Clock
-from ...ports.faults import Refused, Unavailable
-from ...ports.kyc import Check, CheckStatus
+from ...ports.faults import OutcomeUnknown, Refused, Unavailable
+from ...ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, DocumentState, Purpose, Verdict
 from ...ports.storage import Storage
 from ..notebook import Notebook
+from .script import Ending, Twist, VerifierScript, fault, next_twist
+
+TAKES = timedelta(seconds=5)
+"""How long a check that nobody decides takes until it is verified by itself."""
 
 
-class _File(msgspec.Struct, frozen=True):
+class CheckFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What the verifier holds of one check: how it stands, and how it will from `decides_at` on."""
+
     status: CheckStatus
+    passport: DocumentState | None = None
+    address: DocumentState | None = None
+    with_address: bool = False
+    decides_at: datetime | None = None
+    """None: it stays so."""
+    then: CheckStatus = CheckStatus.VERIFIED
+    then_passport: DocumentState | None = None
+    then_address: DocumentState | None = None
+
+
+def as_of(file: CheckFile, now: datetime) -> CheckFile:
+    """The file as it stands by now."""
+    if file.decides_at is None or file.decides_at > now:
+        return file
+    return decided(file, file.then, file.then_passport, file.then_address)
+
+
+def decided(
+    file: CheckFile, status: CheckStatus, passport: DocumentState | None, address: DocumentState | None
+) -> CheckFile:
+    """The file with a finding: of documents that nothing is said of, what fits it."""
+    if status is CheckStatus.VERIFIED:
+        passport = passport or DocumentState.PASSED
+        address = address or (DocumentState.PASSED if file.with_address else None)
+    elif status is CheckStatus.FAILED and address is not DocumentState.FAILED:
+        passport = passport or DocumentState.FAILED
+    return msgspec.structs.replace(file, status=status, passport=passport, address=address, decides_at=None)
 
 
 class SimulatedVerifier:
-    """Fills the port KycVerifier."""
+    """Fills the ports KycVerifier and VerifierSimulator. The reference of a check is the id of its note."""
 
-    def __init__(self, name: str, storage: Storage, clock: Clock) -> None:
-        self._files = Notebook(name, _File, storage, clock)
+    def __init__(
+        self,
+        name: str,
+        storage: Storage,
+        clock: Clock,
+        *,
+        script: VerifierScript | None = None,
+        form_base: str = "https://kyc.example/form",
+        takes: timedelta = TAKES,
+    ) -> None:
+        """`form_base` is where forms of the redirect flow seem to be; `takes` is how long a check takes by itself."""
+        self._files = Notebook(name, CheckFile, storage, clock)
+        self._clock = clock
+        self._form_base = form_base
+        self._takes = takes
+        self.script = script or VerifierScript()
         self.away = False
         """While true every call is Unavailable."""
 
@@ -26,15 +82,115 @@ class SimulatedVerifier:
         """As given; part of every file's id."""
         return self._files.provider
 
+    async def register(self, request: CheckRequest) -> Check:
+        """Begin a check, or answer how the one of this operation stands.
+
+        Raises: Refused (`incomplete`) where a selfie and a document, or an e-mail and a user type, are missing;
+        OutcomeUnknown also when the storage lost its answer; whatever the script says.
+        """
+        self._must_be_there()
+        twist = next_twist(self.script.register)
+        if twist.ending not in (Ending.NORMAL, Ending.SILENT_DONE):
+            await self._be_silent(twist)
+            raise fault(twist)
+        file = await self._begin(request)
+        await self._be_silent(twist)
+        if twist.ending is Ending.SILENT_DONE:
+            raise fault(twist)
+        return self._check(request.operation, file)
+
+    async def find_check(self, operation: str) -> Check | None:
+        """The check of this operation, or None. Raises: what the script says."""
+        await self._answer_read(self.script.find)
+        file = await self._files.read(operation)
+        return None if file is None else self._check(operation, file)
+
     async def check_state(self, reference: str) -> Check:
-        """Where the check stands. Raises: Refused when there is none of this reference; Unavailable while away."""
-        if self.away:
-            raise Unavailable("the simulated verifier is away")
-        file = await self._files.read(reference)
+        """Where the check stands. Raises: Refused when there is none of this reference; what the script says."""
+        await self._answer_read(self.script.state)
+        operation = reference.removeprefix(self._files.page_id(""))
+        file = await self._files.read(operation)
         if file is None:
             raise Refused(f"{self.name} has no check {reference}", reason="not_found")
-        return Check(reference=reference, status=file.status)
+        return self._check(operation, file)
 
-    async def pretend(self, reference: str, status: CheckStatus) -> None:
-        """Let a check stand so, from now on; one that nobody began is begun."""
-        await self._files.put(reference, _File(status))
+    async def pretend(self, operation: str, verdict: Verdict) -> Sequence[CheckNotice]:
+        """Change the file, and return the notices that go out: one, none when silent, two when doubled. Every
+        decision may be followed by another one: real verifiers do so."""
+        now = self._clock.now()
+
+        def turn(file: CheckFile) -> CheckFile:
+            file = as_of(file, now)
+            if verdict.decides_at is None or verdict.decides_at <= now:
+                return decided(file, verdict.status, verdict.passport, verdict.address)
+            return msgspec.structs.replace(
+                file,
+                decides_at=verdict.decides_at,
+                then=verdict.status,
+                then_passport=verdict.passport,
+                then_address=verdict.address,
+            )
+
+        if await self._files.change(operation, turn) is None:
+            await self._files.put(operation, turn(CheckFile(status=CheckStatus.PROCESSING)))
+        if verdict.silent:
+            return ()
+        return (CheckNotice(operation=operation),) * (2 if verdict.doubled else 1)
+
+    async def _begin(self, request: CheckRequest) -> CheckFile:
+        present = await self._files.read(request.operation)
+        if present is not None:
+            return present
+        purposes = {document.purpose for document in request.documents}
+        if request.redirect:
+            whole = request.email is not None and request.user_type is not None
+        else:
+            whole = {Purpose.SELFIE, Purpose.DOCUMENT} <= purposes
+        if not whole:
+            raise Refused(f"{self.name} needs more to begin a check", reason="incomplete")
+        file = CheckFile(
+            status=CheckStatus.FORM if request.redirect else CheckStatus.PROCESSING,
+            with_address=Purpose.ADDRESS in purposes,
+            decides_at=self._clock.now() + self._takes,
+        )
+        try:
+            file, _ = await self._files.start(request.operation, file)
+        except Unavailable as lost:
+            raise OutcomeUnknown("the verifier's files did not answer") from lost
+        return file
+
+    async def _answer_read(self, twists: deque[Twist]) -> None:
+        self._must_be_there()
+        twist = next_twist(twists)
+        await self._be_silent(twist)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist, is_read=True)
+
+    async def _be_silent(self, twist: Twist) -> None:
+        if twist.silence > 0:
+            await self._clock.sleep(twist.silence)
+
+    def _must_be_there(self) -> None:
+        if self.away:
+            raise Unavailable("the simulated verifier is away")
+
+    def _check(self, operation: str, stored: CheckFile) -> Check:
+        now = self._clock.now()
+        file = as_of(stored, now)
+        verified = file.status is CheckStatus.VERIFIED
+        waits = None if file.decides_at is None else (file.decides_at - now).total_seconds()
+        return Check(
+            reference=self._files.page_id(operation),
+            status=file.status,
+            form_url=f"{self._form_base}/{operation}" if file.status is CheckStatus.FORM else None,
+            account_number=_number(operation) if verified else None,
+            level=0 if not verified else 2 if file.address is DocumentState.PASSED else 1,
+            passport=file.passport,
+            address=file.address,
+            check_after=waits,
+        )
+
+
+def _number(operation: str) -> str:
+    """Of the shape of an account number, and the same for the same check."""
+    return f"40817810{binascii.crc32(operation.encode()):012d}"

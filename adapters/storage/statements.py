@@ -84,9 +84,9 @@ class TableStatements:
     def of(self, write: Write) -> Statement:
         """The statement that carries out a write."""
         # The two of nearly all writes first: a match takes as long as SQLite does.
-        if type(write) is Add:
+        if isinstance(write, Add):
             return self._insert, write.row
-        if type(write) is Save:
+        if isinstance(write, Save):
             return self._update, self._update_values(write.row, write.id, write.version)
         match write:
             case Remove(_, record_id, version, sums):

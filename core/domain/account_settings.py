@@ -16,6 +16,7 @@ from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .orders import is_web_address
 from .payments import MINIMUM
+from .periods import Scheme
 from .tron import is_tron_address
 
 WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a secret)
@@ -108,10 +109,12 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "kyc": Setting(_one_of(KycDemand), clearable=False),
     "payout_wallet": Setting(_wallet, clearable=True),
     "proof_reminders": Setting(_boolean, clearable=False),
+    "recurring": Setting(_boolean, clearable=False),
     "refund_approval": Setting(_one_of(RefundApproval), clearable=True),
     "refund_overdraft_usdt": Setting(_overdraft, clearable=False),
     "refunds": Setting(_boolean, clearable=False),
     "return_url": Setting(web_address, clearable=True),
+    "subscription_scheme": Setting(_one_of(Scheme), clearable=False),
     "terminals": Setting(_boolean, clearable=False),
     "ttl_minutes_max": Setting(_integer(1, 1440), clearable=False),
     WEBHOOK_SECRET: Setting(_secret, clearable=True),

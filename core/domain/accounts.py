@@ -10,6 +10,7 @@ import msgspec
 
 from .errors import Refusal
 from .money import Rub, Usdt
+from .periods import Scheme
 
 
 class Mode(StrEnum):
@@ -64,6 +65,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an operator approves refunds first; None: in live mode yes, in test mode no (DECISIONS 3)."""
     refund_overdraft_usdt: Usdt = Usdt(0)
     """How far below zero refunds may take the available USDT (DECISIONS 3)."""
+    recurring: bool = True
+    """Subscriptions may be charged; off, charges answer `501 RECURRING_NOT_SUPPORTED`."""
+    subscription_scheme: Scheme = Scheme.WINDOW
+    """How the periods of new subscriptions are counted."""
     payout_wallet: str | None = None
     """The TRON address that settlements are paid out to; without one the balance stays available (DECISIONS 4)."""
 

@@ -1,4 +1,8 @@
-"""End clients of merchants and how far their verification got (SPEC "KYC")."""
+"""End clients of merchants and how far their verification got (SPEC "KYC", "Exchange client").
+
+The client's record is the intent of its check, too: it is written with the number of the check before the verifier is
+called, so that no check is begun that nobody knows of.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,13 +11,49 @@ import msgspec
 
 from .accounts import Mode
 from .errors import Refusal
+from .machine import Move, Moves
 
 
 class KycStatus(StrEnum):
     """How far a client's verification got."""
 
+    REQUIRED = "required"
+    """Nothing is under way, or the client has a form of the verifier to fill in."""
+    REGISTERING = "registering"
+    """The verifier is being asked to begin a check; it may have begun."""
     PROCESSING = "processing"
     VERIFIED = "verified"
+    FAILED = "failed"
+
+
+_S = KycStatus
+
+KYC_MOVES = Moves(
+    (
+        Move(_S.REQUIRED, _S.REGISTERING, "merchant registers"),
+        Move(_S.REGISTERING, _S.REQUIRED, "verifier gives a form, or refuses to begin"),
+        Move(_S.REGISTERING, _S.PROCESSING, "verifier begins"),
+        Move(_S.REGISTERING, _S.VERIFIED, "verifier knows the client"),
+        Move(_S.REGISTERING, _S.FAILED, "verifier refuses the client, or refuses to begin another check"),
+        Move(_S.REQUIRED, _S.PROCESSING, "client fills in the form"),
+        Move(_S.REQUIRED, _S.VERIFIED, "verifier accepts the form"),
+        Move(_S.REQUIRED, _S.FAILED, "verifier refuses the client"),
+        Move(_S.PROCESSING, _S.REQUIRED, "verifier asks for the form again"),
+        Move(_S.PROCESSING, _S.VERIFIED, "verifier accepts the client"),
+        Move(_S.PROCESSING, _S.FAILED, "verifier refuses the client"),
+        Move(_S.FAILED, _S.REGISTERING, "merchant registers again"),
+        Move(_S.FAILED, _S.VERIFIED, "verifier reviews its refusal"),
+    )
+)
+
+IN_PROGRESS = (_S.REQUIRED, _S.REGISTERING, _S.PROCESSING)
+"""What is `pending` to merchants' lists."""
+
+
+class DocumentState(StrEnum):
+    """What the verifier found of one document (SPEC "Exchange client")."""
+
+    PASSED = "passed"
     FAILED = "failed"
 
 
@@ -29,9 +69,60 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     verifier: str | None = None
     check_reference: str | None = None
+    """The verifier's id of the present check."""
     verified_at: datetime | None = None
     blocked: bool = False
+    updated_at: datetime
+    checks: int = 0
+    """How many checks were begun; with the id it makes the operation id of the present one."""
+    request: bytes | None = None
+    """While registering: what the verifier is asked, sealed, so that the same can be asked again."""
+    form_url: str | None = None
+    """While the verifier waits for its form to be filled in."""
+    account_number: str | None = None
+    level: int = 0
+    passport_state: DocumentState | None = None
+    address_state: DocumentState | None = None
+    was_refused: bool = False
+    """The last check that was decided was refused."""
+    sequence: int = 0
+    """How many events there were."""
     version: int = 0
+
+
+class ClientStatus(StrEnum):
+    """`kyc_status` of SPEC "Exchange client"."""
+
+    PENDING = "pending"
+    VERIFIED = "verified"
+    REJECTED = "rejected"
+    BLOCKED = "blocked"
+
+
+def client_status(client: Client) -> ClientStatus:
+    """Derived as SPEC "Exchange client" has it."""
+    if client.blocked:
+        return ClientStatus.BLOCKED
+    if client.verified_at is not None:
+        return ClientStatus.VERIFIED
+    return ClientStatus.REJECTED if client.kyc is KycStatus.FAILED else ClientStatus.PENDING
+
+
+_OPERATION = "kyc_"
+
+
+def operation_of(client: Client) -> str:
+    """The id under which the verifier is asked for the client's present check."""
+    return f"{_OPERATION}{client.id}_{client.checks}"
+
+
+def read_operation(operation: str) -> tuple[str, int] | None:
+    """The client's id and the number of the check; None for what is no such operation."""
+    head, _, number = operation.rpartition("_")
+    # No more digits than a stored integer has.
+    if not head.startswith(_OPERATION) or not (number.isascii() and number.isdecimal() and len(number) <= 18):
+        return None
+    return head.removeprefix(_OPERATION), int(number)
 
 
 _TEST_VERIFIED = "+7000000000"
@@ -40,7 +131,12 @@ _TEST_VERIFIED = "+7000000000"
 def is_verified_for_tests(mode: Mode, phone: str) -> bool:
     """In test mode the phones `+7000000000N` belong to verified clients, because KYC itself is refused there
     (DECISIONS 6)."""
-    return mode is Mode.TEST and len(phone) == len(_TEST_VERIFIED) + 1 and phone.startswith(_TEST_VERIFIED)
+    return (
+        mode is Mode.TEST
+        and len(phone) == len(_TEST_VERIFIED) + 1
+        and phone.startswith(_TEST_VERIFIED)
+        and phone[-1] in "0123456789"
+    )
 
 
 def require_verified(client: Client | None) -> None:
@@ -48,9 +144,31 @@ def require_verified(client: Client | None) -> None:
 
     Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED (also for a blocked client).
     """
-    if client is None:
-        raise Refusal("KYC_REQUIRED", "The client must be verified first; pass the verified client's client_phone")
-    if client.blocked or client.kyc is KycStatus.FAILED:
+    if client is not None and (client.blocked or client.kyc is KycStatus.FAILED):
         raise Refusal("KYC_FAILED", "The client's verification was refused")
-    if client.kyc is KycStatus.PROCESSING:
+    if client is None or client.kyc is KycStatus.REQUIRED:
+        raise Refusal("KYC_REQUIRED", "The client must be verified first; pass the verified client's client_phone")
+    if client.kyc is not KycStatus.VERIFIED:
         raise Refusal("KYC_PROCESSING", "The client's verification is in progress; try again later")
+
+
+def require_registered(client: Client | None) -> None:
+    """The gate of a new exchange (SPEC "Exchange rules").
+
+    Raises: Refusal CLIENT_BLOCKED, CLIENT_NOT_REGISTERED.
+    """
+    if client is not None and client.blocked:
+        raise Refusal("CLIENT_BLOCKED", "The client is blocked")
+    if client is None or client.kyc is not KycStatus.VERIFIED:
+        raise Refusal("CLIENT_NOT_REGISTERED", "The client has not passed KYC; see POST /kyc/register")
+
+
+def refusal_text(client: Client) -> str:
+    """Why a client is refused, in our own words: a verifier's might name the person or the document."""
+    if client.blocked:
+        return "The client is blocked"
+    if client.passport_state is DocumentState.FAILED:
+        return "The identity document was refused"
+    if client.address_state is DocumentState.FAILED:
+        return "The proof of address was refused"
+    return "The verification was refused"

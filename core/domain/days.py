@@ -1,13 +1,21 @@
 """Moments and days as the interface writes them (SPEC "Conventions": ISO 8601, UTC)."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 from .errors import shape_error
+
+MOSCOW = timezone(timedelta(hours=3), "MSK")
+"""Moscow has kept UTC+3 all year since 2014: no time zone database is needed."""
 
 
 def iso(moment: datetime) -> str:
     """`2026-11-21T09:00:00.123Z`: UTC to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_moscow(moment: datetime) -> str:
+    """`2026-02-28T00:00:00.000+03:00`: `next_allowed_at` is in Moscow time (SPEC "Conventions")."""
+    return moment.astimezone(MOSCOW).isoformat(timespec="milliseconds")
 
 
 def iso_or_none(moment: datetime | None) -> str | None:

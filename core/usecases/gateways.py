@@ -16,6 +16,7 @@ from ..domain.accounts import Account, Caller, Mode
 from ..domain.errors import Refusal, shape_error
 from ..domain.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
 from .gateway_news import Telling, gateway_event, hold, mode_of, payment_method_of
+from .gateway_watch import may_be_tried
 from .outbox import announce
 from .units import retrying
 
@@ -141,16 +142,20 @@ async def _tell_player(
     announce(ports, unit, event, receives=account is not None and account.receives)
 
 
-async def first_open(unit: Unit, routes: Sequence[Bank], mode: Mode, account_id: str) -> Bank | None:
-    """The first of these routes that takes new payments; None when all are down. One read in the usual case, two in
-    test mode."""
+async def first_open(ports: Ports, unit: Unit, routes: Sequence[Bank], mode: Mode, account_id: str) -> Bank | None:
+    """The first of these routes that takes new payments; None when all are down by hand. One read in the usual case,
+    two in test mode. One that was judged down gets some, so that it is seen to be back, and all where none is left."""
+    last_resort = None
     for bank in routes:
         records = [await unit[Gateway].get(bank.name)]
         if mode is Mode.TEST:
             records.append(await unit[Gateway].get(played_id(account_id, bank.name)))
-        if all(record is None or record.takes_payments for record in records):
+        if not all(record is None or record.takes_payments for record in records):
+            continue
+        if records[0] is None or records[0].status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):
             return bank
-    return None
+        last_resort = last_resort or bank
+    return last_resort
 
 
 def read_reason(text: str) -> GatewayReason:

@@ -14,7 +14,8 @@ from ..domain.ids import canonical_uuid
 
 T = TypeVar("T")
 
-_KEY_TAKEN = "idempotency_keys_id"
+KEY_TAKEN = "idempotency_keys_id"
+"""The storage's unique rule. A `make` may raise its Conflict itself, when it finds the key taken."""
 _TRIES = 20
 
 
@@ -70,6 +71,6 @@ async def once(
         try:
             return Made(await make(lock), replayed=False)
         except Conflict as conflict:
-            if conflict.rule != _KEY_TAKEN:
+            if conflict.rule != KEY_TAKEN:
                 raise
     raise Refusal("PROVIDER_UNAVAILABLE", "Other requests with this key keep failing; try again", retry_after=30)

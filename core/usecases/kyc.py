@@ -1,20 +1,14 @@
-"""Verification of end clients: so far the gate before a new payment (SPEC "Payment creation rules", 8)."""
+"""Verified clients as a condition: the gates before payments (SPEC "Payment creation rules", 8) and exchanges.
 
-import msgspec
+How clients come to be verified: kyc_check.py, kyc_register.py, kyc_results.py.
+"""
 
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, Refused, Unavailable
-from ...ports.kyc import CheckStatus
 from ...ports.storage import Unit
 from ..domain.accounts import Caller, KycDemand, Mode
-from ..domain.clients import Client, KycStatus, is_verified_for_tests, require_verified
-from .units import retrying
-
-_KNOWN = {
-    CheckStatus.PROCESSING: KycStatus.PROCESSING,
-    CheckStatus.VERIFIED: KycStatus.VERIFIED,
-    CheckStatus.FAILED: KycStatus.FAILED,
-}
+from ..domain.clients import IN_PROGRESS, Client, is_verified_for_tests, require_registered, require_verified
+from .kyc_results import look
 
 
 def client_id(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
@@ -40,28 +34,29 @@ async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
     if phone is not None:
         if is_verified_for_tests(caller.mode, phone):
             return
-        async with ports.storage.unit() as unit:
-            client = await find_client(ports, unit, caller.account_id, caller.mode, phone)
-    if client is not None and client.kyc is KycStatus.PROCESSING:
-        client = await refresh(ports, client)
+        client = await _present(ports, caller, phone)
     require_verified(client)
 
 
-async def refresh(ports: Ports, client: Client) -> Client:
-    """Ask the verifier where the client's check stands, and keep the answer. Unchanged where it does not say."""
-    if client.check_reference is None:
+async def pass_exchange_gate(ports: Ports, caller: Caller, phone: str) -> None:
+    """Let a new exchange of this client (E.164) through, whatever the account's KYC setting is: its client must be
+    registered (SPEC "Exchange rules"). In test mode the phones `+7000000000N` are, unless they were blocked.
+
+    Raises: Refusal CLIENT_BLOCKED, CLIENT_NOT_REGISTERED.
+    """
+    client = await _present(ports, caller, phone)
+    if is_verified_for_tests(caller.mode, phone) and (client is None or not client.blocked):
+        return
+    require_registered(client)
+
+
+async def _present(ports: Ports, caller: Caller, phone: str) -> Client | None:
+    """The client as it stands; where its check is in progress, as the verifier has it, if it answers."""
+    async with ports.storage.unit() as unit:
+        client = await find_client(ports, unit, caller.account_id, caller.mode, phone)
+    if client is None or client.blocked or client.kyc not in IN_PROGRESS:
         return client
     try:
-        check = await ports.kyc.check_state(client.check_reference)
+        return await look(ports, client)
     except (Unavailable, Refused, NotConfigured):
         return client
-
-    async def work(unit: Unit) -> Client:
-        present = await unit[Client].get(client.id) or client
-        status = _KNOWN[check.status]
-        if present.kyc is not KycStatus.PROCESSING or status is present.kyc:
-            return present
-        verified_at = ports.clock.now() if status is KycStatus.VERIFIED else None
-        return unit[Client].save(msgspec.structs.replace(present, kyc=status, verified_at=verified_at))
-
-    return await retrying(ports.storage, work)

@@ -114,6 +114,9 @@ async def seal_all(ports: Ports) -> int:
         return len(fresh)
 
     done = 0
-    while count := await retrying(ports.storage, work, again_on=("ledger_heads_id",)):
+    while True:
+        count = await retrying(ports.storage, work, again_on=("ledger_heads_id",))
         done += count
-    return done
+        # What comes in meanwhile is left to the next sealing, or a busy service would never end this one.
+        if count < _SEALED_AT_ONCE:
+            return done

@@ -20,6 +20,8 @@ from ..domain.ledger import (
 )
 
 _BATCH = 1000
+_LOWEST = -(2**63)
+"""What no number is below: storages hold integers of 64 bits."""
 
 
 class BadEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +67,8 @@ async def verify_ledger(ports: Ports, *, progress: Callable[[int], None] = _nobo
     """
     check = _Check(progress)
     async with ports.storage.snapshot() as seen:
-        async for entry in _sealed(seen):
-            check.sealed(entry)
+        async for number, entry in _sealed(seen):
+            check.sealed(number, entry)
         head = await seen[LedgerHead].get(HEAD)
         check.chain_ends(0 if head is None else head.number, FIRST_SEAL if head is None else head.seal)
         async for entry in _unsealed(seen):
@@ -94,14 +96,17 @@ class _Check:
         self.bad: BadEntry | None = None
         self.counted: dict[str, int] = {}
 
-    def sealed(self, entry: JournalEntry) -> None:
-        """The next entry of the chain."""
-        self._number += 1
-        if entry.number != self._number:
-            self._fault(None, self._number, "is missing from the chain")
-        elif entry.seal != seal_of(entry, self._number, self._seal):
-            self._fault(entry.id, self._number, "is not what was sealed")
-        self._number, self._seal = entry.number or self._number, entry.seal or b""
+    def sealed(self, number: int, entry: JournalEntry) -> None:
+        """The next entry of the chain, by its number."""
+        expected = self._number + 1
+        if number < expected:
+            self._fault(entry.id, number, "has a number that is not its own")
+        else:
+            if number > expected:
+                self._fault(None, expected, "is missing from the chain")
+            elif entry.seal != seal_of(entry, number, self._seal):
+                self._fault(entry.id, number, "is not what was sealed")
+            self._number, self._seal = number, entry.seal or b""
         self._count(entry)
 
     def chain_ends(self, number: int, seal: bytes) -> None:
@@ -130,26 +135,27 @@ class _Check:
         self.bad = self.bad or BadEntry(number=number, id=entry, reason=reason)
 
 
-async def _sealed(seen: Snapshot) -> AsyncIterator[JournalEntry]:
-    after = 0
-    while batch := await seen[JournalEntry].find(number=AtLeast(after + 1), order="number", limit=_BATCH):
+async def _sealed(seen: Snapshot) -> AsyncIterator[tuple[int, JournalEntry]]:
+    """Whatever has a number, in its order: also a number that the chain never gave, or one that two have."""
+    last, same = _LOWEST, 0
+    while batch := await seen[JournalEntry].find(number=AtLeast(last), order="number", offset=same, limit=_BATCH):
         for entry in batch:
-            yield entry
-        after = batch[-1].number or after
+            number = last if entry.number is None else entry.number
+            last, same = number, same + 1 if number == last else 1
+            yield number, entry
 
 
 async def _unsealed(seen: Snapshot) -> AsyncIterator[JournalEntry]:
-    after = ""
-    while batch := await seen[JournalEntry].find(number=None, id=AtLeast(after), order="id", limit=_BATCH):
+    after, past = "", 0
+    while batch := await seen[JournalEntry].find(number=None, id=AtLeast(after), order="id", offset=past, limit=_BATCH):
         for entry in batch:
             yield entry
-        # An id and `!`, the first character that an id can go on with: only what comes after it.
-        after = f"{batch[-1].id}!"
+        after, past = batch[-1].id, 1
 
 
 async def _accounts(seen: Snapshot) -> AsyncIterator[LedgerAccount]:
-    after = ""
-    while batch := await seen[LedgerAccount].find(id=AtLeast(after), order="id", limit=_BATCH):
+    after, past = "", 0
+    while batch := await seen[LedgerAccount].find(id=AtLeast(after), order="id", offset=past, limit=_BATCH):
         for account in batch:
             yield account
-        after = f"{batch[-1].id}!"
+        after, past = batch[-1].id, 1

@@ -17,6 +17,7 @@ from ...ports.storage import Unit
 from ..domain.errors import Refusal
 from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Opening, Payment, lifetime
+from .gateway_watch import watched
 from .gateways import first_open
 from .tallies import remove_payment
 from .terminals import terminal_of
@@ -55,14 +56,16 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
     away = False
     while True:
         try:
-            invoice = await ports.banks.named(payment.bank or "").create_invoice(
-                InvoiceRequest(
-                    operation=payment.id,
-                    amount_kopecks=payment.amount.kopecks,
-                    purpose=payment.description or f"Payment {payment.id}",
-                    expires_at=payment.expires_at,
+            bank = ports.banks.named(payment.bank or "")
+            async with watched(ports, payment.mode, payment.bank):
+                invoice = await bank.create_invoice(
+                    InvoiceRequest(
+                        operation=payment.id,
+                        amount_kopecks=payment.amount.kopecks,
+                        purpose=payment.description or f"Payment {payment.id}",
+                        expires_at=payment.expires_at,
+                    )
                 )
-            )
         except OutcomeUnknown:
             return await _outcome_unknown(ports, payment)
         except Unavailable:
@@ -119,7 +122,7 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
 async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
     """The bank after the payment's own in its order of routes, or the first, where its own is not in it any more; those
     that are down are passed over."""
-    return await first_open(unit, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
+    return await first_open(ports, unit, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
 
 
 async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[Bank]:
@@ -233,5 +236,6 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     """
     if payment.bank is None:
         return None
-    invoice = await ports.banks.named(payment.bank).find_invoice(payment.id)
+    async with watched(ports, payment.mode, payment.bank):
+        invoice = await ports.banks.named(payment.bank).find_invoice(payment.id)
     return None if invoice is None else await take_invoice(ports, payment, invoice)

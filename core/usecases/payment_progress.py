@@ -26,6 +26,7 @@ from ..domain.payments import (
 from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
 from . import refund_progress
 from .bookings import book_move, book_noted, book_suspense
+from .gateway_watch import watched
 from .outbox import announce_payment
 from .payment_opening import find_at_bank, open_at_bank, take_back
 from .proof_reminders import plan_reminders
@@ -144,7 +145,8 @@ async def look(ports: Ports, payment: Payment) -> Payment:
     """Ask the bank how the invoice stands, and let the answer take effect. Raises: what the bank port raises."""
     if payment.bank is None or payment.bank_reference is None:
         return payment
-    state = await ports.banks.named(payment.bank).invoice_state(payment.bank_reference)
+    async with watched(ports, payment.mode, payment.bank):
+        state = await ports.banks.named(payment.bank).invoice_state(payment.bank_reference)
     return await apply(ports, payment.id, _report(state)) or payment
 
 

@@ -69,7 +69,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     if not routes:
         raise no_route(away=False)
     async with ports.storage.unit() as unit:
-        bank = await first_open(unit, routes, caller.mode, caller.account_id)
+        bank = await first_open(ports, unit, routes, caller.mode, caller.account_id)
     if bank is None:
         raise no_route(away=True)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())

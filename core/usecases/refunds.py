@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Conflict
 from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.accounts import Caller, Mode, RefundApproval, Settings
@@ -15,7 +16,7 @@ from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Payment
 from ..domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
 from .accounts import find_account
-from .idempotency import Made, once
+from .idempotency import KEY_TAKEN, Made, once
 from .refund_steps import RACES, drop_job, plan, refunds_of, turn
 from .terminals import terminal_of
 from .units import retrying
@@ -50,8 +51,14 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
             payment = await _payment(unit, order.payment_id)
             if payment is not None and (payment.account_id, payment.mode) != (caller.account_id, caller.mode):
                 payment = None
-            refund = await _applied_for(ports, unit, refund_id, order, payment, caller.account.settings)
-            key_record = lock(refund.id)
+            key_record = lock(refund_id)
+            try:
+                refund = await _applied_for(ports, unit, refund_id, order, payment, caller.account.settings)
+            except Refusal:
+                if await unit[IdempotencyKey].get(key_record.id) is not None:
+                    # The refund that this very key made meanwhile may be the reason.
+                    raise Conflict(KEY_TAKEN) from None
+                raise
             unit[IdempotencyKey].add(key_record)
             return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id))
 

@@ -60,7 +60,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     account: Account
     shops: Mapping[str, Shop]
     terms: Mapping[str, Terms]
-    """Of each shop that has a markup. Payments of others wait until theirs has one again."""
+    """Of each shop that has a markup. Payments of others, and of a shop made since, wait for a later run."""
     place: Place
 
     @classmethod
@@ -145,17 +145,19 @@ async def _due_payments(unit: Unit, run: Run) -> list[Payment]:
     if not run.terms:
         return []
     cutoff = run.batch.cutoff
+    # Asked for shops, a database may walk along all that they ever had instead of what is still `paid`.
+    shops = {} if run.terms.keys() == run.shops.keys() else {"shop_id": OneOf(tuple(run.terms))}
     found = await unit[Payment].find(
         account_id=run.account.id,
         mode=run.batch.mode,
         status=PaymentStatus.PAID,
         created_at=Between(run.place.since, cutoff),
         paid_at=Below(cutoff),
-        shop_id=OneOf(tuple(run.terms)),
         order="created_at",
         limit=CHUNK + len(run.place.skipped),
+        **shops,
     )
-    due = [payment for payment in found if payment.id not in run.place.skipped]
+    due = [payment for payment in found if payment.id not in run.place.skipped and payment.shop_id in run.terms]
     run.place.skipped.update(payment.id for payment in due if payment.refund_taken >= (payment.actual_amount or Rub(0)))
     return [payment for payment in due if payment.id not in run.place.skipped]
 

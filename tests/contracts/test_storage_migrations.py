@@ -36,6 +36,7 @@ from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof
+from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.tallies import Tally, Turnover
 from cambist.core.domain.terminals import Terminal
 from cambist.ports.faults import NotConfigured
@@ -227,6 +228,21 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (FeedEntry, "id", {"id": AtLeast("")}),
     (Gateway, "id", {"id": OneOf(("simulator-test", "a/simulator-test"))}),
     (Account, "id", {"id": AtLeast("acc_!")}),
+    (Refund, "id", {"payment_id": "pay_1"}),
+    (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
+    (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "payment_id": "pay_1"}),
+    (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "shop_id": "s", "external_id": "x"}),
+    (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "status": RefundStatus.PENDING}),
+    (
+        Refund,
+        "created_at",
+        {
+            "account_id": "a",
+            "mode": Mode.TEST,
+            "status": RefundStatus.PENDING,
+            "pending_reason": PendingReason.INSUFFICIENT_BALANCE,
+        },
+    ),
     (Suspense, "received_at", {"resolved_at": None}),
     (Suspense, "received_at", {"resolved_at": None, "account_id": "a"}),
     (Job, "due", {"due": AtMost(START)}),
@@ -247,7 +263,8 @@ def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> 
             text = statement.compile(engine, compile_kwargs={"literal_binds": True})
             plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
             assert not [step for step in plan if step.startswith("SCAN")], (kind, criteria, plan)
-            # The events of one object are few.
-            if kind in (Payment, Event, Delivery) and "object_id" not in criteria and not offset:
+            # The events of one object are few, and so are the refunds of one payment.
+            few = {"object_id", "payment_id"} & set(criteria)
+            if kind in (Payment, Event, Delivery, Refund) and not few and not offset:
                 assert len(plan) == 1, f"a page is sorted anew: {plan}"
     engine.dispose()

@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement import Correction
-from cambist.core.usecases.bank_refunds import ASK_AGAIN, REVERSAL_LOOKS, next_ask
+from cambist.core.usecases.bank_refunds import ASK_AGAIN, next_ask
 from cambist.core.usecases.refund_progress import conclude, on_notice
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
@@ -30,22 +29,6 @@ AWAY = Twist(ending=Ending.UNAVAILABLE)
 async def refunds() -> AsyncIterator[RefundHouse]:
     async with open_refund_house() as opened:
         yield opened
-
-
-async def processing(refunds: RefundHouse, amount: str | None = None) -> tuple[str, str]:
-    """A payment of 100 RUB and a refund of it that is at the bank."""
-    payment_id = await refunds.paid()
-    refund_id = await refunds.apply(payment_id, amount)
-    await refunds.house.work(2)
-    assert await refunds.status(refund_id) == "processing"
-    return payment_id, refund_id
-
-
-async def completed(refunds: RefundHouse, amount: str | None = None) -> tuple[str, str]:
-    payment_id, refund_id = await processing(refunds, amount)
-    await refunds.house.work(5)
-    assert await refunds.status(refund_id) == "completed"
-    return payment_id, refund_id
 
 
 async def jobs(refunds: RefundHouse) -> list[Job]:
@@ -90,7 +73,7 @@ async def test_while_it_is_under_way_the_status_stays_and_refund_pending_is_true
 
 
 async def test_a_partial_refund_leaves_the_status_and_the_last_part_moves_it(refunds: RefundHouse) -> None:
-    payment_id, _ = await completed(refunds, "40.00")
+    payment_id, _ = await refunds.completed("40.00")
     payment = await refunds.payment(payment_id)
     assert (payment.status, payment.refund_pending, payment.refund_taken) == ("paid", False, Rub(40_00))
     assert (await refunds.balance()).pending == Rub(60_00)
@@ -116,7 +99,7 @@ async def test_the_money_is_taken_before_the_bank_is_asked(refunds: RefundHouse)
 
 @pytest.mark.parametrize("amount", [None, "40.00"])
 async def test_failed_at_the_bank_gives_the_money_back(refunds: RefundHouse, amount: str | None) -> None:
-    payment_id, refund_id = await processing(refunds, amount)
+    payment_id, refund_id = await refunds.processing(amount)
     await refunds.tell(refund_id, S.FAILED, "account_closed")
     refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
     assert (refund.status, refund.failure_reason, refund.completed_at) == ("failed", "account_closed", None)
@@ -182,7 +165,7 @@ def test_a_hint_of_the_bank_goes_before_the_ladder(hint: float, seconds: int) ->
 
 async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: RefundHouse) -> None:
     """Held by the bank, it has no hint any more: the ladder finds the end."""
-    payment_id, refund_id = await processing(refunds)
+    payment_id, refund_id = await refunds.processing()
     await refunds.tell(refund_id, S.PROCESSING)
     await refunds.house.work(60)
     assert await refunds.status(refund_id) == "processing"
@@ -193,7 +176,7 @@ async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: Refu
 
 
 async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundHouse) -> None:
-    payment_id, refund_id = await processing(refunds)
+    payment_id, refund_id = await refunds.processing()
     notices = await refunds.bank().pretend_refund(refund_id, S.DONE)
     await asyncio.gather(*(on_notice(refunds.ports, notices[0].operation) for _ in range(10)), refunds.house.work())
     await refunds.house.work(60)
@@ -206,7 +189,7 @@ async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundHouse
 async def test_what_the_bank_says_of_a_completed_one_but_reversed_is_no_news(
     refunds: RefundHouse, word: RefundStatus
 ) -> None:
-    _, refund_id = await completed(refunds)
+    _, refund_id = await refunds.completed()
     await conclude(refunds.ports, refund_id, RefundState(status=word))
     assert await refunds.said(refund_id) == ["completed"]
 
@@ -227,69 +210,9 @@ async def test_a_notice_of_no_known_refund_is_let_be(refunds: RefundHouse) -> No
     await refunds.notice("sus_nothing")
 
 
-@pytest.mark.parametrize("full", [True, False])
-async def test_reversed_before_settlement_the_payment_lives_again(refunds: RefundHouse, full: bool) -> None:
-    payment_id, refund_id = await completed(refunds, None if full else "40.00")
-    await refunds.tell(refund_id, S.REVERSED)
-    refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
-    assert (refund.status, refund.completed_at is not None) == ("reversed", True)
-    assert (payment.status, payment.refund_pending, payment.refund_taken) == ("paid", False, Rub(0))
-    assert await refunds.said(refund_id) == ["completed", "reversed"]
-    assert await refunds.said(payment_id) == (["paid", "refunded", "paid"] if full else ["paid"])
-    assert (await refunds.balance()).pending == Rub(100_00)
-    await refunds.settle()
-    assert (await refunds.payment(payment_id)).status == "settled"
-
-
-async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(refunds: RefundHouse) -> None:
-    """Who looks seldom may never have seen it DONE (ports/bank.py)."""
-    payment_id, refund_id = await processing(refunds)
-    for status in (S.DONE, S.REVERSED):
-        await refunds.bank().pretend_refund(refund_id, status)
-    await refunds.notice(refund_id)
-    refund = await refunds.refund(refund_id)
-    assert (refund.status, refund.sequence, refund.completed_at) == ("reversed", 2, refunds.house.clock.now())
-    assert await refunds.said(refund_id) == ["completed", "reversed"]
-    assert await refunds.said(payment_id) == ["paid", "refunded", "paid"]
-    kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == refund_id]
-    assert sorted(kinds) == [EntryKind.REFUND_PAID, EntryKind.REFUND_REVERSED, EntryKind.REFUND_TAKEN]
-    again = await refunds.apply(payment_id)
-    await refunds.house.work(7)
-    assert await refunds.status(again) == "completed"
-
-
-@pytest.mark.parametrize("which", range(len(REVERSAL_LOOKS)))
-async def test_a_reversal_whose_notice_was_lost_is_found_by_looking(refunds: RefundHouse, which: int) -> None:
-    _, refund_id = await completed(refunds)
-    if which:
-        await refunds.house.work(REVERSAL_LOOKS[which - 1].total_seconds() + 60)
-    await refunds.bank().pretend_refund(refund_id, S.REVERSED)
-    await refunds.house.work(REVERSAL_LOOKS[which].total_seconds())
-    assert await refunds.status(refund_id) == "reversed"
-    assert await jobs(refunds) == []
-
-
-async def test_after_the_last_look_only_a_notice_counts(refunds: RefundHouse) -> None:
-    _, refund_id = await completed(refunds)
-    await refunds.house.work(REVERSAL_LOOKS[-1].total_seconds())
-    assert await jobs(refunds) == []
-    await refunds.tell(refund_id, S.REVERSED)
-    assert await refunds.status(refund_id) == "reversed"
-
-
-async def test_two_full_parts_of_which_one_is_reversed(refunds: RefundHouse) -> None:
-    payment_id, first = await completed(refunds, "60.00")
-    await refunds.apply(payment_id)
-    await refunds.house.work(7)
-    assert (await refunds.payment(payment_id)).status == "refunded"
-    await refunds.tell(first, S.REVERSED)
-    payment = await refunds.payment(payment_id)
-    assert (payment.status, payment.refund_taken) == ("paid", Rub(40_00))
-
-
 async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correction(refunds: RefundHouse) -> None:
     """A settlement may settle the payment at any moment between the steps."""
-    payment_id, refund_id = await processing(refunds, "40.00")
+    payment_id, refund_id = await refunds.processing("40.00")
     await refunds.tell(refund_id, S.PROCESSING)
     await refunds.settle()
     assert (await refunds.payment(payment_id)).status == "settled"
@@ -303,7 +226,7 @@ async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correctio
 
 
 async def test_a_payment_that_is_refunded_whole_is_not_settled_on_the_way(refunds: RefundHouse) -> None:
-    payment_id, refund_id = await processing(refunds)
+    payment_id, refund_id = await refunds.processing()
     await refunds.settle()
     assert (await refunds.payment(payment_id)).status == "paid"
     await refunds.house.work(5)

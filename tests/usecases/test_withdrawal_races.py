@@ -1,5 +1,5 @@
-"""Several at one payout at once: runs of its job, an operator, payouts and refunds that take the same money (DECISIONS 4
-"Withdrawals")."""
+"""Several at one payout at once: runs of its job, an operator, payouts and refunds that take the same money
+(DECISIONS 4 "Withdrawals")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,12 +12,13 @@ import pytest
 
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WithdrawalStatus
-from cambist.core.usecases import withdrawals as usecases
 from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.ledger import purses
 from cambist.core.usecases.withdrawal_progress import execute
 from cambist.core.usecases.withdrawals import cancel_withdrawal, pay_out
 from cambist.ports.payouts import TransferState
@@ -27,11 +28,14 @@ from tests.servers import database, postgres_server
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
+READ = "cambist.core.usecases.withdrawals.purses"
 
 
 class TestAtOnce:
-    async def test_of_two_runs_that_sign_at_once_only_the_first_transfer_is_ever_broadcast(self) -> None:
+    @pytest.mark.parametrize("lost", [False, True], ids=["sent", "lost"])
+    async def test_of_two_runs_that_sign_at_once_only_the_first_stored_is_ever_broadcast(self, lost: bool) -> None:
         async with open_payouts() as payouts:
+            payouts.script.broadcast.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * lost)
             withdrawal = await payouts.made()
             [job] = await payouts.ports.storage.claim(1, LEASE)
 
@@ -44,6 +48,7 @@ class TestAtOnce:
             await execute(payouts.ports, job)
             await payouts.house.work(60)
             assert payouts.sender.count("sign") == 2
+            assert payouts.sender.count("broadcast") == 1 + lost
             [broadcast] = payouts.sender.hashes("broadcast")
             done = await payouts.record(withdrawal.id)
             assert (done.status, done.tx_hash) == (S.COMPLETED, broadcast)
@@ -65,6 +70,19 @@ class TestAtOnce:
             done = await payouts.record(withdrawal.id)
             assert (done.status, done.sequence) == (S.COMPLETED, 4)
             assert await payouts.jobs() == []
+
+    async def test_a_run_whose_job_was_taken_over_leaves_the_job_alone(self) -> None:
+        async with open_payouts() as payouts:
+            await payouts.made()
+            [job] = await payouts.ports.storage.claim(1, LEASE)
+            await payouts.house.clock.advance(LEASE + 1)
+            [taken_over] = await payouts.ports.storage.claim(1, LEASE)
+            payouts.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
+            await execute(payouts.ports, job)
+            assert await payouts.jobs() == [taken_over]
+            await execute(payouts.ports, taken_over)
+            await payouts.house.work(60)
+            assert await payouts.on_chain() == [(WALLET, PAID.units)]
 
     async def test_what_was_called_off_while_it_was_being_signed_is_never_broadcast(self) -> None:
         async with open_payouts() as payouts:
@@ -237,15 +255,14 @@ async def test_a_payout_is_stored_and_read_back_whole_on_every_storage(url: str,
 async def test_money_taken_by_a_refund_between_two_reads_is_not_paid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_payouts() as payouts:
         await payouts.credit()
-        read = usecases.purses
 
-        async def late(unit: Unit, owner: str, mode: Any) -> dict[Purse, int]:
-            found = await read(unit, owner, mode)
-            monkeypatch.setattr(usecases, "purses", read)
+        async def late(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
+            found = await purses(unit, owner, mode)
+            monkeypatch.setattr(READ, purses)
             await payouts.credit(Usdt(-PAID.units // 2))
             return found
 
-        monkeypatch.setattr(usecases, "purses", late)
+        monkeypatch.setattr(READ, late)
         withdrawal = await payouts.pay_out()
         assert withdrawal is not None
         assert withdrawal.amount < PAID

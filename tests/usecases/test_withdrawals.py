@@ -1,5 +1,5 @@
-"""Automatic payouts: made after a settlement, called off or asked for by operators (SPEC "What the service does", 2; SPEC
-"Withdrawal payload"; DECISIONS 4 "Withdrawals")."""
+"""Automatic payouts: made after a settlement, called off or asked for by operators (SPEC "What the service does", 2;
+SPEC "Withdrawal payload"; DECISIONS 4 "Withdrawals")."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -9,8 +9,10 @@ import pytest
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.usecases.withdrawal_progress import advance
 from cambist.core.usecases.withdrawals import (
     LONGEST_REASON,
     cancel_withdrawal,
@@ -210,3 +212,11 @@ class TestOperators:
         with pytest.raises(Refusal) as refused:
             await every_withdrawal(payouts.ports, account_id="acc_\0")
         assert refused.value.code == "ACCOUNT_NOT_FOUND"
+
+
+async def test_a_move_that_the_table_does_not_have_writes_nothing(payouts: Payouts) -> None:
+    withdrawal = await payouts.made()
+    async with payouts.ports.storage.unit() as unit:
+        with pytest.raises(IllegalMove):
+            await advance(payouts.ports, unit, withdrawal, S.COMPLETED)
+    assert await payouts.purses() == (REST, PAID, ZERO)

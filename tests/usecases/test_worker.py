@@ -105,9 +105,7 @@ async def test_64_hanging_jobs_delay_no_delivery(shop: Shop) -> None:
         shop.take = 0.0
 
 
-async def test_deliveries_that_are_many_leave_room_for_other_jobs(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_deliveries_that_are_many_leave_room_for_other_jobs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "RECEIVERS", 2)
     worker = shop.worker()
     worker._handlers = {**worker._handlers, DELIVER: shop._slow}
@@ -190,6 +188,6 @@ async def test_nothing_is_renewed_while_nothing_is_under_way(shop: Shop) -> None
     async def never(*_: object) -> None:
         raise AssertionError("nothing is under way")
 
-    shop.ports.storage.renew = never  # type: ignore[method-assign]  # watches
+    shop.ports.storage.renew = never  # type: ignore[method-assign,assignment]  # watches
     async with shop.working(shop.worker()):
         await shop.clock.advance(timedelta(minutes=5).total_seconds())

@@ -1,0 +1,209 @@
+"""What time and people do to the bindings, mandates and charges in a simulated bank's books (mandate_pages.py)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from ...ports.bank import InvoiceStatus
+from ...ports.faults import Refused
+from ...ports.mandates import (
+    MANDATE_REVOKED,
+    NEXT_PAID,
+    NEXT_PENDING,
+    NEXT_UNAVAILABLE,
+    ChargePretence,
+    ChargeRequest,
+    ChargeStatus,
+    MandateEvent,
+    MandatePretence,
+    MandateStatus,
+)
+from .books import DECLINED, INSUFFICIENT_FUNDS, OUTCOME_UNKNOWN, REACTION, InvoiceEntry, as_of, paid, refunds_as_of
+from .mandate_pages import BindingPart, ChargePart, NextCharge
+
+_ACTING: Mapping[int, str] = {INSUFFICIENT_FUNDS: "insufficient_funds", DECLINED: "declined_by_bank"}
+"""Amounts in kopecks that fail without a call, and why: a charge at once, a first charge a second after the link."""
+
+_S, _E = MandateStatus, MandateEvent
+_UNBOUND = frozenset((_S.OPEN, _S.REFUSED, _S.CLOSED))
+"""A payer may confirm late, or after all."""
+_MOVES: Mapping[MandateEvent, tuple[frozenset[MandateStatus], MandateStatus]] = {
+    _E.CONFIRM: (_UNBOUND, _S.ACTIVE),
+    _E.BOUND: (_UNBOUND, _S.ACTIVE),
+    _E.REFUSE: (frozenset((_S.OPEN,)), _S.REFUSED),
+    _E.PAID_NOT_BOUND: (frozenset((_S.OPEN,)), _S.REFUSED),
+    _E.NO_LINK: (frozenset((_S.OPEN,)), _S.CLOSED),
+    _E.MANDATE_LOST: (frozenset((_S.ACTIVE,)), _S.LOST),
+    _E.MANDATE_RESTORED: (frozenset((_S.LOST,)), _S.ACTIVE),
+    _E.CONSENT_ENDED: (frozenset((_S.ACTIVE, _S.LOST)), _S.ENDED),
+}
+"""From which states an event leads where; from any other it moves nothing."""
+_FAILURES: Mapping[MandateEvent, str] = {
+    _E.REFUSE: "cancelled_by_customer",
+    _E.PAID_NOT_BOUND: "declined_by_bank",
+}
+"""Why a binding is REFUSED, where nobody says so."""
+_BRING_MONEY = frozenset((_E.CONFIRM, _E.PAID, _E.PAID_NOT_BOUND))
+
+
+def page_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
+    """Any page once time did its part."""
+    if entry.binding is not None:
+        return _binding_as_of(refunds_as_of(entry, now), entry.binding, now)
+    if entry.charge is not None:
+        return _charge_as_of(refunds_as_of(entry, now), entry.charge, now)
+    return as_of(entry, now)
+
+
+def _binding_as_of(entry: InvoiceEntry, part: BindingPart, now: datetime) -> InvoiceEntry:
+    if part.status is not _S.OPEN:
+        return entry
+    acts = part.link_at is not None and now >= part.link_at + REACTION and not entry.transfers
+    if acts and entry.amount_kopecks in _ACTING:
+        return _with(entry, part, status=_S.REFUSED, failure=_ACTING[entry.amount_kopecks])
+    return _with(entry, part, status=_S.CLOSED) if now >= entry.expires_at else entry
+
+
+def _charge_as_of(entry: InvoiceEntry, part: ChargePart, now: datetime) -> InvoiceEntry:
+    if entry.status is not InvoiceStatus.PROCESSING or part.paid_at is None or now < part.paid_at:
+        return entry
+    return paid(entry, entry.amount_kopecks, part.paid_at, None)
+
+
+def has_link(entry: InvoiceEntry, now: datetime) -> bool:
+    """The binding's link is issued; an end before its time leaves none."""
+    part = _binding(entry)
+    return part.link_at is not None and part.link_at <= now and (part.was_bound or part.link_at < entry.expires_at)
+
+
+def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
+    """Seconds until something happens to an open binding by itself; None: nothing does."""
+    part = _binding(entry)
+    if part.status is not _S.OPEN or part.link_at is None:
+        return None
+    if part.link_at > now:
+        return (part.link_at - now).total_seconds()
+    acts = entry.amount_kopecks in _ACTING and not entry.transfers
+    return (part.link_at + REACTION - now).total_seconds() if acts else None
+
+
+def mandate_pretended(entry: InvoiceEntry, pretence: MandatePretence, now: datetime) -> InvoiceEntry:
+    """The binding after what a payer or the bank was told to do; what a mandate does not do any more changes nothing.
+
+    Money of a first charge comes once, in whatever state. Raises: ValueError for money where there is no first charge.
+    """
+    part, event = _binding(entry), pretence.event
+    if event in (_E.PAID, _E.PAID_NOT_BOUND) and entry.amount_kopecks == 0:
+        raise ValueError("a binding without a first charge brings no money")
+    sources, target = _MOVES.get(event, (frozenset[MandateStatus](), part.status))
+    moves = part.status in sources and not (part.revoked and target is _S.ACTIVE)
+    comes = event in _BRING_MONEY and entry.amount_kopecks > 0 and not entry.transfers
+    if event is _E.CONFIRM and not moves and part.status is not _S.ACTIVE:
+        comes = False
+    if comes:
+        entry = paid(entry, entry.amount_kopecks, now, pretence.payer_name)
+    if moves:
+        return _moved(entry, part, target, pretence, now)
+    return _flagged(entry, part, event, now)
+
+
+def _moved(
+    entry: InvoiceEntry, part: BindingPart, target: MandateStatus, pretence: MandatePretence, now: datetime
+) -> InvoiceEntry:
+    link_at = part.link_at if part.link_at is not None and part.link_at <= now else None
+    if target is _S.ACTIVE:
+        # Who confirms has the link.
+        return _with(entry, part, status=target, was_bound=True, failure=None, link_at=link_at or now)
+    failure = part.failure
+    if target is _S.REFUSED:
+        failure = pretence.failure or _FAILURES[pretence.event]
+    return _with(entry, part, status=target, failure=failure, link_at=link_at)
+
+
+def _flagged(entry: InvoiceEntry, part: BindingPart, event: MandateEvent, now: datetime) -> InvoiceEntry:
+    if event is _E.LINK_READY and part.status is _S.OPEN and not has_link(entry, now):
+        return _with(entry, part, link_at=now)
+    if event is _E.PAST_DUE and part.status is _S.ACTIVE:
+        return _with(entry, part, overdue=True)
+    if event is _E.PAST_DUE_CLEARED:
+        return _with(entry, part, overdue=False, paid_before=None)
+    return entry
+
+
+def revoked(entry: InvoiceEntry) -> InvoiceEntry:
+    """The binding after we ended it: a mandate is ENDED, an open binding CLOSED."""
+    part = _binding(entry)
+    status = part.status
+    if part.status is _S.OPEN:
+        status = _S.CLOSED
+    elif part.status in (_S.ACTIVE, _S.LOST):
+        status = _S.ENDED
+    return _with(entry, part, status=status, revoked=True)
+
+
+def charge_begun(entry: InvoiceEntry, request: ChargeRequest) -> tuple[InvoiceEntry, NextCharge]:
+    """The binding with this charge as its last, and what shall become of that.
+
+    The same for a repeat that comes before the charge has its page. Raises: Refused not_found.
+    """
+    part = entry.binding
+    if part is None or not part.was_bound or part.token != request.token:
+        raise Refused("no mandate of this reference and token", reason="not_found")
+    if part.status is not _S.ACTIVE:
+        return entry, NextCharge(result=MANDATE_REVOKED)
+    wish, status = part.next_charge, part.status
+    if wish is None or wish.taken_by not in (None, request.operation):
+        plan = NextCharge(result=_acting(request.amount_kopecks))
+    else:
+        plan = wish
+        # What was not executed leaves nothing that a repeat could meet: it is over with this call.
+        wish = msgspec.structs.replace(wish, taken_by=request.operation) if wish.executed else None
+    if plan.result == MANDATE_REVOKED:
+        status = _S.LOST
+    return _with(entry, part, status=status, next_charge=wish, last_charge=request.operation), plan
+
+
+def _acting(kopecks: int) -> str:
+    return NEXT_UNAVAILABLE if kopecks == OUTCOME_UNKNOWN else _ACTING.get(kopecks, NEXT_PAID)
+
+
+def new_charge(binding: InvoiceEntry, request: ChargeRequest, plan: NextCharge, now: datetime) -> InvoiceEntry:
+    """The page of a charge of which `plan` is to become."""
+    fails = plan.result not in (NEXT_PAID, NEXT_PENDING, NEXT_UNAVAILABLE)
+    waits = fails or plan.result == NEXT_PENDING
+    return InvoiceEntry(
+        operation=request.operation,
+        amount_kopecks=request.amount_kopecks,
+        purpose=request.purpose,
+        payload="",
+        created_at=now,
+        expires_at=now,
+        status=InvoiceStatus.FAILED if fails else InvoiceStatus.PROCESSING,
+        failure=plan.result if fails else None,
+        charge=ChargePart(binding=binding.operation, paid_at=None if waits else now + REACTION),
+    )
+
+
+def charge_pretended(entry: InvoiceEntry, pretence: ChargePretence, now: datetime) -> InvoiceEntry:
+    """The charge after it was told how to stand; one that has ended stays."""
+    if entry.charge is None or entry.status is not InvoiceStatus.PROCESSING:
+        return entry
+    part = msgspec.structs.replace(entry.charge, paid_at=None)
+    entry = msgspec.structs.replace(entry, charge=part)
+    if pretence.status is ChargeStatus.PAID:
+        return paid(entry, entry.amount_kopecks, now, pretence.payer_name)
+    if pretence.status is ChargeStatus.FAILED:
+        reason = pretence.failure or "declined_by_bank"
+        return msgspec.structs.replace(entry, status=InvoiceStatus.FAILED, failure=reason)
+    return entry
+
+
+def _binding(entry: InvoiceEntry) -> BindingPart:
+    if entry.binding is None:
+        raise Refused(f"{entry.operation} is no binding", reason="not_found")
+    return entry.binding
+
+
+def _with(entry: InvoiceEntry, part: BindingPart, **changes: object) -> InvoiceEntry:
+    return msgspec.structs.replace(entry, binding=msgspec.structs.replace(part, **changes))

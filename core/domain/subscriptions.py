@@ -1,0 +1,187 @@
+"""Subscriptions: the record and its states (SPEC "Subscription", "Subscription statuses", DECISIONS 5).
+
+How one moves is in subscription_moves.py and charge_moves.py, what merchants ask for in subscription_orders.py,
+subscription_patches.py and charges.py."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from .accounts import Mode
+from .charge_decisions import Attempts, ChargeState
+from .machine import Move, Moves
+from .money import Rub
+from .periods import Interval, Scheme, Terms
+
+LINK_WAIT = timedelta(hours=1)
+"""How long the payment system may take to issue a binding link (SPEC "Other limits")."""
+CONFIRMATION_WAIT = timedelta(hours=24)
+"""How long the payer may take to confirm, from the link's issue (DECISIONS 5)."""
+PAUSE_LONGEST = timedelta(days=90)
+"""A subscription that is paused for longer expires (DECISIONS 5)."""
+
+
+class SubscriptionStatus(StrEnum):
+    """SPEC "Subscription statuses"."""
+
+    PENDING_BINDING = "pending_binding"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class BindingCharge(StrEnum):
+    """Whether the binding takes money."""
+
+    FIRST = "first"
+    """It is the first charge, of `amount_rub`."""
+    NONE = "none"
+    """The payer confirms a symbolic QR of 1 RUB that the bank does not debit."""
+
+
+BINDING_SYMBOL = Rub(1_00)
+"""What the QR of a binding without a charge says."""
+
+_S = SubscriptionStatus
+
+SUBSCRIPTION_MOVES: Moves[SubscriptionStatus] = Moves(
+    (
+        Move(_S.PENDING_BINDING, _S.ACTIVE, "the payer confirmed"),
+        Move(_S.PENDING_BINDING, _S.CANCELLED, "cancelled, or no link came"),
+        Move(_S.PENDING_BINDING, _S.EXPIRED, "nobody confirmed in time"),
+        Move(_S.ACTIVE, _S.PAUSED, "the bank accepts the token no more"),
+        Move(_S.ACTIVE, _S.CANCELLED, "the merchant cancelled"),
+        Move(_S.ACTIVE, _S.EXPIRED, "the payer's consent ended"),
+        Move(_S.PAUSED, _S.ACTIVE, "the token is valid again, or bound anew"),
+        Move(_S.PAUSED, _S.CANCELLED, "the merchant cancelled"),
+        Move(_S.PAUSED, _S.EXPIRED, "paused for too long"),
+    )
+)
+"""SPEC "Subscription statuses" and DECISIONS 5. Every move sends one `subscription.status_changed`."""
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True):
+    """The present attempt to get a mandate, at the bank's side."""
+
+    operation: str
+    """The id under which the bank is asked; chosen before it is."""
+    requested_at: datetime
+    """When the link was asked for: the hour's wait runs from it."""
+    link_issued_at: datetime | None = None
+    """When the payer could first confirm; the 24 hours run from it."""
+    payment_id: str | None = None
+    """The binding payment; null while the payer has not opened the link."""
+    bank: str | None = None
+    bank_reference: str | None = None
+    qr_payload: str | None = None
+    bank_link: str | None = None
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """One subscription. What merchants see of it is made by the frontends and by events; the rest stays inside."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    shop_id: str
+    scheme: Scheme
+    """The account's when it was created; a later change of the setting does not touch it."""
+    status: SubscriptionStatus
+    amount: Rub
+    cap_amount: Rub
+    """The most that one charge may be of."""
+    interval: Interval
+    interval_count: int
+    description: str
+    binding_charge: BindingCharge
+    created_at: datetime
+    updated_at: datetime
+    cap_window: Rub | None = None
+    """The most that one period may take."""
+    external_id: str | None = None
+    client_ref: str | None = None
+    phone_mask: str | None = None
+    """`***` and the last 4 digits of `client_phone`, which is kept nowhere."""
+    method_id: str | None = None
+    success_url: str | None = None
+    past_due: bool = False
+    rebind_required: bool = False
+    binding_url: str | None = None
+    binding_url_pending: bool = False
+    binding: Binding | None = None
+    """Null in the window scheme until the payer opens the link."""
+    mandate_bank: str | None = None
+    """The bank that holds the mandate; null before the first binding."""
+    mandate_reference: str | None = None
+    """The bank's reference of the binding that made it: tells two bindings apart, also where they gave one token."""
+    mandate_token: bytes | None = None
+    """Sealed: by what the bank knows the mandate. Kept while paused, as the bank may find it valid again."""
+    revoke_pending: bool = False
+    """The bank's side of the mandate, or of a binding that is open, is still to be ended."""
+    paused_at: datetime | None = None
+    anchor: datetime | None = None
+    """When the last successful payment was made, the binding included; periods count from its day."""
+    attempts: Attempts | None = None
+    """The charges of the period that was tried last."""
+    current_period_start: datetime | None = None
+    current_period_end: datetime | None = None
+    """The period that the last successful payment opened; null before activation."""
+    key_id: str | None = None
+    """The record of the Idempotency-Key that made it."""
+    sequence: int = 0
+    """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
+    version: int = 0
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(scheme=self.scheme, interval=self.interval, interval_count=self.interval_count)
+
+    @property
+    def charge_state(self) -> ChargeState:
+        return ChargeState(anchor=self.anchor, attempts=self.attempts)
+
+    @property
+    def is_final(self) -> bool:
+        return SUBSCRIPTION_MOVES.is_final(self.status)
+
+    @property
+    def can_be_charged(self) -> bool:
+        """There is a mandate, and the bank accepts it as far as we know."""
+        return self.status is SubscriptionStatus.ACTIVE and self.mandate_token is not None and self.anchor is not None
+
+
+def announces(before: Subscription, after: Subscription) -> bool:
+    """Whether the change is told by `subscription.status_changed`: a status, a flag, or a link that got ready (SPEC
+    "Events")."""
+    if any(getattr(before, name) != getattr(after, name) for name in ("status", "past_due", "rebind_required")):
+        return True
+    link_before = None if before.binding_url_pending else before.binding_url
+    link_after = None if after.binding_url_pending else after.binding_url
+    return link_after is not None and link_after != link_before
+
+
+def binding_ends_at(subscription: Subscription) -> datetime | None:
+    """Until when a first binding is waited for: an hour for its link, then 24 hours for the payer. None: for none."""
+    if subscription.status is not SubscriptionStatus.PENDING_BINDING:
+        return None
+    binding = subscription.binding
+    if binding is not None and binding.link_issued_at is not None:
+        return binding.link_issued_at + CONFIRMATION_WAIT
+    if subscription.binding_url is not None:
+        return subscription.created_at + CONFIRMATION_WAIT
+    return (subscription.created_at if binding is None else binding.requested_at) + LINK_WAIT
+
+
+def pause_ends_at(subscription: Subscription) -> datetime | None:
+    """When a paused subscription expires. None: it is not paused."""
+    if subscription.status is not SubscriptionStatus.PAUSED or subscription.paused_at is None:
+        return None
+    return subscription.paused_at + PAUSE_LONGEST
+
+
+def masked_phone(phone: str) -> str:
+    """`***` and the last 4 digits of at least 5; of fewer only the stars, for else the mask would tell the whole."""
+    digits = [char for char in phone if char.isascii() and char.isdigit()]
+    return f"***{''.join(digits[-4:])}" if len(digits) > 4 else "***"

@@ -1,0 +1,76 @@
+"""A place for files that a merchant's front end uploads: granted by the core, filled from outside, read by whoever
+needs the content. Nobody reads a file from outside."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from .faults import Fault
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was uploaded whole."""
+
+    key: str
+    size: int
+
+
+class FileStore(Protocol):
+    """Files by keys, which the core makes up at random."""
+
+    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+        """An address to which one file of this type and at most this size may be PUT, once and until then.
+
+        The address is the permission. A store that cannot bound the size leaves it to `stat`.
+        """
+        ...
+
+    async def stat(self, key: str) -> StoredFile | None:
+        """What lies under the key; None while nothing was uploaded whole. Raises: Unavailable."""
+        ...
+
+    def read(self, key: str) -> AsyncIterator[bytes]:
+        """The content, in parts. Raises: Unavailable; Refused when there is none."""
+        ...
+
+    async def remove(self, key: str) -> None:
+        """Take the file away, if it is there. Raises: Unavailable."""
+        ...
+
+
+class UploadFault(Fault):
+    """An upload that is not taken; `reason` says which of the store's conditions it breaks."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+FORBIDDEN = "forbidden"
+"""The address was not granted, was altered, or has expired."""
+EXISTS = "exists"
+"""The file is there already."""
+WRONG_TYPE = "wrong_type"
+"""Another Content-Type than granted, or content of another kind."""
+TOO_LARGE = "too_large"
+BUSY = "busy"
+"""Too many uploads at once."""
+
+
+@runtime_checkable
+class UploadReceiver(Protocol):
+    """A store that takes its uploads through our own front end, where others have a server of their own."""
+
+    def check(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
+        """Refuse an upload before a byte of it is read. `query` is that of the granted address, `length` what the
+        request declares. Raises: UploadFault."""
+        ...
+
+    async def receive(self, key: str, query: Mapping[str, str], parts: AsyncIterator[bytes]) -> StoredFile:
+        """Take the content of an upload that `check` let through. All of it is stored, or nothing.
+
+        Raises: UploadFault; Unavailable when it cannot be stored.
+        """
+        ...

@@ -1,0 +1,103 @@
+"""`cambist payout …` (DECISIONS 4 "Withdrawals")."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
+from cambist.core.usecases.ledger import post
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import load
+from tests.cli.conftest import Call
+from tests.payout_kit import WALLET
+
+
+def payout(call: Call, *arguments: str) -> Any:
+    done = call("payout", *arguments, "--json")
+    assert (done.status, done.err) == (0, "")
+    return done.document
+
+
+def credit(folder: Path, account_id: str) -> None:
+    """Book 5.0000007 USDT in test mode, as a settlement does."""
+
+    async def book() -> None:
+        async with open_house(load({}, {}, folder).settings) as house:
+            entry = journal_entry(
+                EntryKind.SETTLEMENT,
+                f"pay_{house.ports.ids.uuid()}",
+                account_id=account_id,
+                mode=Mode.TEST,
+                at=house.ports.clock.now(),
+                postings={Purse.CONVERTED_USDT: -500_000_070, Purse.AVAILABLE: 500_000_070},
+            )
+            async with house.ports.storage.unit() as unit:
+                post(unit, entry)
+                await unit.commit()
+
+    asyncio.run(book())
+
+
+@pytest.fixture
+def account_id(call: Call, folder: Path) -> str:
+    """An account with a wallet and some USDT."""
+    made: str = call("account", "create", "Merchant", "--json").document["account_id"]
+    assert call("account", "set", made, f"payout_wallet={WALLET}").status == 0
+    credit(folder, made)
+    return made
+
+
+def test_what_is_available_is_paid_out_listed_and_called_off(call: Call, account_id: str) -> None:
+    assert payout(call, "list") == {"data": []}
+    made = payout(call, "now", account_id, "--mode", "test")
+    assert made == {
+        "withdrawal_id": made["withdrawal_id"],
+        "account_id": account_id,
+        "mode": "test",
+        "status": "pending",
+        "amount_usdt": "5.00000000",
+        "wallet_address": WALLET,
+        "network": "tron",
+        "sender": "simulator-chain-test",
+        "settlement_id": None,
+        "tx_hash": None,
+        "failure": None,
+        "created_at": made["created_at"],
+        "sent_at": None,
+        "completed_at": None,
+    }
+    assert payout(call, "list") == {"data": [made]}
+    done = payout(call, "cancel", made["withdrawal_id"], "--reason", "a wrong wallet")
+    assert (done["status"], done["failure"]) == ("cancelled", "a wrong wallet")
+    assert payout(call, "list", "--account", account_id, "--status", "cancelled") == {"data": [done]}
+    assert payout(call, "list", "--status", "pending") == {"data": []}
+    text = call("payout", "list").out
+    assert made["withdrawal_id"] in text
+    assert "5.00000000" in text
+
+
+def test_what_cannot_be_done_is_refused_with_its_code(call: Call, account_id: str) -> None:
+    def code(*arguments: str) -> str:
+        done = call("payout", *arguments, "--json")
+        assert done.status == 1
+        found: str = done.document["error"]["code"]
+        return found
+
+    assert code("now", account_id, "--mode", "live") == "INVALID_STATE"
+    assert code("now", "acc_nobody", "--mode", "test") == "ACCOUNT_NOT_FOUND"
+    assert code("list", "--account", "acc_nobody") == "ACCOUNT_NOT_FOUND"
+    assert code("cancel", "wd_nothing", "--reason", "why") == "WITHDRAWAL_NOT_FOUND"
+    made = payout(call, "now", account_id, "--mode", "test")
+    assert code("now", account_id, "--mode", "test") == "INVALID_STATE"
+    assert code("cancel", made["withdrawal_id"], "--reason", " ") == "VALIDATION_ERROR"
+    payout(call, "cancel", made["withdrawal_id"], "--reason", "why")
+    assert code("cancel", made["withdrawal_id"], "--reason", "why") == "INVALID_STATE"
+
+
+def test_what_is_missing_is_wrong_usage(call: Call) -> None:
+    assert call("payout", "now", "acc_1").status == 2
+    assert call("payout", "cancel", "wd_1").status == 2
+    assert call("payout", "list", "--status", "gone").status == 2

@@ -1,0 +1,342 @@
+"""Subscriptions as data: every row of the state table, and what each happening makes of each status (SPEC "Subscription
+statuses", DECISIONS 5)."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import product
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain import charge_moves, subscription_moves
+from cambist.core.domain.charge_decisions import Exhaustion, MayCharge
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.machine import IllegalMove
+from cambist.core.domain.periods import Scheme, calendar_period, window_period
+from cambist.core.domain.subscription_moves import Mandate, bound
+from cambist.core.domain.subscriptions import (
+    SUBSCRIPTION_MOVES,
+    Binding,
+    Subscription,
+    SubscriptionStatus,
+    binding_ends_at,
+    masked_phone,
+    pause_ends_at,
+)
+from tests.domain.subscription_kit import (
+    BOUND_AT,
+    DAY,
+    HOUR,
+    TICK,
+    S,
+    attempts,
+    calendar_attempts,
+    moscow,
+    refusal,
+    subscription,
+    terms,
+)
+
+NOW = BOUND_AT + 2 * DAY
+NEW = Mandate(bank="bank", reference="binding-2", token=b"u")
+OLD = Mandate(bank="bank", reference="binding-1", token=b"t")
+OPEN = Binding(operation="op-1", requested_at=BOUND_AT - HOUR)
+LINK = "https://bank.example/link"
+WAITING = {"binding_url": None, "binding_url_pending": True, "binding": OPEN}
+CREATED = BOUND_AT - HOUR
+
+Change = Callable[[Subscription], Subscription]
+
+
+def bind(it: Subscription, mandate: Mandate = NEW, charge: str | None = "pay_b", at: datetime = NOW) -> Subscription:
+    return bound(it, mandate, at=at, charge=charge, now=NOW)
+
+
+def plain(name: str, *args: Any, **kwargs: Any) -> Change:
+    return lambda it: getattr(subscription_moves, name)(it, *args, now=NOW, **kwargs)
+
+
+ALLOWED = {
+    (S.PENDING_BINDING, S.ACTIVE),
+    (S.PENDING_BINDING, S.CANCELLED),
+    (S.PENDING_BINDING, S.EXPIRED),
+    (S.ACTIVE, S.PAUSED),
+    (S.ACTIVE, S.CANCELLED),
+    (S.ACTIVE, S.EXPIRED),
+    (S.PAUSED, S.ACTIVE),
+    (S.PAUSED, S.CANCELLED),
+    (S.PAUSED, S.EXPIRED),
+}
+
+
+class TestTable:
+    @pytest.mark.parametrize(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
+    def test_the_moves_are_those_of_the_contract(self, before: SubscriptionStatus, after: SubscriptionStatus) -> None:
+        if (before, after) in ALLOWED:
+            assert SUBSCRIPTION_MOVES.move(before, after) is after
+        else:
+            with pytest.raises(IllegalMove):
+                SUBSCRIPTION_MOVES.move(before, after)
+
+    def test_cancelled_and_expired_are_final(self) -> None:
+        assert {status for status in S if SUBSCRIPTION_MOVES.is_final(status)} == {S.CANCELLED, S.EXPIRED}
+
+
+class TestHappenings:
+    @pytest.mark.parametrize(
+        ("change", "moves"),
+        [
+            (bind, {S.PENDING_BINDING: S.ACTIVE, S.PAUSED: S.ACTIVE}),
+            (plain("mandate_lost"), {S.ACTIVE: S.PAUSED}),
+            (plain("mandate_restored"), {S.PAUSED: S.ACTIVE}),
+            (plain("consent_ended"), {S.ACTIVE: S.EXPIRED}),
+            (plain("binding_closed"), {S.PENDING_BINDING: S.CANCELLED}),
+            (plain("binding_timed_out"), {S.PENDING_BINDING: S.EXPIRED}),
+            (
+                lambda it: subscription_moves.pause_timed_out(it, BOUND_AT + 91 * DAY),
+                {S.PAUSED: S.EXPIRED},
+            ),
+        ],
+        ids=["bound", "lost", "restored", "consent ended", "closed", "binding timed out", "pause timed out"],
+    )
+    @pytest.mark.parametrize("status", S)
+    def test_what_a_bank_or_the_time_does_to_a_status(
+        self, change: Change, moves: dict[SubscriptionStatus, SubscriptionStatus], status: SubscriptionStatus
+    ) -> None:
+        """A move is told once; where there is none, the status stays and nothing is told."""
+        before = subscription(status)
+        after = change(before)
+        assert after.status is moves.get(status, status)
+        assert after.sequence == before.sequence + (status in moves)
+        again = change(after)
+        assert (again.status, again.sequence) == (after.status, after.sequence)
+
+    @pytest.mark.parametrize("status", S)
+    def test_cancelling(self, status: SubscriptionStatus) -> None:
+        """SPEC: cancelling a cancelled one gives 409; the bank's side follows."""
+        before = subscription(status, past_due=status is S.ACTIVE)
+        if status in (S.CANCELLED, S.EXPIRED):
+            assert refusal(lambda: subscription_moves.cancelled(before, NOW)) == (409, "INVALID_STATE")
+            return
+        after = subscription_moves.cancelled(before, NOW)
+        assert (after.status, after.sequence) == (S.CANCELLED, 1)
+        assert (after.past_due, after.rebind_required, after.binding_url_pending) == (False, False, False)
+        assert after.revoke_pending is (status is not S.PENDING_BINDING)
+        assert subscription_moves.revoked(after, NOW).revoke_pending is False
+
+    def test_cancelling_ends_a_binding_that_is_open_at_the_bank(self) -> None:
+        opened = subscription_moves.binding_begun(subscription(S.PENDING_BINDING), OPEN, NOW)
+        assert opened.sequence == 0
+        assert subscription_moves.cancelled(opened, NOW).revoke_pending is True
+
+    @pytest.mark.parametrize("status", S)
+    def test_overdue_is_a_flag_of_active_ones_and_told_when_it_changes(self, status: SubscriptionStatus) -> None:
+        """SPEC: active with `past_due`, told with equal statuses."""
+        before = subscription(status)
+        after = subscription_moves.past_due(before, overdue=True, now=NOW)
+        assert after.past_due is (status is S.ACTIVE)
+        assert after.sequence == (status is S.ACTIVE)
+        assert subscription_moves.past_due(after, overdue=True, now=NOW) == after
+        cleared = subscription_moves.past_due(after, overdue=False, now=NOW)
+        assert (cleared.past_due, cleared.sequence) == (False, 2 * after.sequence)
+
+    def test_losing_the_mandate_asks_for_a_new_one(self) -> None:
+        lost = subscription_moves.mandate_lost(subscription(past_due=True), NOW)
+        assert (lost.rebind_required, lost.past_due, lost.paused_at, lost.can_be_charged) == (True, False, NOW, False)
+        back = subscription_moves.mandate_restored(lost, NOW)
+        assert (back.rebind_required, back.paused_at, back.can_be_charged) == (False, None, True)
+
+
+class TestLink:
+    def test_a_link_that_got_ready_is_told_with_equal_statuses(self) -> None:
+        ready = subscription_moves.link_issued(subscription(S.PENDING_BINDING, **WAITING), LINK, NOW)
+        assert (ready.status, ready.binding_url, ready.binding_url_pending) == (S.PENDING_BINDING, LINK, False)
+        assert ready.sequence == 1
+        assert subscription_moves.link_issued(ready, LINK, NOW) == ready
+
+    @pytest.mark.parametrize("status", [S.ACTIVE, S.CANCELLED, S.EXPIRED])
+    def test_a_link_that_comes_too_late_changes_nothing(self, status: SubscriptionStatus) -> None:
+        late = subscription(status, **WAITING)
+        assert subscription_moves.link_issued(late, LINK, NOW) == late
+
+    @pytest.mark.parametrize(
+        ("fields", "ends_at", "becomes"),
+        [
+            ({"binding_url": None, "binding_url_pending": True}, CREATED + HOUR, S.CANCELLED),
+            (WAITING, CREATED + HOUR, S.CANCELLED),
+            ({}, CREATED + DAY, S.EXPIRED),
+            ({"binding": msgspec.structs.replace(OPEN, link_issued_at=BOUND_AT)}, BOUND_AT + DAY, S.EXPIRED),
+        ],
+    )
+    def test_how_long_a_binding_is_waited_for(
+        self, fields: dict[str, Any], ends_at: datetime, becomes: SubscriptionStatus
+    ) -> None:
+        """SPEC: an hour for the link, then cancelled; DECISIONS 5: 24 hours for the payer, then expired."""
+        waiting = subscription(S.PENDING_BINDING, **fields)
+        assert binding_ends_at(waiting) == ends_at
+        assert subscription_moves.binding_timed_out(waiting, ends_at - TICK) == waiting
+        ended = subscription_moves.binding_timed_out(waiting, ends_at)
+        assert (ended.status, ended.binding_url_pending) == (becomes, False)
+        assert ended.revoke_pending is (waiting.binding is not None)
+        assert binding_ends_at(ended) is None
+
+    def test_a_pause_lasts_90_days(self) -> None:
+        paused = subscription(S.PAUSED, paused_at=BOUND_AT)
+        assert pause_ends_at(paused) == BOUND_AT + 90 * DAY
+        assert pause_ends_at(subscription()) is None
+        almost = BOUND_AT + 90 * DAY - TICK
+        assert subscription_moves.pause_timed_out(paused, almost) == paused
+        ended = subscription_moves.pause_timed_out(paused, BOUND_AT + 90 * DAY)
+        assert (ended.status, ended.rebind_required, ended.revoke_pending) == (S.EXPIRED, False, True)
+
+    @pytest.mark.parametrize("status", S)
+    def test_binding_anew_is_for_those_that_lost_their_mandate(self, status: SubscriptionStatus) -> None:
+        before = subscription(status)
+        if status is not S.PAUSED:
+            with pytest.raises(Refusal) as refused:
+                subscription_moves.rebound(before, None, None, NOW)
+            assert (refused.value.status, refused.value.code) == (409, "INVALID_STATE")
+            return
+        asked = subscription_moves.rebound(before, None, OPEN, NOW)
+        assert (asked.status, asked.binding_url, asked.binding_url_pending, asked.sequence) == (status, None, True, 0)
+        ready = subscription_moves.link_issued(asked, LINK, NOW)
+        assert (ready.binding_url, ready.binding_url_pending, ready.sequence) == (LINK, False, 1)
+        closed = subscription_moves.binding_closed(asked, NOW)
+        assert (closed.status, closed.binding_url, closed.binding_url_pending) == (status, None, False)
+
+
+class TestBinding:
+    @pytest.mark.parametrize("charge", ["pay_b", None])
+    def test_the_first_binding_is_the_first_payment(self, charge: str | None) -> None:
+        """SPEC "Subscription charge periods", 2; also without a charge."""
+        active = bind(subscription(S.PENDING_BINDING), charge=charge, at=moscow(2026, 1, 31, 23))
+        assert active.anchor == moscow(2026, 1, 31, 23)
+        assert (active.current_period_start, active.current_period_end) == (moscow(2026, 1, 31), moscow(2026, 2, 28))
+        assert (active.mandate_bank, active.mandate_token, active.can_be_charged) == ("bank", b"u", True)
+        assert (active.attempts is None) is (charge is None)
+
+    @pytest.mark.parametrize("charge", ["pay_b", None])
+    def test_in_the_calendar_scheme_only_a_charge_takes_the_period(self, charge: str | None) -> None:
+        active = bind(subscription(S.PENDING_BINDING, scheme=Scheme.CALENDAR), charge=charge)
+        period = calendar_period(active.interval, NOW)
+        assert (active.current_period_start, active.current_period_end) == (period.opens_at, period.closes_at)
+        if charge is not None:
+            assert active.attempts is not None
+            assert (active.attempts.period, active.attempts.payment_id, active.attempts.paid) == (period, charge, True)
+
+    def test_a_new_binding_without_charge_leaves_the_anchor(self) -> None:
+        """Only successes move it: else a period would pass for paid."""
+        known = attempts(used=2)
+        again = bind(subscription(S.PAUSED, attempts=known), charge=None)
+        assert (again.status, again.anchor, again.attempts) == (S.ACTIVE, BOUND_AT, known)
+        assert (again.mandate_reference, again.rebind_required, again.paused_at) == ("binding-2", False, None)
+
+    @pytest.mark.parametrize("status", [S.ACTIVE, S.PAUSED, S.CANCELLED])
+    def test_an_old_report_brings_no_lost_mandate_back(self, status: SubscriptionStatus) -> None:
+        known = subscription(status)
+        assert bind(known, OLD) == known
+
+    @pytest.mark.parametrize("status", [S.CANCELLED, S.EXPIRED])
+    def test_a_mandate_that_comes_too_late_is_kept_to_be_revoked(self, status: SubscriptionStatus) -> None:
+        late = bind(subscription(status, mandate_bank=None, mandate_reference=None, mandate_token=None))
+        assert (late.status, late.mandate_token, late.revoke_pending, late.sequence) == (status, b"u", True, 0)
+        done = subscription_moves.revoked(late, NOW)
+        assert bind(done) == done
+
+    def test_the_payers_last_word_counts_when_the_old_mandate_came_back_meanwhile(self) -> None:
+        active = bind(subscription(past_due=True), charge=None)
+        assert (active.mandate_reference, active.past_due, active.sequence) == ("binding-2", False, 1)
+
+
+FIRST, SECOND = window_period(terms(), BOUND_AT, 1), window_period(terms(), BOUND_AT, 2)
+IN_FIRST = FIRST.opens_at + 2 * HOUR
+
+
+def start(it: Subscription, number: int = 1, name: str = "pay_1") -> Subscription:
+    decision = MayCharge(period=FIRST, attempt=number)
+    return charge_moves.charge_started(it, decision, payment_id=name, external_id="e-2", now=IN_FIRST)
+
+
+class TestCharges:
+    def test_attempts_of_one_period_are_counted_from_the_first(self) -> None:
+        failed = charge_moves.charge_failed(start(subscription()), "pay_1", IN_FIRST)
+        second = start(failed, 2, "pay_2").attempts
+        assert second is not None
+        assert (second.used, second.payment_id, second.pending, second.first_at) == (2, "pay_2", True, IN_FIRST)
+
+    @pytest.mark.parametrize("status", S)
+    def test_a_success_moves_the_anchor_and_clears_what_is_overdue(self, status: SubscriptionStatus) -> None:
+        """DECISIONS 5. Also of one that is over: what it did stays true, and its status stays."""
+        overdue = status is S.ACTIVE
+        before = start(subscription(status, past_due=overdue))
+        paid = charge_moves.charge_succeeded(before, "pay_1", FIRST.ref, at=IN_FIRST, now=IN_FIRST)
+        assert (paid.status, paid.anchor, paid.past_due, paid.sequence) == (status, IN_FIRST, False, overdue)
+        assert (paid.current_period_start, paid.current_period_end) == (FIRST.opens_at, moscow(2026, 3, 28))
+        assert charge_moves.charge_succeeded(paid, "pay_1", FIRST.ref, at=IN_FIRST, now=NOW) == paid
+        assert charge_moves.charge_failed(paid, "pay_1", NOW) == paid
+
+    def test_a_bank_whose_clock_is_behind_does_not_open_the_period_again(self) -> None:
+        at = FIRST.opens_at - timedelta(minutes=1)
+        paid = charge_moves.charge_succeeded(start(subscription()), "pay_1", FIRST.ref, at=at, now=IN_FIRST)
+        assert paid.anchor == FIRST.opens_at
+
+    def test_who_pays_late_is_counted_from_then(self) -> None:
+        late = SECOND.opens_at + DAY
+        paid = charge_moves.charge_succeeded(start(subscription()), "pay_1", FIRST.ref, at=late, now=late)
+        assert paid.current_period_start == moscow(2026, 4, 1)
+
+    def test_a_calendar_charge_that_ends_late_is_of_its_own_period(self) -> None:
+        known = calendar_attempts(pending=True)
+        before = subscription(scheme=Scheme.CALENDAR, attempts=known)
+        late = known.period.closes_at + DAY
+        paid = charge_moves.charge_succeeded(before, "pay_1", known.period.ref, at=late, now=late)
+        assert (paid.current_period_start, paid.current_period_end) == (known.period.opens_at, known.period.closes_at)
+
+    def test_late_news_of_an_earlier_attempt_close_the_period_under_a_pending_one(self) -> None:
+        failed = charge_moves.charge_failed(start(subscription()), "pay_1", IN_FIRST)
+        both = charge_moves.charge_succeeded(start(failed, 2, "pay_2"), "pay_1", FIRST.ref, at=IN_FIRST, now=IN_FIRST)
+        assert both.attempts is not None
+        assert (both.attempts.payment_id, both.attempts.pending, both.attempts.paid) == ("pay_2", True, True)
+        ended = charge_moves.charge_failed(both, "pay_2", IN_FIRST).attempts
+        assert ended is not None
+        assert (ended.pending, ended.paid) == (False, True)
+
+    def test_news_of_a_period_that_is_forgotten_move_the_anchor_forward_only(self) -> None:
+        before = subscription()
+        later, earlier = BOUND_AT + DAY, BOUND_AT - DAY
+        assert charge_moves.charge_succeeded(before, "pay_0", "other", at=later, now=NOW).anchor == later
+        assert charge_moves.charge_succeeded(before, "pay_0", "other", at=earlier, now=NOW).anchor == BOUND_AT
+
+    def test_an_attempt_that_was_not_made_takes_nothing_from_the_budget(self) -> None:
+        """SPEC: PROVIDER_NOT_CONFIGURED leaves no payment and the period free."""
+        undone = charge_moves.charge_undone(start(subscription()), "pay_1", IN_FIRST)
+        assert undone.attempts is None
+        failed = charge_moves.charge_failed(start(subscription()), "pay_1", IN_FIRST)
+        second = charge_moves.charge_undone(start(failed, 2, "pay_2"), "pay_2", IN_FIRST).attempts
+        assert second is not None
+        assert (second.used, second.pending) == (1, False)
+        assert charge_moves.charge_undone(failed, "pay_1", IN_FIRST) == failed
+
+    def test_an_exhaustion_is_announced_once(self) -> None:
+        told = Exhaustion(
+            period_ref=FIRST.ref,
+            retries_used=4,
+            retries_max=4,
+            retry_window_hours=20,
+            next_allowed_at=FIRST.closes_at,
+        )
+        after = charge_moves.exhaustion_announced(subscription(attempts=attempts(used=4)), told, NOW)
+        assert after.sequence == 1
+        for wrong in (after, subscription(), subscription(attempts=attempts(2))):
+            with pytest.raises(ValueError, match="exhaustion"):
+                charge_moves.exhaustion_announced(wrong, told, NOW)
+
+
+@pytest.mark.parametrize(
+    ("phone", "mask"),
+    [("+70000001234", "***1234"), ("8 (000) 000-12-34", "***1234"), ("12345", "***2345"), ("1234", "***"), ("", "***")],
+)
+def test_of_a_phone_only_the_end_is_kept(phone: str, mask: str) -> None:
+    """SPEC: stored masked; `***` and the last 4 digits."""
+    assert masked_phone(phone) == mask

@@ -1,0 +1,143 @@
+"""Gateways whose bank fails are degraded, then down, and come back by good answers (DECISIONS 7). Live ones only."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.gateway_health import Seen
+from cambist.core.domain.gateways import GatewayReason, GatewayStatus
+from cambist.core.domain.payments import Payment
+from cambist.core.usecases.gateway_watch import health_id
+from cambist.core.usecases.gateways import ShownGateway, list_gateways, set_gateway
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.notes import ProviderNote
+from tests.houses import TestHouse, open_test_house
+
+LIVE, SECOND = "simulator-live", "second-live"
+S, R = GatewayStatus, GatewayReason
+AWAY, SILENT, NO = Ending.UNAVAILABLE, Ending.UNKNOWN_NOT_DONE, Ending.REFUSED
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[TestHouse]:
+    async with open_test_house() as opened:
+        yield opened
+
+
+async def pay(house: TestHouse, *endings: Ending | None, mode: str = "live") -> list[int]:
+    """A payment for each ending of the bank's call, which is well where there is none; the HTTP statuses."""
+    statuses = []
+    for ending in endings:
+        if ending is not None:
+            house.script.create.append(Twist(ending=ending))
+        statuses.append((await house.create(mode=mode)).status_code)
+    return statuses
+
+
+async def gateway(house: TestHouse, gateway_id: str = LIVE, mode: Mode = Mode.LIVE) -> ShownGateway:
+    [found] = [each for each in await list_gateways(house.ports, mode) if each.gateway_id == gateway_id]
+    return found
+
+
+async def state(house: TestHouse, gateway_id: str = LIVE) -> tuple[GatewayStatus, GatewayReason | None]:
+    found = await gateway(house, gateway_id)
+    return found.status, found.reason
+
+
+async def told(house: TestHouse) -> list[tuple[str, str]]:
+    return [(each["status"], each["reason"]) for each in await house.events(LIVE)]
+
+
+async def test_faults_make_it_degraded_then_down_and_good_answers_bring_it_back(house: TestHouse) -> None:
+    await pay(house, *[None] * 8, AWAY)
+    assert await state(house) == (S.OPERATIONAL, None), "too few calls to tell"
+    await pay(house, AWAY)
+    assert await state(house) == (S.DEGRADED, R.PROVIDER_ERRORS)
+    await house.work(61)
+    assert await told(house) == [("degraded", "provider_errors")], "announced once it has held for a minute"
+    await house.work(200)
+    await pay(house, *[AWAY] * 10)
+    assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
+    await house.work(240)
+    await pay(house, None, None)
+    assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS), "two are too few"
+    await pay(house, None)
+    assert await state(house) == (S.OPERATIONAL, None)
+    await house.work(61)
+    assert await told(house) == [
+        ("degraded", "provider_errors"),
+        ("down", "provider_errors"),
+        ("operational", None),
+    ]
+
+
+async def test_a_call_without_a_certain_end_is_a_timeout(house: TestHouse) -> None:
+    assert set(await pay(house, *[SILENT] * 10)) == {502}
+    assert await state(house) == (S.DOWN, R.PROVIDER_TIMEOUT)
+
+
+async def test_reads_count_as_well(house: TestHouse) -> None:
+    """Unavailable at a read is a provider error: nine payments are well, their bank then answers no question."""
+    await pay(house, *[None] * 9)
+    house.script.state.extend([Twist(ending=AWAY)] * 9)
+    await house.work(15 * 60 + 1)
+    async with house.ports.storage.unit() as unit:
+        note = await unit[ProviderNote].get(health_id(LIVE))
+    assert note is not None
+    assert [each.errors for each in msgspec.json.decode(note.body, type=Seen)] == [9]
+
+
+async def test_a_refusal_is_an_answer(house: TestHouse) -> None:
+    await pay(house, *[NO] * 20)
+    assert await state(house) == (S.OPERATIONAL, None)
+
+
+async def test_a_bank_that_is_well_costs_no_row(house: TestHouse) -> None:
+    await pay(house, *[None] * 30)
+    async with house.ports.storage.unit() as unit:
+        assert await unit[ProviderNote].get(health_id(LIVE)) is None
+
+
+async def test_what_an_operator_set_is_not_overruled(house: TestHouse) -> None:
+    await set_gateway(house.ports, LIVE, S.DEGRADED, R.MAINTENANCE)
+    await pay(house, *[AWAY] * 20)
+    assert await state(house) == (S.DEGRADED, R.MAINTENANCE)
+    await house.work(240)
+    await pay(house, *[None] * 20)
+    assert await state(house) == (S.DEGRADED, R.MAINTENANCE)
+    await set_gateway(house.ports, LIVE, S.OPERATIONAL)
+    await pay(house, *[AWAY] * 20)
+    assert await state(house) == (S.DEGRADED, R.PROVIDER_ERRORS)
+
+
+async def test_faults_of_test_mode_are_what_merchants_play_and_judge_nobody(house: TestHouse) -> None:
+    await pay(house, *[AWAY] * 20, mode="test")
+    assert {each.status for each in await list_gateways(house.ports, Mode.TEST)} == {S.OPERATIONAL}
+
+
+async def test_one_judged_down_gets_some_payments_and_the_next_route_the_others() -> None:
+    async with open_test_house(further_banks=[FurtherBank(name=SECOND, mode=Mode.LIVE)]) as house:
+        await pay(house, *[AWAY] * 10)
+        assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
+        await house.work(240)
+        await pay(house, *[AWAY] * 2)
+        house.script.create.clear()
+        async with house.ports.storage.unit() as unit:
+            before = {each.id for each in await unit[Payment].find()}
+        house.script.create.extend([Twist(ending=AWAY)] * 3)
+        await pay(house, *[None] * 12)
+        async with house.ports.storage.unit() as unit:
+            made = [each for each in await unit[Payment].find() if each.id not in before]
+        assert {each.bank for each in made} == {SECOND}
+        assert not house.script.create, "it was tried"
+        await house.work(240)
+        await pay(house, *[None] * 6)
+        assert await state(house) == (S.OPERATIONAL, None)
+
+
+async def test_the_only_gateway_gets_all_payments_even_when_judged_down(house: TestHouse) -> None:
+    assert set(await pay(house, *[AWAY] * 10)) == {503}
+    assert await pay(house, *[None] * 20) == [201] * 20

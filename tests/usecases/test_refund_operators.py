@@ -1,0 +1,173 @@
+"""Who approves a refund, and what operators do with it (SPEC "Refunds"; DECISIONS 3)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.refunds import RefundStatus
+from cambist.core.usecases.refund_list import list_all_refunds
+from cambist.core.usecases.refunds import approve_refund, create_refund_for, reject_refund
+from tests.refund_house import RefundHouse, open_refund_house
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def code(call: Any) -> str:
+    with pytest.raises(Refusal) as refused:
+        await call
+    return refused.value.code
+
+
+# --- approval
+
+
+@pytest.mark.parametrize(
+    ("setting", "mode", "reason"),
+    [
+        ("", "test", None),
+        ("", "live", "awaiting_approval"),
+        ("auto", "live", None),
+        ("manual", "test", "awaiting_approval"),
+    ],
+)
+async def test_who_approves(refunds: RefundHouse, setting: str, mode: str, reason: str | None) -> None:
+    """DECISIONS 3: `auto` is the default in test mode, `manual` in live mode."""
+    await refunds.set(refund_approval=setting)
+    refund_id = await refunds.apply(await refunds.paid(mode=mode), mode=mode)
+    assert (await refunds.refund(refund_id)).pending_reason == reason
+    await refunds.house.work(60)
+    if reason is not None:
+        assert (await refunds.refund(refund_id)).pending_reason == reason
+        await approve_refund(refunds.ports, refund_id)
+        await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "completed"
+
+
+async def test_approving_twice_is_one_refund_and_approving_what_ended_is_refused(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live")
+    refund_id = await refunds.apply(payment_id, mode="live")
+    await asyncio.gather(*(approve_refund(refunds.ports, refund_id) for _ in range(5)))
+    await refunds.house.work()
+    assert await refunds.said(refund_id) == ["completed"]
+    assert await code(approve_refund(refunds.ports, refund_id)) == "INVALID_STATE"
+    for unknown in ("ref_00000000-0000-4000-8000-000000000000", "ref_x", payment_id, ""):
+        assert await code(approve_refund(refunds.ports, unknown)) == "REFUND_NOT_FOUND"
+
+
+async def test_approving_one_that_waits_for_money_tries_it_now(refunds: RefundHouse) -> None:
+    refund_id = await refunds.apply(await refunds.settled())
+    await refunds.house.work(2)
+    await approve_refund(refunds.ports, refund_id)
+    await refunds.house.work()
+    assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
+    await refunds.set(refund_overdraft_usdt="1")
+    await approve_refund(refunds.ports, refund_id)
+    await refunds.house.work()
+    assert await refunds.status(refund_id) == "processing"
+
+
+async def test_rejected_by_an_operator_no_money_moved(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live")
+    refund_id = await refunds.apply(payment_id, mode="live")
+    rejected = await reject_refund(refunds.ports, refund_id, " goods were delivered ")
+    assert (rejected.status, rejected.failure_reason, rejected.pending_reason) == (
+        "rejected",
+        "goods were delivered",
+        None,
+    )
+    payment = await refunds.payment(payment_id)
+    assert (payment.status, payment.refund_pending) == ("paid", False)
+    [event] = await refunds.house.events(refund_id)
+    assert (event["event"], event["status"]) == ("refund.rejected", "rejected")
+    assert await code(reject_refund(refunds.ports, refund_id, "again")) == "INVALID_STATE"
+    assert await code(approve_refund(refunds.ports, refund_id)) == "INVALID_STATE"
+    await refunds.house.work(60)
+    assert await refunds.left_at_bank(payment_id, "live") == 100_00
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 256, "a\nb", "a\0b"])
+async def test_a_rejection_has_a_reason(refunds: RefundHouse, reason: str) -> None:
+    refund_id = await refunds.apply(await refunds.paid())
+    assert await code(reject_refund(refunds.ports, refund_id, reason)) == "VALIDATION_ERROR"
+    assert await code(reject_refund(refunds.ports, "ref_x", "reason")) == "REFUND_NOT_FOUND"
+
+
+@pytest.mark.parametrize("end", ["cancel", "reject", "fail"])
+async def test_what_ended_without_money_frees_the_remainder(refunds: RefundHouse, end: str) -> None:
+    payment_id = await refunds.paid()
+    refund_id = await refunds.apply(payment_id)
+    assert await code(refunds.make(payment_id)) == "OVER_REMAINING"
+    if end == "cancel":
+        await refunds.act(f"/refunds/{refund_id}/cancel")
+    elif end == "reject":
+        await reject_refund(refunds.ports, refund_id, "no")
+    else:
+        refunds.house.script.refund.append(Twist(ending=Ending.REFUSED))
+        await refunds.house.work(2)
+    again = await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert await refunds.status(again) == "completed"
+    assert await refunds.said(payment_id) == ["paid", "refunded"]
+
+
+# --- operators
+
+
+async def test_an_operators_refund_is_the_same_application_whatever_the_switch(refunds: RefundHouse) -> None:
+    """SPEC "Refunds": in the dashboard or through support, all lead to the same application."""
+    await refunds.set(refunds="false")
+    payment_id = await refunds.paid(mode="live")
+    refund = await create_refund_for(refunds.ports, payment_id, amount_rub="40.00", reason="by phone")
+    assert (refund.status, refund.pending_reason, refund.reason, refund.key_id) == (
+        "pending",
+        "awaiting_approval",
+        "by phone",
+        None,
+    )
+    assert (await refunds.payment(payment_id)).refund_pending is True
+    await approve_refund(refunds.ports, refund.id)
+    await refunds.house.work()
+    assert await refunds.said(refund.id) == ["completed"]
+
+
+@pytest.mark.parametrize(
+    ("payment_id", "amount", "expected"),
+    [
+        ("pay_00000000-0000-4000-8000-000000000000", None, "PAYMENT_NOT_FOUND"),
+        ("ref_x", None, "PAYMENT_NOT_FOUND"),
+        ("", None, "PAYMENT_NOT_FOUND"),
+        (None, "1e3", "VALIDATION_ERROR"),
+        (None, "0", "INVALID_AMOUNT"),
+        (None, "100.01", "OVER_REMAINING"),
+    ],
+)
+async def test_an_operator_is_refused_by_the_same_rules(
+    refunds: RefundHouse, payment_id: str | None, amount: str | None, expected: str
+) -> None:
+    mine = await refunds.paid()
+    wanted = mine if payment_id is None else payment_id
+    assert await code(create_refund_for(refunds.ports, wanted, amount_rub=amount)) == expected
+
+
+async def test_operators_see_all_refunds_the_newest_first(refunds: RefundHouse) -> None:
+    made = []
+    for mode in ("test", "live", "test"):
+        made.append(await refunds.apply(await refunds.paid(mode=mode), mode=mode))
+        await refunds.house.clock.advance(1)
+    account_id = refunds.house.account.account_id
+    for asked in (None, account_id):
+        found = await list_all_refunds(refunds.ports, account_id=asked)
+        assert [refund.id for refund in found] == made[::-1]
+    assert [refund.id for refund in await list_all_refunds(refunds.ports, limit=2)] == made[:0:-1]
+    await refunds.act(f"/refunds/{made[0]}/cancel")
+    found = await list_all_refunds(refunds.ports, status=RefundStatus.CANCELLED)
+    assert [refund.id for refund in found] == made[:1]
+    assert await code(list_all_refunds(refunds.ports, account_id="acc_x")) == "ACCOUNT_NOT_FOUND"

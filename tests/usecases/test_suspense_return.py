@@ -1,0 +1,206 @@
+"""Money in suspense that is sent back (DECISIONS 2: "the money is sent back; nothing is credited")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
+from cambist.core.domain.payments import PaymentStatus, Suspense
+from cambist.core.domain.reports import Report
+from cambist.core.usecases.bank_refunds import ASK_AGAIN, REVERSAL_LOOKS
+from cambist.core.usecases.operations import list_suspense, resolve_mismatch
+from cambist.core.usecases.payment_progress import apply, on_notice
+from cambist.core.usecases.suspense_return import return_suspense
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundStatus
+from cambist.ports.jobs import Job
+from tests.books import balances, everything
+from tests.refund_house import RefundHouse, open_refund_house
+
+S = RefundStatus
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def mismatch(refunds: RefundHouse) -> str:
+    """A payment of 100 RUB for which 60 came; resolved to `failed`."""
+    payment_id: str = (await refunds.house.created())["id"]
+    await refunds.house.simulate(payment_id, outcome="paid", actual_amount_rub="60.00")
+    await resolve_mismatch(refunds.ports, payment_id, "failed")
+    return payment_id
+
+
+async def second_transfer(refunds: RefundHouse) -> tuple[str, Suspense]:
+    """A payment of 100 RUB that was paid, and then 30 more by the same QR."""
+    payment_id = await refunds.paid()
+    more = Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True)
+    for notice in await refunds.bank().pretend(payment_id, more):
+        await on_notice(refunds.ports, notice)
+    [money] = await list_suspense(refunds.ports)
+    return payment_id, money
+
+
+async def only(refunds: RefundHouse) -> Suspense:
+    [money] = await everything(refunds.ports, Suspense)
+    assert isinstance(money, Suspense)
+    return money
+
+
+async def in_suspense(refunds: RefundHouse) -> int:
+    caller = await refunds.caller()
+    return (await balances(refunds.ports))[caller.account_id, caller.mode, Purse.SUSPENSE]
+
+
+async def jobs(refunds: RefundHouse) -> list[Job]:
+    return [job for job in await everything(refunds.ports, Job) if job.kind == "suspense.return"]
+
+
+async def test_a_mismatch_resolved_to_failed_is_sent_back_by_itself(refunds: RefundHouse) -> None:
+    payment_id = await mismatch(refunds)
+    assert (await only(refunds)).resolved_at is None
+    await refunds.house.work()
+    assert (await only(refunds)).resolved_at is None, "the bank has it under way"
+    assert await in_suspense(refunds) == 60_00
+    await refunds.house.work(5)
+    assert (await only(refunds)).resolved_at == refunds.house.clock.now()
+    assert await in_suspense(refunds) == 0
+    assert await refunds.left_at_bank(payment_id) == 0
+    assert await list_suspense(refunds.ports) == []
+    assert await refunds.said(payment_id) == ["amount_mismatch", "failed"]
+
+
+async def test_other_suspense_waits_for_the_operator(refunds: RefundHouse) -> None:
+    payment_id, money = await second_transfer(refunds)
+    await refunds.house.work(3600)
+    assert (await only(refunds)).resolved_at is None
+    await asyncio.gather(*(return_suspense(refunds.ports, money.id) for _ in range(5)))
+    await refunds.house.work(6)
+    assert (await only(refunds)).resolved_at is not None
+    assert await refunds.left_at_bank(payment_id) == 100_00
+    refund_id = await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    assert await refunds.status(refund_id) == "completed"
+    assert await refunds.left_at_bank(payment_id) == 0
+
+
+async def test_it_names_its_own_transfer(refunds: RefundHouse) -> None:
+    """Also when the payment itself was refunded first, and the other way round."""
+    payment_id, money = await second_transfer(refunds)
+    await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    await return_suspense(refunds.ports, money.id)
+    await refunds.house.work(6)
+    assert await in_suspense(refunds) == 0
+    assert await refunds.left_at_bank(payment_id) == 0
+
+
+async def test_it_is_sent_once(refunds: RefundHouse) -> None:
+    _, money = await second_transfer(refunds)
+    await return_suspense(refunds.ports, money.id)
+    await refunds.house.work(6)
+    with pytest.raises(Refusal) as refused:
+        await return_suspense(refunds.ports, money.id)
+    assert refused.value.code == "INVALID_STATE"
+    for _ in range(2):
+        await refunds.notice(money.id)
+    kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == money.id]
+    assert sorted(kinds) == [EntryKind.SUSPENSE, EntryKind.SUSPENSE_RETURNED]
+
+
+@pytest.mark.parametrize("unknown", ["sus_x", "", "sus_\0", "pay_x"])
+async def test_unknown_money_is_not_found(refunds: RefundHouse, unknown: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        await return_suspense(refunds.ports, unknown)
+    assert refused.value.code == "SUSPENSE_NOT_FOUND"
+
+
+@pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
+async def test_while_nobody_knows_it_stays_in_suspense_and_the_ladder_finds_out(
+    refunds: RefundHouse, ending: Ending
+) -> None:
+    payment_id = await mismatch(refunds)
+    refunds.house.script.refund.append(Twist(ending=ending))
+    refunds.house.script.find_refund.append(Twist(ending=Ending.UNAVAILABLE))
+    await refunds.house.work(ASK_AGAIN[0].total_seconds())
+    assert await in_suspense(refunds) == 60_00
+    await refunds.house.work(60)
+    assert (await in_suspense(refunds), await refunds.left_at_bank(payment_id)) == (0, 0)
+
+
+@pytest.mark.parametrize("how", ["refused", "failed later"])
+async def test_what_the_bank_cannot_send_stays_and_says_so(refunds: RefundHouse, how: str) -> None:
+    await mismatch(refunds)
+    if how == "refused":
+        refunds.house.script.refund.append(Twist(ending=Ending.REFUSED))
+        await refunds.house.work()
+    else:
+        await refunds.house.work()
+        await refunds.tell((await only(refunds)).id, S.FAILED)
+        await refunds.house.work(10)
+    money = await only(refunds)
+    assert (money.resolved_at, money.reason) == (None, "return_failed")
+    assert await jobs(refunds) == []
+    if how == "refused":
+        await return_suspense(refunds.ports, money.id)
+        await refunds.house.work(6)
+        assert (await only(refunds)).resolved_at is not None
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_what_came_back_is_in_suspense_again(refunds: RefundHouse, noticed: bool) -> None:
+    await mismatch(refunds)
+    await refunds.house.work(6)
+    money = await only(refunds)
+    if noticed:
+        await refunds.tell(money.id, S.REVERSED)
+        await refunds.notice(money.id)
+    else:
+        await refunds.bank().pretend_refund(money.id, S.REVERSED)
+        await refunds.house.work(REVERSAL_LOOKS[0].total_seconds())
+    money = await only(refunds)
+    assert (money.resolved_at, money.reason) == (None, "return_reversed")
+    assert await in_suspense(refunds) == 60_00
+
+
+async def test_reversed_before_anybody_looked_nothing_left_the_books(refunds: RefundHouse) -> None:
+    await mismatch(refunds)
+    await refunds.house.work()
+    money = await only(refunds)
+    for status in (S.DONE, S.REVERSED):
+        await refunds.bank().pretend_refund(money.id, status)
+    await refunds.house.work(20)
+    assert ((await only(refunds)).reason, await in_suspense(refunds)) == ("return_reversed", 60_00)
+    assert await jobs(refunds) == []
+
+
+async def test_a_bank_that_sends_nothing_back_is_said_at_once() -> None:
+    deaf = FurtherBank(name="deaf", capabilities=BankCapabilities(refunds=False, simulated=True))
+    async with open_refund_house(further_banks=[deaf]) as refunds:
+        payment_id, money = await second_transfer(refunds)
+        for name in ("deaf", "gone"):
+            await refunds.change(payment_id, bank=name)
+            with pytest.raises(Refusal) as refused:
+                await return_suspense(refunds.ports, money.id)
+            assert refused.value.code == "INVALID_STATE"
+        mine = await mismatch(refunds)
+        await refunds.change(mine, bank="deaf")
+        await refunds.house.work(60)
+        found = {row.payment_id: row.reason for row in await list_suspense(refunds.ports)}
+        assert found[mine] == "return_failed"
+
+
+async def test_money_that_the_bank_never_told_of_is_asked_for_without_a_transfer(refunds: RefundHouse) -> None:
+    """The operator says what came; a bank that knows of none refuses, and it stays with the operator."""
+    payment = await refunds.house.created()
+    await apply(refunds.ports, payment["id"], Report(status=PaymentStatus.PAID))
+    await resolve_mismatch(refunds.ports, payment["id"], "failed", amount=(await refunds.payment(payment["id"])).amount)
+    await refunds.house.work(60)
+    money = await only(refunds)
+    assert (money.resolved_at, money.reason) == (None, "return_failed")
