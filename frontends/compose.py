@@ -11,6 +11,8 @@ from ..adapters.bank.script import Script
 from ..adapters.bank.simulator import SimulatedBank
 from ..adapters.chain.simulator import SimulatedChain
 from ..adapters.clock import SystemClock, SystemIds
+from ..adapters.files.local import LocalFiles
+from ..adapters.kyc.script import VerifierScript
 from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.meter.memory import MemoryMeter
 from ..adapters.notifier.http import HttpNotifier
@@ -40,6 +42,9 @@ _SIMULATED_LINKS = "https://qr.nspk.example"
 _REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
 """How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
 
+_LIVE_BANK = BankCapabilities(own_lifetime=True, direct_link=True, simulated=True, mandates=True, mandate_charges=False)
+"""Live mandates cannot be charged at present (SPEC "Charge errors", PROVIDER_NOT_CONFIGURED); in test mode they can."""
+
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 
 
@@ -67,6 +72,7 @@ async def open_house(
     ids: Ids | None = None,
     notifier: Notifier | None = None,
     script: Script | None = None,
+    verifier_script: VerifierScript | None = None,
     further_banks: Sequence[FurtherBank] = (),
 ) -> AsyncIterator[House]:
     """Open everything that `settings` ask for, and close it at the end.
@@ -83,11 +89,17 @@ async def open_house(
         await queue.kick(jobs)
 
     vault = _vault(settings)
+    files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
+    await files.clean()
     kept = await _open_storage(settings, clock, kick)
     posting = notifier or HttpNotifier(ticking)
     meter = MemoryMeter()
     places = Places(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
-    wired = [*(FurtherBank(name=f"simulator-{mode}", mode=mode, script=script) for mode in Mode), *further_banks]
+    can = {Mode.LIVE: _LIVE_BANK}
+    usual = [
+        FurtherBank(name=f"simulator-{mode}", mode=mode, script=script, capabilities=can.get(mode)) for mode in Mode
+    ]
+    wired = [*usual, *further_banks]
     banks = {
         bank.name: SimulatedBank(
             bank.name,
@@ -108,7 +120,8 @@ async def open_house(
         "coingecko": CoinGeckoRates(key=settings.coingecko_key),
     }
     ports = Ports(
-        kyc=SimulatedVerifier("simulator", kept, ticking),
+        kyc=SimulatedVerifier("simulator", kept, ticking, script=verifier_script),
+        files=files,
         chain=SimulatedChain(kept, ticking),
         rates=_rates(settings, kept, ticking, real_rates),
         senders=Senders(

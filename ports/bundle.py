@@ -5,6 +5,7 @@ import msgspec
 from .bank import BankRoutes
 from .chain import ChainWatcher
 from .clock import Clock, Ids
+from .files import FileStore
 from .kyc import KycVerifier
 from .meter import Meter
 from .notifier import Notifier
@@ -33,6 +34,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     chain: ChainWatcher
     senders: Senders
     kyc: KycVerifier
+    files: FileStore
     rates: RateSources
     notifier: Notifier
     meter: Meter

@@ -1,8 +1,8 @@
 """Mandates in the bank's own words: a payer binds once, and is then charged without being asked again.
 
 As in ports/bank.py: every writing call carries an operation id chosen and stored by the caller before the call, a
-repeat with the same id is the same operation, and the faults are those of ports/faults.py. A bank that is no MandateBank
-binds nobody; one that is may say in its BankCapabilities that it does not bind, or not charge, for the time being.
+repeat with the same id is the same operation, and the faults are those of ports/faults.py. A bank that is no
+MandateBank binds nobody; one that is may say in its BankCapabilities that it does not bind, or not charge, at present.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: str
     first_charge_kopecks: int | None
-    """The binding takes this as its first charge. None: it takes nothing; the payer confirms a symbolic QR of 1 RUB that
-    is not debited (SPEC "Subscriptions", `binding_charge`)."""
+    """The binding takes this as its first charge. None: it takes nothing; the payer confirms a symbolic QR of 1 RUB
+    that is not debited (SPEC "Subscriptions", `binding_charge`)."""
     purpose: str
     expires_at: datetime
     """A wish: who has not confirmed by then finds the binding CLOSED."""

@@ -88,10 +88,13 @@ def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
     return (part.link_at + REACTION - now).total_seconds() if acts else None
 
 
-def mandate_pretended(entry: InvoiceEntry, pretence: MandatePretence, now: datetime) -> InvoiceEntry:
+def mandate_pretended(
+    entry: InvoiceEntry, pretence: MandatePretence, now: datetime, *, paid_before: str | None = None
+) -> InvoiceEntry:
     """The binding after what a payer or the bank was told to do; what a mandate does not do any more changes nothing.
 
-    Money of a first charge comes once, in whatever state. Raises: ValueError for money where there is no first charge.
+    Money of a first charge comes once, in whatever state. `paid_before`: the last charge, if it is paid by now.
+    Raises: ValueError for money where there is no first charge.
     """
     part, event = _binding(entry), pretence.event
     if event in (_E.PAID, _E.PAID_NOT_BOUND) and entry.amount_kopecks == 0:
@@ -105,13 +108,19 @@ def mandate_pretended(entry: InvoiceEntry, pretence: MandatePretence, now: datet
         entry = paid(entry, entry.amount_kopecks, now, pretence.payer_name)
     if moves:
         return _moved(entry, part, target, pretence, now)
-    return _flagged(entry, part, event, now)
+    if event is _E.PAST_DUE and part.status is _S.ACTIVE:
+        return _with(entry, part, overdue=True, paid_before=paid_before)
+    if event is _E.PAST_DUE_CLEARED:
+        return _with(entry, part, overdue=False, paid_before=None)
+    if event is _E.LINK_READY and part.status is _S.OPEN and not has_link(entry, now):
+        return _with(entry, part, link_at=now)
+    return entry
 
 
 def _moved(
     entry: InvoiceEntry, part: BindingPart, target: MandateStatus, pretence: MandatePretence, now: datetime
 ) -> InvoiceEntry:
-    link_at = part.link_at if part.link_at is not None and part.link_at <= now else None
+    link_at = _issued(part, now)
     if target is _S.ACTIVE:
         # Who confirms has the link.
         return _with(entry, part, status=target, was_bound=True, failure=None, link_at=link_at or now)
@@ -121,25 +130,25 @@ def _moved(
     return _with(entry, part, status=target, failure=failure, link_at=link_at)
 
 
-def _flagged(entry: InvoiceEntry, part: BindingPart, event: MandateEvent, now: datetime) -> InvoiceEntry:
-    if event is _E.LINK_READY and part.status is _S.OPEN and not has_link(entry, now):
-        return _with(entry, part, link_at=now)
-    if event is _E.PAST_DUE and part.status is _S.ACTIVE:
-        return _with(entry, part, overdue=True)
-    if event is _E.PAST_DUE_CLEARED:
-        return _with(entry, part, overdue=False, paid_before=None)
-    return entry
+def _issued(part: BindingPart, now: datetime) -> datetime | None:
+    """When the link was issued, for a binding that comes to an end: one that was to come does not come any more."""
+    return part.link_at if part.link_at is not None and part.link_at <= now else None
 
 
-def revoked(entry: InvoiceEntry) -> InvoiceEntry:
-    """The binding after we ended it: a mandate is ENDED, an open binding CLOSED."""
+def revoked(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
+    """The binding after we ended it: a mandate is ENDED, an open binding CLOSED, and no payer can confirm it."""
     part = _binding(entry)
     status = part.status
     if part.status is _S.OPEN:
         status = _S.CLOSED
     elif part.status in (_S.ACTIVE, _S.LOST):
         status = _S.ENDED
-    return _with(entry, part, status=status, revoked=True)
+    return _with(entry, part, status=status, revoked=True, link_at=_issued(part, now))
+
+
+def next_wished(entry: InvoiceEntry, wish: NextCharge) -> InvoiceEntry:
+    """The binding with what its next charge shall meet, in place of any earlier wish."""
+    return _with(entry, _binding(entry), next_charge=wish)
 
 
 def charge_begun(entry: InvoiceEntry, request: ChargeRequest) -> tuple[InvoiceEntry, NextCharge]:
@@ -152,15 +161,14 @@ def charge_begun(entry: InvoiceEntry, request: ChargeRequest) -> tuple[InvoiceEn
         raise Refused("no mandate of this reference and token", reason="not_found")
     if part.status is not _S.ACTIVE:
         return entry, NextCharge(result=MANDATE_REVOKED)
-    wish, status = part.next_charge, part.status
+    wish = part.next_charge
     if wish is None or wish.taken_by not in (None, request.operation):
         plan = NextCharge(result=_acting(request.amount_kopecks))
     else:
         plan = wish
         # What was not executed leaves nothing that a repeat could meet: it is over with this call.
         wish = msgspec.structs.replace(wish, taken_by=request.operation) if wish.executed else None
-    if plan.result == MANDATE_REVOKED:
-        status = _S.LOST
+    status = _S.LOST if plan.result == MANDATE_REVOKED else part.status
     return _with(entry, part, status=status, next_charge=wish, last_charge=request.operation), plan
 
 

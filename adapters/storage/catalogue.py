@@ -15,6 +15,7 @@ from ...core.domain.events import Attempt, Delivery, Event
 from ...core.domain.feed import Feed, FeedEntry
 from ...core.domain.gateways import Gateway
 from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.kyc import Upload
 from ...core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ...core.domain.payments import Payment, Suspense
 from ...core.domain.proofs import DeliveryProof
@@ -104,7 +105,14 @@ CATALOGUE: tuple[Table, ...] = (
         ),
     ),
     Table(Withdrawal, "withdrawals", indexes=(("account_id", "mode", "created_at", "id"),)),
-    Table(Client, "clients", uniques=(Unique("clients_phone", ("phone_digest",)),)),
+    # Statuses of lists are told by `kyc` and `blocked`; few are blocked, so that is looked at on the way.
+    Table(
+        Client,
+        "clients",
+        uniques=(Unique("clients_phone", ("phone_digest",)),),
+        indexes=(("account_id", "mode", "created_at", "id"), ("account_id", "mode", "kyc", "created_at", "id")),
+    ),
+    Table(Upload, "uploads", indexes=(("holder", "id"),), narrow=True),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
     Table(
         Event,

@@ -202,7 +202,7 @@ class JobStatements:
             (True, False): claim(due, *of_kind),
             (False, True): claim(jobs.c.due, *of_others),
         }
-        some = sa.select(sa.literal_column("1")).limit(sa.literal_column("1"))
+        some: sa.Select[Any] = sa.select(sa.literal_column("1")).limit(sa.literal_column("1"))
         self._of_kind_due = Prepared(some.where(*of_kind, due <= now, free), dialect)
         self._of_others_due = Prepared(some.where(*of_others, jobs.c.due <= now, free), dialect)
         held, version = sa.bindparam("id_", type_=jobs.c.id.type), sa.bindparam("version_", type_=sa.BigInteger())

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .accounts import Account, KycDemand, RefundApproval, Settings
+from .accounts import Account, KycDemand, KycFlow, RefundApproval, Settings
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .orders import is_web_address
@@ -107,6 +107,7 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "auto_return": Setting(_boolean, clearable=False),
     "direct_links": Setting(_boolean, clearable=False),
     "kyc": Setting(_one_of(KycDemand), clearable=False),
+    "kyc_flow": Setting(_one_of(KycFlow), clearable=False),
     "payout_wallet": Setting(_wallet, clearable=True),
     "proof_reminders": Setting(_boolean, clearable=False),
     "recurring": Setting(_boolean, clearable=False),

@@ -32,6 +32,15 @@ class KycDemand(StrEnum):
     """KYC calls answer `403 PROVIDER_DISABLED`; payments ask for nothing."""
 
 
+class KycFlow(StrEnum):
+    """What a client's registration needs (the setting `kyc_flow`)."""
+
+    DOCUMENTS = "documents"
+    """A selfie and a document, uploaded."""
+    REDIRECT = "redirect"
+    """An e-mail and a user type; the client fills in the verifier's form."""
+
+
 class RefundApproval(StrEnum):
     """How refund applications are approved (the setting `refund_approval`)."""
 
@@ -59,6 +68,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Events remind of delivery proofs that are missing; judged when one would be sent."""
     kyc: KycDemand = KycDemand.OFF
     """Whether a new payment needs a verified client."""
+    kyc_flow: KycFlow = KycFlow.DOCUMENTS
     refunds: bool = False
     """The refund API is on; off, its paths answer a plain 404."""
     refund_approval: RefundApproval | None = None

@@ -151,10 +151,8 @@ def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: byte
     )
 
 
-def needs_check(client: Client | None) -> bool:
+def needs_check(client: Client) -> bool:
     """Whether registering begins a new check; else the stored result is the answer (SPEC "End-client KYC statuses")."""
-    if client is None:
-        return True
     if client.blocked:
         return False
     return client.kyc is KycStatus.FAILED or (client.kyc is KycStatus.REQUIRED and client.form_url is None)
@@ -192,10 +190,10 @@ def found(client: Client, finding: Finding, now: datetime) -> Client:
         if finding.status is not KycStatus.FAILED or heard:
             return client
         return msgspec.structs.replace(client, blocked=True, updated_at=now, **said)
-    if not KYC_MOVES.allows(client.kyc, finding.status):
-        # A form may move to another address without the check moving.
-        if client.kyc is not finding.status or client.form_url == finding.form_url:
-            return client
+    # A form may move to another address without the check moving.
+    other_form = client.kyc is finding.status and client.form_url != finding.form_url
+    if not KYC_MOVES.allows(client.kyc, finding.status) and not other_form:
+        return client
     is_verified = finding.status is KycStatus.VERIFIED
     decided = finding.status in (KycStatus.VERIFIED, KycStatus.FAILED)
     return msgspec.structs.replace(

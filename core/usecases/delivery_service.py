@@ -22,7 +22,7 @@ from .tenure import Tenure
 
 _LOW = 16
 """Deliveries in hand below which more are read, while the letters of these are under way."""
-_ENOUGH = 32
+_ENOUGH = 64
 """Outcomes that are worth a commit while further letters are under way: a receiver that answers at once would else
 cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
 _ACCOUNT_SECONDS = 1.0
@@ -99,7 +99,8 @@ class Service:
         if await self._drain():
             return True
         # The address may have been taken away meanwhile: another pass then holds what is left.
-        return await self._leave() if self._receives else False
+        receives = self._account is not None and self._account.receives
+        return await self._leave() if receives else False
 
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:

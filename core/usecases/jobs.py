@@ -14,6 +14,8 @@ from .deliveries import deliver
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
 from .ledger import SEAL, first_sealing, seal
+from .kyc_results import FOLLOW, follow
+from .kyc_uploads import TIDY_UPLOAD, tidy_upload
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
 from .payment_progress import watch
@@ -49,17 +51,19 @@ HANDLERS: Mapping[str, Handler] = {
     EXECUTE: execute,
     RETURN: send_suspense,
     CARRY_OUT: carry_out,
+    FOLLOW: follow,
+    TIDY_UPLOAD: tidy_upload,
 }
 
-LEASE = 8.0
-"""Seconds a claimed job is left to its worker, who renews it while it works on it: what a worker that died had in hand
-is taken up again after so long."""
+LEASE = 60.0
+"""Seconds a claimed job is left to whoever claimed it and does not renew it; far above what any handler takes."""
+
+WORKER_LEASE = 8.0
+"""Seconds it is left to a worker, who renews it while it works on it: what a worker that died had in hand is taken up
+again after so long."""
 
 RENEW = 2.0
 """Seconds between two renewals: three may fail before a job is lost."""
-
-_ALONE = 60.0
-"""The lease where nobody renews it; far above what any handler takes."""
 
 _BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
 
@@ -113,7 +117,7 @@ async def run_due(ports: Ports, *, limit: int = 100) -> int:
     For embedding and tests: a service with workers has frontends/worker instead.
     """
     done = 0
-    while claimed := await ports.storage.claim(limit, _ALONE):
+    while claimed := await ports.storage.claim(limit, LEASE):
         for job in claimed:
             await run(ports, job)
         done += len(claimed)

@@ -240,13 +240,10 @@ async def _reschedule(ports: Ports, job: Job, client: Client | None, check_after
         client is not None and client.kyc is not KycStatus.REGISTERING and client.updated_at + FOLLOWED <= now
     )
 
-    async def work(unit: Unit) -> None:
-        # By the version at which it was claimed: a new registration since then has planned it anew.
+    async with ports.storage.unit() as unit:
+        # By the version at which it was claimed: a registration since then has planned it anew.
         if ended:
             unit[Job].remove(job)
         else:
             unit[Job].save(msgspec.structs.replace(job, due=now + pause, leased_until=None))
-
-    async with ports.storage.unit() as unit:
-        await work(unit)
         await unit.commit()

@@ -2,6 +2,7 @@
 
 from ...ports.vault import Vault
 from ..domain.accounts import Account
+from ..domain.clients import Client
 from ..domain.payments import Payment
 
 
@@ -15,6 +16,19 @@ def payer_name_place(payment_id: str) -> str:
 
 def private_place(payment_id: str) -> str:
     return f"payments.private:{payment_id}"
+
+
+def client_phone_place(client_id: str) -> str:
+    return f"clients.phone:{client_id}"
+
+
+def kyc_request_place(client_id: str) -> str:
+    return f"clients.request:{client_id}"
+
+
+def open_client_phone(vault: Vault, client: Client) -> str:
+    """The client's phone in E.164. Raises: VaultError."""
+    return vault.unseal(client.phone, client_phone_place(client.id)).decode()
 
 
 def open_payer_name(vault: Vault, payment: Payment) -> str | None:

@@ -32,7 +32,7 @@ class TourError(click.ClickException):
 
 
 def demo(settings: Settings, *, keep: bool) -> None:
-    """Show a payment from its creation to the verified webhook, in a data folder of its own that is deleted at the
+    """Show a payment from its creation to the balance, in a data folder of its own that is deleted at the
     end. With `keep` the service stays up until Ctrl-C, and says how to play with it."""
     configure_logging("error", settings.log_format)
     with tempfile.TemporaryDirectory(prefix="cambist-demo-") as folder:
@@ -167,7 +167,29 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
         _show({"status": "200, Idempotent-Replayed: true", "id": again["id"]})
         if again["id"] != payment["id"]:
             raise TourError("a repeat made another payment")
-    click.echo("\nThe tour is over: a payment was created, paid, announced and verified.")
+        await _settlement(client, base, pair, payment["id"])
+    click.echo("\nThe tour is over: a payment was created, paid, announced, verified and settled.")
+
+
+async def _settlement(client: aiohttp.ClientSession, base: str, pair: Mapping[str, str], payment_id: str) -> None:
+    """RUB become USDT; the statement, its line, and the balance say the same."""
+    api = f"{base}/api/v1"
+    _step("8", "RUB become USDT every day at 09:00 UTC; in test mode also when asked for.")
+    async with client.post(f"{api}/sandbox/settlements", headers=pair) as answer:
+        settlement = await _expect(answer, 200)
+    _show(settlement)
+    async with client.get(f"{api}/settlements/{settlement['id']}/items", headers=pair) as answer:
+        items = await _expect(answer, 200)
+    [line] = items["data"]
+    _show(line)
+
+    _step("9", "The merchant's balance: nothing waits any more, and the credit is there to be paid out.")
+    async with client.get(f"{api}/balance", headers=pair) as answer:
+        balance = await _expect(answer, 200)
+    _show(balance)
+    credited = {settlement["credit_usdt"], line["credit_usdt"], balance["available_usdt"]}
+    if len(credited) != 1 or (balance["pending_rub"], line["payment_id"]) != ("0.00", payment_id):
+        raise TourError("the settlement, its line and the balance do not agree")
 
 
 async def _arrival(receiver: _Receiver) -> tuple[Mapping[str, str], dict[str, Any]]:

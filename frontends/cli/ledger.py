@@ -17,7 +17,14 @@ def ledger() -> None:
 @ledger.command("verify")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify(*, as_json: bool) -> None:
-    """Recompute every balance from the journal, and the journal's hash chain; exit 1 when anything differs."""
+    """Prove the books: recompute every balance from the journal, check that each entry sums to zero, and check the
+    hash chain over all entries.
+
+    Exit 0 when all holds. Exit 1 when something differs: the first bad entry is named by its place in the chain, and
+    every balance that is not the sum of its entries with both sums, in kopecks or 0.00000001 USDT. It changes nothing
+    and may run beside a working service. `unsealed` counts new entries, which the chain takes up every hour and after
+    each settlement. Progress goes to standard error.
+    """
     report = guarded(
         lambda: in_house(lambda ports: verify_ledger(ports, progress=_progress)),
         as_json=as_json,

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "account": "accounts",
     "shop": "shops",
     "terminal": "terminals",
+    "client": "clients",
     "key": "keys",
     "payment": "payments",
     "refund": "refunds",

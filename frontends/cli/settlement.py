@@ -18,13 +18,24 @@ _NOW = "now"
 
 
 @click.command("settle")
-@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), help="One mode only.")
-@click.option("--cutoff", metavar="MOMENT|now", help="Settle what was paid before it, as a further batch.")
+@click.option(
+    "--mode", type=click.Choice([mode.value for mode in Mode]), help="Only this mode; without: live, then test."
+)
+@click.option(
+    "--cutoff",
+    metavar="MOMENT|now",
+    help="Settle what was paid before this moment (2026-11-21T09:00:00Z, or now), as a further batch.",
+)
 @answering
 def settle(mode: str | None, cutoff: str | None) -> Answer:
-    """Settle what is due, and say what it brought. May be interrupted; the service goes on with it, or a second call.
+    """Settle what is due, and say what it brought.
 
-    Live mode takes the batch of the last 09:00 UTC: payments of days before. Test mode takes all that is paid.
+    The service does this by itself at 09:00 UTC. In live mode this command takes the batch of the last 09:00 UTC:
+    payments that were paid before 00:00 UTC of that day. It is settled once; a second call shows what it brought. In
+    test mode it takes all that is paid by now.
+
+    It may be interrupted: the service goes on with the batch after a minute, or a second call does. Progress goes to
+    standard error. Refused (1) without a rate, and while another process is settling the same batch.
     """
     modes = list(Mode) if mode is None else [Mode(mode)]
 
@@ -47,8 +58,13 @@ def _cutoff(ports: Ports, mode: Mode, text: str | None) -> datetime | None:
 
 
 def _progress(mode: Mode) -> Callable[[SettlementBatch], None]:
+    told = 0
+
     def tell(batch: SettlementBatch) -> None:
-        click.echo(f"{mode}: {batch.payments} payments settled", err=True)
+        nonlocal told
+        if batch.payments != told:
+            told = batch.payments
+            click.echo(f"{mode}: payments settled: {told}", err=True)
 
     return tell
 

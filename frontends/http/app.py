@@ -8,11 +8,13 @@ from litestar.types import ASGIApp
 from ...core.domain.quota import API, Network
 from ...ports.bundle import Ports
 from .access import authorized
+from .clients import clients_router, played_clients_router
 from .edge import Edge
 from .errors import HANDLERS
 from .events import events_router, webhook_endpoint_router
 from .gateways import gateways_router, played_gateways_router
 from .health import health_handlers
+from .kyc import kyc_router
 from .letters import letters_router
 from .methods import methods_router
 from .money import money_router
@@ -23,6 +25,7 @@ from .refunds import played_refunds_router, refunds_router
 from .sandbox import sandbox_router
 from .settlements import played_settlements_router, settlements_router
 from .turnover import turnover_router
+from .uploads import uploads_router
 from .window import WindowStreams, window_router
 from .withdrawals import withdrawals_router
 
@@ -54,11 +57,20 @@ def create_app(
             played_settlements_router(ports),
             money_router(ports),
             withdrawals_router(ports),
+            kyc_router(ports),
+            clients_router(ports),
+            played_clients_router(ports),
         ],
         guards=[authorized(ports)],
     )
     app = Litestar(
-        route_handlers=[api, window_router(ports, streams), *health_handlers(ports), openapi_handler(ports)],
+        route_handlers=[
+            api,
+            window_router(ports, streams),
+            uploads_router(ports, trusted_proxies),
+            *health_handlers(ports),
+            openapi_handler(ports),
+        ],
         exception_handlers=dict(HANDLERS),
         openapi_config=None,
         logging_config=None,

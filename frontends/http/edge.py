@@ -17,6 +17,7 @@ from ...core.usecases.admission import admit
 from ...ports.bundle import Ports
 from .errors import envelope, internal_error
 from .logs import request_context
+from .uploads import PREFIX as UPLOADS
 
 BODY_LIMIT = 102_400
 
@@ -66,7 +67,8 @@ class Edge:
                     await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
                     return
             try:
-                receive = await _bounded(known, receive)
+                if not _is_upload(scope):
+                    receive = await _bounded(known, receive)
             except TooLarge:
                 await _refuse(send_with_headers, Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))
                 return
@@ -96,6 +98,11 @@ class Edge:
         """The caller's own id where it is of the documented form, else a new one."""
         text = (given or b"").decode("latin-1")
         return text if _REQUEST_ID.match(text) else str(self._ports.ids.uuid())
+
+
+def _is_upload(scope: HTTPScope) -> bool:
+    """A file on its way to a granted address: bounded there, by what was granted, and never read into memory."""
+    return scope["method"] == "PUT" and scope["path"].startswith(UPLOADS)
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:

@@ -13,9 +13,11 @@ import msgspec
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
+from ...core.domain.clients import ClientStatus, DocumentState
 from ...core.domain.errors import CATALOGUE
 from ...core.domain.events import DeliveryStatus, EventType
 from ...core.domain.gateways import GatewayReason, GatewayStatus
+from ...core.domain.kyc import CONTENT_TYPES, UserType
 from ...core.domain.payloads import EVENT_PAYLOADS
 from ...core.domain.payments import FailureReason, PaymentStatus
 from ...core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
@@ -43,6 +45,7 @@ _OF_POSTS: Refusals = {413: ("PAYLOAD_TOO_LARGE",)}
 _OF_CREATING: Refusals = {400: ("MISSING_IDEMPOTENCY_KEY",), 409: ("IDEMPOTENCY_KEY_REUSED",)}
 
 _RUB = {"type": "string", "pattern": r"^[0-9]{1,10}(\.[0-9]{1,2})?$", "examples": ["1500.00"]}
+_RUSSIAN_PHONE = {"type": "string", "pattern": r"^\+7[0-9]{10}$", "examples": ["+79001234567"]}
 _KNOWN_VALUES: Mapping[tuple[str, str], Json] = {
     ("PaymentOrder", "amount_rub"): _RUB,
     ("ProofOrder", "network"): {"enum": [*ProofNetwork]},
@@ -58,6 +61,16 @@ _KNOWN_VALUES: Mapping[tuple[str, str], Json] = {
     ("WholeEvent", "type"): {"enum": [*EventType]},
     ("WholeEvent", "delivery_status"): {"enum": [*DeliveryStatus]},
     ("Letter", "type"): {"enum": [*EventType]},
+    ("CheckOrder", "phone"): _RUSSIAN_PHONE,
+    ("RegisterOrder", "phone"): _RUSSIAN_PHONE,
+    ("RegisterOrder", "user_type"): {"enum": [*UserType, None]},
+    ("UploadOrder", "content_type"): {"enum": [*CONTENT_TYPES]},
+    ("Check", "status"): {"enum": ["not_required", "required", "processing", "verified", "failed"]},
+    ("Registration", "status"): {"enum": ["required", "processing", "verified", "failed"]},
+    ("Client", "kyc_status"): {"enum": [*ClientStatus]},
+    ("ClientSimulation", "kyc_status"): {"enum": [*ClientStatus]},
+    ("KycDetails", "passport_state"): {"enum": [*DocumentState, None]},
+    ("KycDetails", "address_state"): {"enum": [*DocumentState, None]},
     ("Gateway", "status"): {"enum": [*GatewayStatus]},
     ("Gateway", "reason"): {"enum": [*GatewayReason, None]},
 }
@@ -188,7 +201,10 @@ def _responses(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
     counted = {"headers": headers} if operation.path.startswith(API) else {}
     responses: Json = {}
     if operation.answer is not None:
-        good: Json = {"content": {"application/json": {"schema": schemas[operation.answer]}}, **counted}
+        content: Json = {"application/json": {"schema": schemas[operation.answer]}}
+        if operation.also_as is not None:
+            content[operation.also_as] = {"schema": {"type": "string"}}
+        good: Json = {"content": content, **counted}
         if operation.creates:
             responses["201"] = {"description": "Created", **good}
             responses["200"] = {

@@ -38,6 +38,8 @@ class Operation(msgspec.Struct, frozen=True):
     """Takes an Idempotency-Key; 201, and 200 for a repeat."""
     keyed: bool = True
     """Needs a key pair, and is counted."""
+    also_as: str | None = None
+    """A further media type of a good answer, of which nothing but that it is text is said."""
     failing: int | None = None
     """A further status that has the same answer."""
 

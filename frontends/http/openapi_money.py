@@ -66,6 +66,7 @@ MONEY = (
         "Money",
         "The lines of a settlement, which sum to its credit",
         answer=ItemsView,
+        also_as="text/csv",
         query=(
             *PAGES,
             Query(

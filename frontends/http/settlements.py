@@ -164,7 +164,7 @@ def settlements_router(ports: Ports) -> Router:
             name = f'attachment; filename="{settlement.id}.csv"'
             return Stream(
                 _csv(settlement, batches),
-                media_type="text/csv; charset=utf-8",
+                media_type="text/csv",
                 headers={"Content-Disposition": name},
             )
         number, size = page_of(request.query_params)

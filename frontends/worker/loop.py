@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from ...core.usecases.deliveries import Dispatcher
-from ...core.usecases.jobs import HANDLERS, LEASE, RENEW, Handler, run, start_standing
+from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run, start_standing
 from ...core.usecases.outbox import DELIVER
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
@@ -103,7 +103,7 @@ class Worker:
             await self._ports.clock.sleep(RENEW)
             jobs = [*self._running.values(), *self._serving.values()]
             try:
-                await self._ports.storage.renew(jobs, LEASE)
+                await self._ports.storage.renew(jobs, WORKER_LEASE)
             except Exception:
                 log.exception("the storage did not renew the leases of %d jobs", len(jobs))
 
@@ -141,7 +141,7 @@ class Worker:
         if room <= 0:
             return 0
         try:
-            claimed = await self._ports.storage.claim(room, LEASE, **which)
+            claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)
         except Fault:
             log.exception("the storage gave no jobs")
             return 0

@@ -47,6 +47,7 @@ class World:
         name: str = "sim",
         *,
         refunds_hold: timedelta | None = timedelta(0),
+        links_after: timedelta | None = timedelta(0),
         capabilities: BankCapabilities | None = None,
     ) -> SimulatedBank:
         return SimulatedBank(
@@ -56,6 +57,7 @@ class World:
             SeededIds(),
             script=self.script,
             refunds_hold=refunds_hold,
+            links_after=links_after,
             capabilities=capabilities,
         )
 

@@ -34,14 +34,17 @@ from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
+from cambist.core.domain.ledger import JournalEntry, LedgerAccount
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
+from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
+from cambist.core.domain.settlement import Correction, Settlement, SettlementItem
 from cambist.core.domain.tallies import Tally, Turnover
 from cambist.core.domain.terminals import Terminal
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
-from cambist.ports.storage import AtLeast, AtMost, Between, OneOf
+from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
 from tests.contracts.storage_kit import START
 
 
@@ -198,6 +201,10 @@ def test_the_catalogue_can_be_stored_and_named() -> None:
         assert not {"order", "limit", "offset", "by", "batch"} & set(Codec(table.kind).names)
 
 
+OWNER: dict[str, Any] = {"account_id": "a", "mode": Mode.TEST}
+DUE = {**OWNER, "status": PaymentStatus.PAID, "created_at": Between(None, START), "paid_at": Below(START)}
+"""What a settlement asks for."""
+
 FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": AtLeast(START)}),
@@ -246,7 +253,44 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Suspense, "received_at", {"resolved_at": None}),
     (Suspense, "received_at", {"resolved_at": None, "account_id": "a"}),
     (Job, "due", {"due": AtMost(START)}),
+    (JournalEntry, "id", {"number": None}),
+    (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
+    (JournalEntry, "number", {"number": AtLeast(-(2**63))}),
+    (LedgerAccount, "id", {"id": Between("a:test:", "a:test;")}),
+    (LedgerAccount, "id", {"id": AtLeast("")}),
+    (Payment, "created_at", DUE),
+    (Payment, "created_at", {**DUE, "created_at": Between(START, START)}),
+    (Payment, "created_at", {**DUE, "shop_id": OneOf(("s", "t"))}),
+    (Correction, "id", {**OWNER, "settlement_id": None, "since": Below(START), "shop_id": OneOf(("s", "t"))}),
+    (Settlement, "id", {"batch_id": "b", "account_id": "a"}),
+    (Settlement, "-started_at", OWNER),
+    (SettlementItem, "id", {"id": Between("stl_1:", "stl_1;")}),
+    (Refund, "id", {"payment_id": "pay_1"}),
+    (
+        Refund,
+        "created_at",
+        {**OWNER, "status": RefundStatus.PENDING, "pending_reason": PendingReason.INSUFFICIENT_BALANCE},
+    ),
 )
+
+
+def plan_of(connection: sa.Connection, kind: type[Any], order: str, criteria: dict[str, Any], offset: int) -> list[str]:
+    """The steps in which SQLite does a find."""
+    kept = keep(CATALOGUE)[kind]
+    statement = Tables(metadata(), connection.dialect).select(kept, query(kept.codec, criteria, order, 20, offset))
+    text = statement.compile(connection, compile_kwargs={"literal_binds": True})
+    return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+
+
+def test_a_settlement_walks_what_is_paid_and_not_all_that_ever_was(tmp_path: Path) -> None:
+    """DECISIONS 4: every payment `paid` before the cutoff, however many were settled on the days before."""
+    path = tmp_path / "a.db"
+    asyncio.run(migrate(f"sqlite:///{path}"))
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        [step] = plan_of(connection, Payment, "created_at", DUE, 0)
+    engine.dispose()
+    assert "mode=? AND status=? AND created_at<?" in step
 
 
 @pytest.mark.parametrize("offset", [0, 40])
@@ -254,14 +298,9 @@ def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> 
     path = tmp_path / "a.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     engine = sa.create_engine(f"sqlite:///{path}")
-    keeping = keep(CATALOGUE)
-    tables = Tables(metadata(), engine.dialect)
     with engine.connect() as connection:
         for kind, order, criteria in FINDS:
-            kept = keeping[kind]
-            statement = tables.select(kept, query(kept.codec, criteria, order, 20, offset))
-            text = statement.compile(engine, compile_kwargs={"literal_binds": True})
-            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+            plan = plan_of(connection, kind, order, criteria, offset)
             assert not [step for step in plan if step.startswith("SCAN")], (kind, criteria, plan)
             # The events of one object are few, and so are the refunds of one payment.
             few = {"object_id", "payment_id"} & set(criteria)

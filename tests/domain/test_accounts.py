@@ -11,6 +11,7 @@ from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings
 from cambist.core.domain.accounts import Account, Settings, account_name, fold_name, shop_markup, shop_name
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.money import Rub
+from cambist.core.domain.periods import Scheme
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 CONTROL = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))]
@@ -93,6 +94,9 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
         ("ttl_minutes_max", "1440", 1440),
         ("amount_rub_max", "30", Rub(3000)),
         ("amount_rub_max", "2500000.50", Rub(250_000_050)),
+        ("recurring", "false", False),
+        ("subscription_scheme", "calendar", Scheme.CALENDAR),
+        ("subscription_scheme", "window", Scheme.WINDOW),
         ("return_url", "https://shop.example/thanks?order=1", "https://shop.example/thanks?order=1"),
         ("webhook_url", "http://127.0.0.1:9000/hook", "http://127.0.0.1:9000/hook"),
         ("webhook_url", "https://[2001:db8::1]/hook", "https://[2001:db8::1]/hook"),
@@ -115,6 +119,8 @@ def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> N
         *(("acceptance", text) for text in ("", "True", "yes", "1", "on", "true ")),
         *(("ttl_minutes_max", text) for text in ("", "0", "1441", "-1", "1.5", "١", "1e2", "+5", "9" * 30, "60\n")),
         *(("amount_rub_max", text) for text in ("", "29.99", "0", "-100", "1e6", "NaN", "1,000", "99999999999")),
+        *(("recurring", text) for text in ("", "yes")),
+        *(("subscription_scheme", text) for text in ("", "Window", "rolling")),
         *(("payout_wallet", text) for text in (WALLET[:-1], WALLET[:-1] + "u", WALLET.lower(), f"{WALLET}\n")),
         *(("webhook_secret", text) for text in ("short", "s" * 15, "s" * 257, "with a space inside", "ключ" * 8)),
         ("webhook_secret", "s" * 16 + "\n"),

@@ -169,12 +169,21 @@ async def test_real_answers_are_as_promised(house: TestHouse, document: Document
         "/shops/turnover?from=x",
         "/rates",
         "/rates?shop_id=x",
+        "/balance",
+        "/settlements",
+        "/settlements?page=0",
+        "/settlements/x",
+        "/settlements/x/items",
         "/sandbox/letters",
         "/sandbox/letters?after=x",
         "/health",
     ):
         await ask("GET", each)
     await ask("POST", "/withdrawals")
+    settlement = await ask("POST", "/sandbox/settlements")
+    await ask("POST", "/sandbox/settlements", mode="live")
+    for each in ("", "/items", "/items?format=xml"):
+        await ask("GET", f"/settlements/{settlement['id']}{each}")
     await ask("POST", "/sandbox/gateways/simulator-test/simulate", body={"status": "degraded"})
     await ask("POST", "/sandbox/gateways/nobody/simulate", body={"status": "down"})
     document.check(await house.http.get("/health"))

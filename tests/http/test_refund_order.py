@@ -116,7 +116,7 @@ def test_every_rule_of_the_domain_has_its_row() -> None:
 
 @pytest.mark.parametrize("number", range(len(ROWS)), ids=[row.rule for row in ROWS])
 async def test_each_refusal_beats_those_below_it(number: int) -> None:
-    async with open_refund_house(books=False) as refunds:
+    async with open_refund_house(made_up=True) as refunds:
         attempt = Attempt(refunds)
         await attempt.prepare()
         for row in ROWS[:number]:
@@ -128,7 +128,7 @@ async def test_each_refusal_beats_those_below_it(number: int) -> None:
 
 
 async def test_what_breaks_no_rule_is_taken() -> None:
-    async with open_refund_house(books=False) as refunds:
+    async with open_refund_house(made_up=True) as refunds:
         attempt = Attempt(refunds)
         await attempt.prepare()
         for row in ROWS:

@@ -25,6 +25,8 @@ STEPS = (
     "gets the signed webhook and verifies it",
     "as the API shows it now",
     "makes nothing new",
+    "RUB become USDT",
+    "The merchant's balance",
 )
 _CURL = re.compile(r"^curl (?:.*\\\n)*.*\n", re.MULTILINE)
 _READY_TO_PLAY = re.compile(r"List them:\n\ncurl (?:.*\\\n)*.*\n\n")
@@ -47,7 +49,7 @@ def leaves_nothing(place: Installation) -> bool:
     return not list(Path(place.environ["TMPDIR"]).iterdir()) and not place.settings.data_dir.exists()
 
 
-def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook(place: Installation) -> None:
+def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook_and_the_balance(place: Installation) -> None:
     """DESIGN 5: a fresh data folder, a demo account, a narrated tour over real HTTP; exits 0."""
     outcome = place.call("demo")
     assert outcome.status == 0, outcome.err
@@ -58,6 +60,10 @@ def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook(place: I
         assert step in sentence
     for seen in ('"X-Webhook-Signature": "sha256=', '"status": "paid"', '"status": "200, Idempotent-Replayed: true"'):
         assert seen in outcome.out
+    credits = re.findall(r'"(credit_usdt|available_usdt)": "(\d+\.\d{8})"', outcome.out)
+    assert [name for name, _ in credits] == ["credit_usdt", "credit_usdt", "available_usdt"]
+    assert len({value for _, value in credits} - {"0.00000000"}) == 1
+    assert '"pending_rub": "0.00"' in outcome.out
     assert leaves_nothing(place)
 
 

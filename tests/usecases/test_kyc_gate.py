@@ -9,7 +9,8 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.clients import Client, KycStatus
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.kyc import client_id
-from cambist.ports.kyc import CheckStatus
+from cambist.core.usecases.seals import client_phone_place
+from cambist.ports.kyc import CheckStatus, Verdict
 from tests.houses import TestHouse
 
 PHONE = "+79001234567"
@@ -23,14 +24,17 @@ async def require(house: TestHouse, demand: str = "required") -> None:
 async def add_client(
     house: TestHouse, kyc: KycStatus, *, blocked: bool = False, reference: str | None = None
 ) -> Client:
+    record_id = str(uuid4())
     client = Client(
-        id=str(uuid4()),
+        id=record_id,
         account_id=house.account.account_id,
         mode=Mode.LIVE,
-        phone=house.ports.vault.seal(PHONE.encode(), "clients.phone"),
+        phone=house.ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
         phone_digest=client_id(house.ports, house.account.account_id, Mode.LIVE, PHONE),
         kyc=kyc,
         created_at=house.clock.now(),
+        updated_at=house.clock.now(),
+        verified_at=house.clock.now() if kyc is KycStatus.VERIFIED else None,
         check_reference=reference,
         blocked=blocked,
     )
@@ -54,6 +58,8 @@ async def test_without_the_demand_nobody_is_asked(house: TestHouse, demand: str)
 
 ROWS = [
     (KycStatus.VERIFIED, False, (201, "pending")),
+    (KycStatus.REQUIRED, False, (400, "KYC_REQUIRED")),
+    (KycStatus.REGISTERING, False, (400, "KYC_PROCESSING")),
     (KycStatus.PROCESSING, False, (400, "KYC_PROCESSING")),
     (KycStatus.FAILED, False, (400, "KYC_FAILED")),
     (KycStatus.VERIFIED, True, (400, "KYC_FAILED")),
@@ -97,10 +103,10 @@ async def test_a_check_in_progress_is_asked_for_anew(
     house: TestHouse, found: CheckStatus, expected: tuple[int, str], kept: KycStatus
 ) -> None:
     await require(house)
-    client = await add_client(house, KycStatus.PROCESSING, reference="check-1")
+    client = await add_client(house, KycStatus.PROCESSING, reference="simulator:check-1")
     verifier = house.ports.kyc
     assert isinstance(verifier, SimulatedVerifier)
-    await verifier.pretend("check-1", found)
+    await verifier.pretend("check-1", Verdict(status=found))
     assert await answer(house) == expected
     async with house.ports.storage.unit() as unit:
         present = await unit[Client].get(client.id)
@@ -110,7 +116,7 @@ async def test_a_check_in_progress_is_asked_for_anew(
 
 async def test_a_verifier_that_is_away_leaves_the_client_in_progress(house: TestHouse) -> None:
     await require(house)
-    await add_client(house, KycStatus.PROCESSING, reference="check-1")
+    await add_client(house, KycStatus.PROCESSING, reference="simulator:check-1")
     verifier = house.ports.kyc
     assert isinstance(verifier, SimulatedVerifier)
     verifier.away = True

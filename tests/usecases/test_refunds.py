@@ -1,6 +1,5 @@
 """Refund applications: the sums, the balance, approval, operators (SPEC "Refunds"; DECISIONS 3)."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
@@ -10,10 +9,7 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.refunds import Refund
 from cambist.core.usecases.refund_progress import retry_waiting
-from cambist.core.usecases.refunds import approve_refund, cancel_refund
-from cambist.core.usecases.settlement import settle_own
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator
@@ -31,34 +27,6 @@ async def code(call: Any) -> str:
     with pytest.raises(Refusal) as refused:
         await call
     return refused.value.code
-
-
-# --- two at once
-
-
-async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundHouse) -> None:
-    payment_id = await refunds.paid()
-    done = await asyncio.gather(*(refunds.make(payment_id, "40.00") for _ in range(8)), return_exceptions=True)
-    assert sorted(each.code if isinstance(each, Refusal) else "made" for each in done) == [
-        *["OVER_REMAINING"] * 6,
-        *["made"] * 2,
-    ]
-    await refunds.house.work(7)
-    assert await refunds.left_at_bank(payment_id) == 20_00
-
-
-async def test_a_cancel_and_an_execution_at_once_have_one_winner(refunds: RefundHouse) -> None:
-    payment_id = await refunds.paid()
-    for _ in range(10):
-        refund_id = await refunds.apply(payment_id, "1.00")
-        await refunds.house.clock.advance(2)
-        caller = await refunds.caller()
-        outcome, _ = await asyncio.gather(
-            cancel_refund(refunds.ports, caller, refund_id), refunds.house.work(), return_exceptions=True
-        )
-        await refunds.house.work(7)
-        cancelled = isinstance(outcome, Refund)
-        assert await refunds.status(refund_id) == ("cancelled" if cancelled else "completed")
 
 
 # --- the balance
@@ -153,16 +121,6 @@ async def test_those_that_wait_are_tried_the_oldest_first(
     assert found == ["processing" if each else "pending" for each in goes]
 
 
-async def test_two_that_take_at_once_never_take_more_than_there_is(refunds: RefundHouse) -> None:
-    first, second = await refunds.settled(), await refunds.settled()
-    made = [await refunds.make(payment_id) for payment_id in (first, second)]
-    await refunds.house.clock.advance(2)
-    await asyncio.gather(*(approve_refund(refunds.ports, refund.id) for refund in made))
-    await asyncio.gather(refunds.house.work(), refunds.house.work())
-    assert sorted([await refunds.status(refund.id) for refund in made]) == ["pending", "processing"]
-    assert (await refunds.balance()).available == Usdt(2 * SETTLED_100 - MARKET_100)
-
-
 async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: RefundHouse) -> None:
     payment_id = await refunds.settled()
     await refunds.settled()
@@ -197,21 +155,3 @@ async def test_a_refund_of_a_mismatch_that_was_accepted_is_of_what_came(refunds:
     assert (await refunds.refund(refund_id)).amount == Rub(60_00)
     await refunds.house.work(7)
     assert (await refunds.payment(payment["id"])).status == "refunded"
-
-
-async def test_a_settlement_and_refunds_at_once_keep_the_books(refunds: RefundHouse) -> None:
-    """The fixture holds the books against the objects at the end."""
-    payments = [await refunds.paid() for _ in range(6)]
-    made = [await refunds.make(payment_id, "30.00") for payment_id in payments]
-    await refunds.house.clock.advance(2)
-    caller = await refunds.caller()
-    await asyncio.gather(
-        refunds.house.work(), settle_own(refunds.ports, caller), *(refunds.make(each, "20.00") for each in payments)
-    )
-    await refunds.house.work(20)
-    for refund in made[:3]:
-        await refunds.tell(refund.id, RefundStatus.REVERSED)
-    await refunds.house.clock.advance(1)
-    await refunds.settle()
-    await refunds.house.work(20)
-    assert not [refund for refund in await everything(refunds.ports, Refund) if refund.status == "processing"]

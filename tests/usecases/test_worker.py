@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.core.usecases.jobs import LEASE, RENEW
+from cambist.core.usecases.jobs import RENEW
+from cambist.core.usecases.jobs import WORKER_LEASE as LEASE
 from cambist.core.usecases.outbox import DELIVER
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
@@ -129,7 +130,7 @@ async def test_a_full_worker_does_not_ask_in_a_circle(shop: Shop) -> None:
         return await claim(limit, lease, **which)
 
     shop.take = 10.0
-    shop.ports.storage.claim = counted  # type: ignore[method-assign]  # counts
+    shop.ports.storage.claim = counted  # type: ignore[method-assign,assignment]  # counts
     await shop.put(f"{SLOW}:1", f"{SLOW}:2")
     async with shop.working(shop.worker(at_once=1)):
         await shop.clock.advance(9.9)

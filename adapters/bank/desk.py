@@ -1,0 +1,98 @@
+"""What every part of the simulated bank works with: its books, its clock and its script."""
+
+import binascii
+from collections import deque
+
+from ...ports.bank import BankCapabilities
+from ...ports.clock import Clock, Ids
+from ...ports.faults import OutcomeUnknown, Refused, Unavailable
+from ...ports.storage import Storage
+from ..notebook import Notebook
+from .books import InvoiceEntry
+from .mandate_books import page_as_of
+from .script import Ending, Script, Twist, fault, next_twist
+
+
+class Desk:
+    """The reference of whatever has a page is the id of its note."""
+
+    def __init__(
+        self,
+        name: str,
+        storage: Storage,
+        clock: Clock,
+        ids: Ids,
+        *,
+        link_base: str,
+        script: Script | None,
+        capabilities: BankCapabilities,
+    ) -> None:
+        self._books = Notebook(name, InvoiceEntry, storage, clock)
+        self._clock = clock
+        self._ids = ids
+        self._link_base = link_base
+        self._script = script or Script()
+        self._capabilities = capabilities
+
+    @property
+    def name(self) -> str:
+        """As given; part of every note's id."""
+        return self._books.provider
+
+    @property
+    def capabilities(self) -> BankCapabilities:
+        """It can do everything, unless told otherwise."""
+        return self._capabilities
+
+    async def _page(self, operation: str) -> InvoiceEntry | None:
+        """The page of this operation by the clock of now, or None."""
+        found = await self._books.read(operation)
+        return None if found is None else page_as_of(found, self._clock.now())
+
+    async def _start(self, entry: InvoiceEntry) -> tuple[InvoiceEntry, bool]:
+        """The page of the operation, and whether this call wrote it. Raises: OutcomeUnknown."""
+        try:
+            return await self._books.start(entry.operation, entry)
+        except Unavailable as fault:
+            raise OutcomeUnknown("the bank's books did not answer") from fault
+
+    async def _begin_write(self, twists: deque[Twist]) -> Twist:
+        """The call's part in the script, once it may do its work. Raises: where the script lets it do nothing."""
+        twist = next_twist(twists)
+        if twist.ending not in (Ending.NORMAL, Ending.UNKNOWN_DONE):
+            await self._be_silent(twist)
+            raise fault(twist)
+        return twist
+
+    async def _end_write(self, twist: Twist) -> None:
+        """Let the script have its say about the answer. Raises: OutcomeUnknown, where it shall be lost."""
+        await self._be_silent(twist)
+        if twist.ending is Ending.UNKNOWN_DONE:
+            raise fault(twist)
+
+    async def _answer_read(self, twists: deque[Twist]) -> None:
+        """Let the script have its say in a read."""
+        twist = next_twist(twists)
+        await self._be_silent(twist)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist, is_read=True)
+
+    async def _be_silent(self, twist: Twist) -> None:
+        if twist.silence > 0:
+            await self._clock.sleep(twist.silence)
+
+    def _reference(self, operation: str) -> str:
+        return self._books.page_id(operation)
+
+    def _operation(self, reference: str) -> str:
+        """The operation of what has this reference, if there is such a thing."""
+        return reference.removeprefix(self._reference(""))
+
+    def _missing(self, what: str) -> Refused:
+        return Refused(f"{self.name} has no {what}", reason="not_found")
+
+    def _payload(self, kopecks: int) -> str:
+        """Of the shape that NSPK gives a dynamic QR, with an id and a bank that cannot exist."""
+        chance = self._ids.uuid().hex[-16:].upper()
+        text = f"{self._link_base}/AD00SIMULATED000{chance}?type=02&bank=999999999999&sum={kopecks}&cur=RUB"
+        return f"{text}&crc={binascii.crc_hqx(text.encode(), 0xFFFF):04X}"

@@ -1,0 +1,250 @@
+"""The simulated bank's mandates: bindings that payers confirm when somebody says so, and charges by them.
+
+A binding is a page of the bank's books, with the money of its first charge; each further charge is a page of its own.
+Both are refunded as invoices are.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from ...ports.bank import InvoiceStatus, Notice
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.mandates import (
+    NEXT_UNAVAILABLE,
+    Binding,
+    BindingRequest,
+    ChargePretence,
+    ChargeRequest,
+    ChargeState,
+    ChargeStatus,
+    MandateEvent,
+    MandatePretence,
+    MandateState,
+)
+from .books import OUTCOME_UNKNOWN, InvoiceEntry
+from .desk import Desk
+from .mandate_books import (
+    charge_begun,
+    charge_pretended,
+    has_link,
+    mandate_pretended,
+    new_charge,
+    next_wished,
+    page_as_of,
+    revoked,
+    wait_of,
+)
+from .mandate_pages import BindingPart, NextCharge
+
+_SYMBOLIC = 1_00
+"""Kopecks that the QR of a binding without a first charge shows; they are not debited."""
+
+_MONEY_AND_MANDATE = (MandateEvent.CONFIRM, MandateEvent.PAID_NOT_BOUND)
+
+
+class MandateDesk(Desk):
+    """Fills the ports MandateBank and MandateSimulator, but for what every bank does."""
+
+    _links_after: timedelta | None
+
+    async def bind(self, request: BindingRequest) -> Binding:
+        """Open a binding, or return the one that this operation made before.
+
+        Raises: as the port has it; OutcomeUnknown also at the first call for a first charge of 404.04, and when the
+        storage lost its answer; whatever the script says.
+        """
+        self._must_bind()
+        twist = await self._begin_write(self._script.bind)
+        if request.first_charge_kopecks is not None and request.first_charge_kopecks <= 0:
+            raise Refused("a charge is of more than nothing", reason="amount")
+        entry, is_new = await self._start(self._new_binding(request))
+        await self._end_write(twist)
+        if entry.binding is None:
+            raise Refused(f"{request.operation} began as no binding", reason="operation")
+        if is_new and request.first_charge_kopecks == OUTCOME_UNKNOWN:
+            raise OutcomeUnknown("the bank's answer was lost")
+        return self._binding(entry)
+
+    async def find_binding(self, operation: str) -> Binding | None:
+        """The binding of this operation, or None. Raises: NotSupported; what the script says."""
+        self._must_bind()
+        await self._answer_read(self._script.find_binding)
+        entry = await self._page(operation)
+        return None if entry is None or entry.binding is None else self._binding(entry)
+
+    async def mandate_state(self, reference: str) -> MandateState:
+        """The binding by the clock of now. Raises: as the port has it; what the script says."""
+        self._must_bind()
+        await self._answer_read(self._script.mandate_state)
+        entry = await self._page(self._operation(reference))
+        if entry is None or entry.binding is None:
+            raise self._missing(f"binding {reference}")
+        part, issued = entry.binding, has_link(entry, self._clock.now())
+        return MandateState(
+            reference=reference,
+            status=part.status,
+            link=entry.payload if issued else None,
+            payload=entry.payload if issued else None,
+            token=part.token if part.was_bound else None,
+            overdue=part.overdue and await self._last_paid(part) in (None, part.paid_before),
+            transfers=entry.transfers,
+            failure=part.failure,
+        )
+
+    async def charge(self, request: ChargeRequest) -> ChargeState:
+        """Charge the mandate, or answer how the charge of this operation stands.
+
+        Raises: as the port has it; `operation` is the reason for an operation that began as something else;
+        OutcomeUnknown also at the first call for 404.04, and when the storage lost its answer; whatever the script
+        says.
+        """
+        self._must_bind()
+        twist = await self._begin_write(self._script.charge)
+        entry, is_lost = await self._charge(request)
+        await self._end_write(twist)
+        if is_lost:
+            raise OutcomeUnknown("the bank's answer was lost")
+        return self._charge_state(entry)
+
+    async def find_charge(self, operation: str) -> ChargeState | None:
+        """The charge of this operation by the clock of now, or None. Raises: NotSupported; what the script says."""
+        self._must_bind()
+        await self._answer_read(self._script.find_charge)
+        entry = await self._page(operation)
+        return None if entry is None or entry.charge is None else self._charge_state(entry)
+
+    async def revoke(self, reference: str) -> None:
+        """End the mandate or the open binding. Raises: as the port has it; what the script says."""
+        self._must_bind()
+        twist = await self._begin_write(self._script.revoke)
+        operation, now = self._operation(reference), self._clock.now()
+        if not await self._has_binding(operation):
+            raise self._missing(f"binding {reference}")
+        try:
+            await self._books.change(operation, lambda entry: revoked(page_as_of(entry, now), now))
+        except Unavailable as fault:
+            raise OutcomeUnknown("the bank's books did not answer") from fault
+        await self._end_write(twist)
+
+    async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
+        """Change the books, and return the notices that go out.
+
+        Raises: Refused when there is no such binding; ValueError for money of a binding without a first charge.
+        """
+        now, before = self._clock.now(), await self._page(operation)
+        if before is None or before.binding is None:
+            raise self._missing(f"binding of {operation}")
+        paid_before = await self._last_paid(before.binding)
+        entry = await self._books.change(
+            operation,
+            lambda entry: mandate_pretended(page_as_of(entry, now), pretence, now, paid_before=paid_before),
+        )
+        both = entry is not None and entry.amount_kopecks > 0 and pretence.event in _MONEY_AND_MANDATE
+        return _notices(operation, pretence, 2 if both else 1)
+
+    async def pretend_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
+        """Note what becomes of the next charge. Raises: Refused when there is no such binding."""
+        if not await self._has_binding(operation):
+            raise self._missing(f"binding of {operation}")
+        wish = NextCharge(result=result, executed=executed or result != NEXT_UNAVAILABLE)
+        await self._books.change(operation, lambda entry: next_wished(entry, wish))
+
+    async def pretend_charge(self, operation: str, pretence: ChargePretence) -> Sequence[Notice]:
+        """Change the books, and return the notices that go out. Raises: Refused when there is no such charge."""
+        now = self._clock.now()
+        entry = await self._books.change(
+            operation, lambda entry: charge_pretended(page_as_of(entry, now), pretence, now)
+        )
+        if entry is None or entry.charge is None:
+            raise self._missing(f"charge of {operation}")
+        return _notices(operation, pretence, 1)
+
+    def _must_bind(self) -> None:
+        if not self._capabilities.mandates:
+            raise NotSupported(f"{self.name} binds no payers")
+
+    def _new_binding(self, request: BindingRequest) -> InvoiceEntry:
+        now = self._clock.now()
+        return InvoiceEntry(
+            operation=request.operation,
+            amount_kopecks=request.first_charge_kopecks or 0,
+            purpose=request.purpose,
+            payload=self._payload(request.first_charge_kopecks or _SYMBOLIC),
+            created_at=now,
+            expires_at=request.expires_at,
+            binding=BindingPart(
+                token=self._ids.uuid().hex,
+                link_at=None if self._links_after is None else now + self._links_after,
+            ),
+        )
+
+    async def _charge(self, request: ChargeRequest) -> tuple[InvoiceEntry, bool]:
+        """The charge of the operation, made now where there is none, and whether its answer shall be lost.
+
+        Raises: Refused, OutcomeUnknown, Unavailable.
+        """
+        entry, is_lost = await self._page(request.operation), False
+        if entry is None:
+            if not self._capabilities.mandate_charges:
+                raise NotConfigured(f"{self.name} charges no mandates")
+            if request.amount_kopecks <= 0:
+                raise Refused("a charge is of more than nothing", reason="amount")
+            entry, is_lost = await self._new_charge(request)
+        if entry.charge is None:
+            raise Refused(f"{request.operation} began as no charge", reason="operation")
+        return entry, is_lost
+
+    async def _new_charge(self, request: ChargeRequest) -> tuple[InvoiceEntry, bool]:
+        now, plan = self._clock.now(), NextCharge(result=NEXT_UNAVAILABLE)
+
+        def begin(entry: InvoiceEntry) -> InvoiceEntry:
+            nonlocal plan
+            entry, plan = charge_begun(page_as_of(entry, now), request)
+            return entry
+
+        try:
+            found = await self._books.change(self._operation(request.reference), begin)
+        except Unavailable as fault:
+            raise OutcomeUnknown("the bank's books did not answer") from fault
+        if found is None:
+            raise self._missing(f"binding {request.reference}")
+        if not plan.executed:
+            raise OutcomeUnknown("the charge was lost on its way to the bank")
+        made, is_new = await self._start(new_charge(found, request, plan, now))
+        return made, is_new and plan.result == NEXT_UNAVAILABLE
+
+    async def _has_binding(self, operation: str) -> bool:
+        entry = await self._page(operation)
+        return entry is not None and entry.binding is not None
+
+    async def _last_paid(self, part: BindingPart) -> str | None:
+        """The last charge by this mandate, if it is paid by now."""
+        entry = None if part.last_charge is None else await self._page(part.last_charge)
+        return part.last_charge if entry is not None and entry.status is InvoiceStatus.PAID else None
+
+    def _binding(self, entry: InvoiceEntry) -> Binding:
+        now = self._clock.now()
+        entry = page_as_of(entry, now)
+        issued = entry.payload if has_link(entry, now) else None
+        return Binding(
+            reference=self._reference(entry.operation), link=issued, payload=issued, check_after=wait_of(entry, now)
+        )
+
+    def _charge_state(self, entry: InvoiceEntry) -> ChargeState:
+        now = self._clock.now()
+        entry = page_as_of(entry, now)
+        paid_at = entry.charge.paid_at if entry.charge is not None else None
+        waits = paid_at is not None and entry.status is InvoiceStatus.PROCESSING
+        return ChargeState(
+            reference=self._reference(entry.operation),
+            status=ChargeStatus(entry.status.value),
+            failure=entry.failure,
+            transfer=entry.transfers[0] if entry.transfers else None,
+            check_after=(paid_at - now).total_seconds() if waits and paid_at is not None else None,
+        )
+
+
+def _notices(operation: str, pretence: MandatePretence | ChargePretence, number: int) -> tuple[Notice, ...]:
+    if pretence.silent:
+        return ()
+    return (Notice(operation=operation),) * (number * (2 if pretence.doubled else 1))

@@ -1,0 +1,227 @@
+"""Files on the local disk, uploaded through our own front end by signed addresses.
+
+A file is written under a name of its own and linked to its key when it is whole: what lies under a key is complete, and
+is never overwritten. Several processes need a folder that all of them see.
+"""
+
+import asyncio
+import hmac
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlencode
+
+from ...ports.clock import Clock
+from ...ports.faults import Refused, Unavailable
+from ...ports.files import BUSY, EXISTS, FORBIDDEN, TOO_LARGE, WRONG_TYPE, StoredFile, UploadFault
+from ...ports.vault import Vault
+
+MAGIC: Mapping[str, bytes] = {
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "application/pdf": b"%PDF-",
+}
+"""How a file of each type that is granted begins."""
+
+AT_ONCE = 32
+"""Uploads under way in one process; with the buffer of each they bound the memory."""
+BUFFER = 256 * 1024
+SILENCE = 30.0
+"""Seconds that an upload may stand still."""
+_LEFT_BEHIND = timedelta(hours=1)
+_KEY = re.compile(r"[0-9a-f]{64}\Z")
+_NUMBER = re.compile(r"[0-9]{1,12}\Z")
+
+
+class LocalFiles:
+    """Fills the ports FileStore and UploadReceiver."""
+
+    def __init__(
+        self,
+        folder: Path,
+        base_url: str,
+        vault: Vault,
+        clock: Clock,
+        *,
+        silence: float = SILENCE,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        """`folder` is made at the first upload; `base_url` is where our front end is reached."""
+        self._folder = folder
+        self._base_url = base_url
+        self._vault = vault
+        self._clock = clock
+        self._silence = silence
+        self._free = at_once
+
+    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+        """An address of our own. Raises: ValueError for a key or type that could not be taken."""
+        if not _KEY.match(key) or content_type not in MAGIC:
+            raise ValueError("a key has 64 hex digits, a type is one whose beginning is known")
+        expires = str(int(expires_at.timestamp()))
+        limit = str(max_bytes)
+        terms = {"ct": content_type, "max": limit, "exp": expires}
+        return f"{self._base_url}/uploads/{key}?{urlencode({**terms, 'sig': self._sign(key, **terms)})}"
+
+    async def stat(self, key: str) -> StoredFile | None:
+        """What lies under the key. Raises: Unavailable."""
+        path = self._path(key)
+        if path is None:
+            return None
+        try:
+            found = await asyncio.to_thread(path.stat)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unavailable(error) from None
+        return StoredFile(key=key, size=found.st_size)
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        """The content, in parts. Raises: Unavailable; Refused."""
+        path = self._path(key)
+        if path is None:
+            raise Refused("there is no such file", reason="not_found")
+        try:
+            file = await asyncio.to_thread(path.open, "rb")
+        except FileNotFoundError:
+            raise Refused("there is no such file", reason="not_found") from None
+        except OSError as error:
+            raise _unavailable(error) from None
+        with file:
+            while part := await asyncio.to_thread(file.read, BUFFER):
+                yield part
+
+    async def remove(self, key: str) -> None:
+        """Take the file away. Raises: Unavailable."""
+        path = self._path(key)
+        if path is None:
+            return
+        try:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        except OSError as error:
+            raise _unavailable(error) from None
+
+    async def clean(self) -> None:
+        """Take away what uploads left behind that a crash cut short."""
+
+        def work() -> None:
+            edge = (self._clock.now() - _LEFT_BEHIND).timestamp()
+            for part in self._folder.glob("*.part"):
+                with suppress(OSError):
+                    if part.stat().st_mtime < edge:
+                        part.unlink()
+
+        await asyncio.to_thread(work)
+
+    def check(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
+        """Refuse an upload before it is read. Raises: UploadFault."""
+        limit = self._judge(key, query)
+        media = (content_type or "").partition(";")[0].strip().lower()
+        if media != query.get("ct"):
+            raise UploadFault(WRONG_TYPE, f"Content-Type must be {query.get('ct')}, as granted")
+        if length is not None and length > limit:
+            raise UploadFault(TOO_LARGE, f"The file is over {limit} bytes")
+        path = self._path(key)
+        if path is not None and path.exists():
+            raise UploadFault(EXISTS, "The file was uploaded already")
+
+    async def receive(self, key: str, query: Mapping[str, str], parts: AsyncIterator[bytes]) -> StoredFile:
+        """Write the parts to disk as they come. Raises: UploadFault, Unavailable."""
+        limit, magic = self._judge(key, query), MAGIC[query["ct"]]
+        if self._free <= 0:
+            raise UploadFault(BUSY, "Too many uploads at once; try again")
+        self._free -= 1
+        draft = self._folder / f"{key}.{secrets.token_hex(8)}.part"
+        try:
+            file = await asyncio.to_thread(self._create, draft)
+            with file:
+                size = await self._write(file, parts, limit, magic)
+            await asyncio.to_thread(self._keep, draft, key)
+        except FileExistsError:
+            raise UploadFault(EXISTS, "The file was uploaded already") from None
+        except OSError as error:
+            raise _unavailable(error) from None
+        finally:
+            self._free += 1
+            with suppress(OSError):
+                draft.unlink()
+        return StoredFile(key=key, size=size)
+
+    async def _write(self, file: BinaryIO, parts: AsyncIterator[bytes], limit: int, magic: bytes) -> int:
+        """Returns the size. Raises: UploadFault."""
+        size, looked_at = 0, False
+        waiting = bytearray()
+        while True:
+            try:
+                part = await asyncio.wait_for(anext(parts, None), self._silence)
+            except TimeoutError:
+                raise UploadFault(WRONG_TYPE, "The upload stood still") from None
+            if part is None:
+                break
+            size += len(part)
+            if size > limit:
+                raise UploadFault(TOO_LARGE, f"The file is over {limit} bytes")
+            waiting += part
+            if not looked_at and size >= len(magic):
+                _look_at(waiting, magic)
+                looked_at = True
+            if len(waiting) >= BUFFER:
+                await asyncio.to_thread(file.write, bytes(waiting))
+                waiting.clear()
+        if not looked_at:
+            _look_at(waiting, magic)
+        await asyncio.to_thread(_finish, file, bytes(waiting))
+        return size
+
+    def _judge(self, key: str, query: Mapping[str, str]) -> int:
+        """The most bytes that the address allows. Raises: UploadFault when it is not one of ours, or is over."""
+        terms = {name: query.get(name, "") for name in ("ct", "max", "exp")}
+        given = query.get("sig", "")
+        # Compared before anything of it is believed, and as bytes, because text outside ASCII does not compare.
+        signed = hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._sign(key, **terms).encode())
+        if not signed or not _KEY.match(key) or terms["ct"] not in MAGIC:
+            raise UploadFault(FORBIDDEN, "The address was not granted, or was altered")
+        if not _NUMBER.match(terms["max"]) or not _NUMBER.match(terms["exp"]):
+            raise UploadFault(FORBIDDEN, "The address was not granted, or was altered")
+        if self._clock.now().timestamp() >= int(terms["exp"]):
+            raise UploadFault(FORBIDDEN, "The address has expired")
+        return int(terms["max"])
+
+    def _sign(self, key: str, ct: str, max: str, exp: str) -> str:  # noqa: A002  (the name in the address)
+        return self._vault.fingerprint("\n".join(("upload", "PUT", key, ct, max, exp))).hex()
+
+    def _path(self, key: str) -> Path | None:
+        return self._folder / key if _KEY.match(key) else None
+
+    def _create(self, draft: Path) -> BinaryIO:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def _keep(self, draft: Path, key: str) -> None:
+        """Raises: FileExistsError when another upload was first."""
+        (self._folder / key).hardlink_to(draft)
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _look_at(beginning: bytearray, magic: bytes) -> None:
+    if not beginning.startswith(magic):
+        raise UploadFault(WRONG_TYPE, "The content is not of the granted type")
+
+
+def _finish(file: BinaryIO, rest: bytes) -> None:
+    file.write(rest)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _unavailable(error: OSError) -> Unavailable:
+    return Unavailable(f"the file store does not work: {error.strerror}")

@@ -1,0 +1,63 @@
+"""`cambist client …`: the operator's acts on end clients. Phones are not shown."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.accounts import Mode
+from ...core.domain.clients import Client, client_status
+from ...core.domain.days import iso, iso_or_none
+from ...core.usecases.clients import every_client, set_blocked
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+
+@click.group()
+def client() -> None:
+    """End clients of merchants: what an operator decides."""
+
+
+@client.command("list")
+@click.argument("account_id", metavar="ACCOUNT")
+@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), help="Of this mode only.")
+@answering
+def list_(account_id: str, mode: str | None) -> Answer:
+    """An account's clients, the newest first; 1000 at most."""
+    wanted = None if mode is None else Mode(mode)
+    rows = [_document(each) for each in in_house(lambda ports: every_client(ports, account_id, wanted))]
+    titles = ("created_at", "kyc_status", "kyc_verified_at", "client_ref", "mode", "client_id")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@client.command("block")
+@click.argument("client_id", metavar="ID")
+@answering
+def block(client_id: str) -> Answer:
+    """Block a client: no payment that requires KYC, and no exchange."""
+    return _answer(in_house(lambda ports: set_blocked(ports, client_id, True)))
+
+
+@client.command("unblock")
+@click.argument("client_id", metavar="ID")
+@answering
+def unblock(client_id: str) -> Answer:
+    """End a block; the client's verification is as it was."""
+    return _answer(in_house(lambda ports: set_blocked(ports, client_id, False)))
+
+
+def _answer(done: Client) -> Answer:
+    document = _document(done)
+    return Answer(document=document, text=fields(document))
+
+
+def _document(done: Client) -> dict[str, Any]:
+    return {
+        "client_id": done.id,
+        "account_id": done.account_id,
+        "mode": done.mode.value,
+        "kyc_status": client_status(done).value,
+        "kyc_verified_at": iso_or_none(done.verified_at),
+        "client_ref": done.account_number,
+        "created_at": iso(done.created_at),
+        "updated_at": iso(done.updated_at),
+    }

@@ -1,0 +1,79 @@
+"""PUT /uploads/{key}: where a merchant's front end puts documents, by an address from POST /kyc/upload-url.
+
+Outside /api/v1 and without keys: the signature in the address is the permission, whatever page it is used from. Hence
+any origin may ask, and none can read anything.
+"""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from litestar import Request, Response, Router, put, route
+from litestar.exceptions import LitestarException
+from litestar.params import FromPath
+
+from ...core.domain.errors import Refusal
+from ...core.domain.quota import Network, client_ip
+from ...core.usecases.uploads import receive_upload
+from ...ports.bundle import Ports
+from .answers import answer
+from .errors import on_refusal
+
+PREFIX = "/uploads/"
+
+_CORS: Mapping[str, str] = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
+_PREFLIGHT: Mapping[str, str] = {
+    **_CORS,
+    "Access-Control-Allow-Methods": "PUT",
+    "Access-Control-Allow-Headers": "content-type",
+    "Access-Control-Max-Age": "600",
+}
+_LENGTH = re.compile(r"[0-9]{1,15}\Z")
+
+
+def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Router:
+    """PUT and OPTIONS /uploads/{key}."""
+
+    @put("/{file_key:str}", include_in_schema=False)
+    async def upload(request: Request[Any, Any, Any], file_key: FromPath[str]) -> Response[bytes]:
+        try:
+            await _receive(ports, trusted_proxies, request, file_key)
+            response = answer({"status": "uploaded"})
+        except Refusal as refusal:
+            response = on_refusal(request, refusal)
+        response.headers.update(_CORS)
+        return response
+
+    @route("/{file_key:str}", http_method=["OPTIONS"], include_in_schema=False)
+    async def preflight() -> Response[None]:
+        return Response(None, status_code=204, headers=dict(_PREFLIGHT))
+
+    return Router("/uploads", route_handlers=[upload, preflight])
+
+
+async def _receive(
+    ports: Ports, trusted_proxies: Sequence[Network], request: Request[Any, Any, Any], file_key: str
+) -> None:
+    forwarded = ",".join(request.headers.getall("x-forwarded-for", [])) or None
+    ip = client_ip(request.client.host if request.client else None, forwarded, trusted_proxies)
+    declared = request.headers.get("content-length")
+    if declared is not None and not _LENGTH.match(declared):
+        raise Refusal("VALIDATION_ERROR", "Content-Length is no length")
+    await receive_upload(
+        ports,
+        ip,
+        file_key,
+        request.query_params,
+        request.headers.get("content-type"),
+        None if declared is None else int(declared),
+        _parts(request),
+    )
+
+
+async def _parts(request: Request[Any, Any, Any]) -> AsyncIterator[bytes]:
+    try:
+        async for part in request.stream():
+            yield part
+    except LitestarException:
+        # The client went away; nobody reads the answer.
+        raise Refusal("VALIDATION_ERROR", "The upload was cut short") from None

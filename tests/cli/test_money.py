@@ -1,0 +1,233 @@
+"""`cambist settle` and `cambist ledger verify` (DECISIONS 4, DESIGN 5)."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.days import iso
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.rates import RatePretence, RateSimulator
+from tests.cli.conftest import Call
+
+FIELDS = [
+    "batch_id",
+    "mode",
+    "cutoff",
+    "started_at",
+    "completed_at",
+    "rate_market",
+    "payments",
+    "amount_rub",
+    "fee_usdt",
+    "credit_usdt",
+]
+SUMS = ("payments", "amount_rub", "fee_usdt", "credit_usdt")
+NOTHING = (0, "0.00", "0.00000000", "0.00000000")
+ONE = (1, "100.00", "0.03243243", "1.04864864")
+
+
+async def _pay(data: Path, account_id: str, mode: Mode, at: datetime) -> None:
+    async with open_house(Settings(data_dir=data), clock=VirtualClock(at)) as house:
+        async with house.ports.storage.unit() as unit:
+            account = await unit[Account].get(account_id)
+        assert account is not None
+        caller = Caller(account=account, mode=mode, key_id="a-key")
+        made = await create_payment(
+            house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00")
+        )
+        paid = await simulate_payment(house.ports, made.resource, Pretence(status=InvoiceStatus.PAID))
+        assert paid.status == "paid"
+
+
+async def _silence(data: Path) -> None:
+    async with open_house(Settings(data_dir=data)) as house:
+        [source] = house.ports.rates.of_mode("live")
+        assert isinstance(source, RateSimulator)
+        await source.pretend(RatePretence(rate=Decimal("92.50"), silent=True))
+
+
+class Books:
+    """An account in a data folder, and the commands about its money."""
+
+    def __init__(self, call: Call, folder: Path) -> None:
+        self.call = call
+        self.data = folder / "cambist-data"
+        self.account_id: str = call("account", "create", "Tea", "--json").document["account_id"]
+
+    def pay(self, mode: Mode = Mode.TEST, *, days_ago: int = 2) -> None:
+        """A payment of 100 RUB that was paid some days ago."""
+        asyncio.run(_pay(self.data, self.account_id, mode, datetime.now(UTC) - timedelta(days=days_ago)))
+
+    def settle(self, *arguments: str) -> list[dict[str, Any]]:
+        outcome = self.call("settle", *arguments, "--json")
+        assert outcome.status == 0, outcome.err
+        found: list[dict[str, Any]] = outcome.document["data"]
+        return found
+
+    def verify(self) -> tuple[int, dict[str, Any]]:
+        outcome = self.call("ledger", "verify", "--json")
+        return outcome.status, outcome.document
+
+    def tamper(self, statement: str) -> None:
+        with closing(sqlite3.connect(next(self.data.glob("*.db")))) as connection, connection:
+            assert connection.execute(statement).rowcount == 1
+
+
+@pytest.fixture
+def books(call: Call, folder: Path) -> Books:
+    return Books(call, folder)
+
+
+def sums(batch: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(batch[name] for name in SUMS)
+
+
+def test_settle_takes_both_modes_and_says_what_each_brought(books: Books) -> None:
+    books.pay(Mode.LIVE)
+    books.pay(Mode.TEST)
+    before = datetime.now(UTC)
+    live, test = books.settle()
+    assert [list(live), list(test)] == [FIELDS, FIELDS]
+    assert (live["mode"], test["mode"]) == ("live", "test")
+    assert (sums(live), sums(test)) == (ONE, ONE)
+    assert live["rate_market"] == test["rate_market"] == "92.50"
+    assert live["batch_id"] == f"live:{live['cutoff'][:10]}"
+    assert live["cutoff"].endswith("T00:00:00.000Z")
+    assert test["cutoff"] >= iso(before)
+    for batch in (live, test):
+        assert iso(before) <= batch["started_at"] <= batch["completed_at"]
+    assert books.verify()[0] == 0
+
+
+def test_settled_twice_live_shows_the_same_batch_and_test_has_nothing_more(books: Books) -> None:
+    books.pay(Mode.LIVE)
+    books.pay(Mode.TEST)
+    first, second = books.settle(), books.settle()
+    assert second[0] == first[0]
+    assert sums(second[1]) == NOTHING
+    assert second[1]["batch_id"] != first[1]["batch_id"]
+
+
+def test_live_takes_only_the_days_before_and_test_takes_what_is_paid_by_now(books: Books) -> None:
+    """SPEC "What the service does", 2: payments paid before 00:00 UTC of the day."""
+    books.pay(Mode.LIVE, days_ago=0)
+    books.pay(Mode.TEST, days_ago=0)
+    live, test = books.settle()
+    assert (sums(live), sums(test)) == (NOTHING, ONE)
+    [further] = books.settle("--mode", "live", "--cutoff", "now")
+    assert sums(further) == ONE
+    assert further["batch_id"] == f"live:{further['cutoff']}"
+
+
+def test_one_mode_only(books: Books) -> None:
+    books.pay(Mode.LIVE)
+    books.pay(Mode.TEST)
+    [test] = books.settle("--mode", "test")
+    assert (test["mode"], sums(test)) == ("test", ONE)
+    [live] = books.settle("--mode", "live")
+    assert (live["mode"], sums(live)) == ("live", ONE)
+
+
+def test_a_cutoff_leaves_what_was_paid_at_it_or_after(books: Books) -> None:
+    books.pay(days_ago=5)
+    books.pay(days_ago=2)
+    [early] = books.settle("--mode", "test", "--cutoff", iso(datetime.now(UTC) - timedelta(days=3)))
+    assert sums(early) == ONE
+    [late] = books.settle("--mode", "test")
+    assert sums(late) == ONE
+
+
+def test_people_get_a_table_and_progress_goes_to_standard_error(books: Books) -> None:
+    books.pay()
+    outcome = books.call("settle", "--mode", "test")
+    assert outcome.status == 0
+    titles, row = outcome.out.splitlines()
+    assert titles.split()[:5] == ["mode", *SUMS[:1], "amount_rub", "fee_usdt", "credit_usdt"]
+    assert row.split()[:5] == ["test", *map(str, ONE)]
+    assert outcome.err == "test: payments settled: 1\n"
+
+
+@pytest.mark.parametrize("moment", ["tomorrow", "2026-11-21", "2026-11-21T09:00:00", ""])
+def test_a_cutoff_that_is_no_moment_is_refused(books: Books, moment: str) -> None:
+    outcome = books.call("settle", "--cutoff", moment, "--json")
+    assert (outcome.status, outcome.document["error"]["code"]) == (1, "VALIDATION_ERROR")
+
+
+def test_without_a_rate_it_is_refused(books: Books) -> None:
+    books.pay(Mode.LIVE)
+    asyncio.run(_silence(books.data))
+    outcome = books.call("settle", "--mode", "live", "--json")
+    assert (outcome.status, outcome.document["error"]["code"]) == (1, "RATE_UNAVAILABLE")
+
+
+@pytest.mark.parametrize("arguments", [("settle", "--mode", "both"), ("settle", "now"), ("ledger", "verify", "x")])
+def test_wrong_usage_is_2(call: Call, arguments: tuple[str, ...]) -> None:
+    assert call(*arguments).status == 2
+
+
+def test_help_says_what_people_need(call: Call) -> None:
+    settle = " ".join(call("settle", "--help").out.split())
+    for words in ("09:00 UTC", "before 00:00 UTC", "settled once", "may be interrupted", "standard error", "--cutoff"):
+        assert words in settle
+    verify = " ".join(call("ledger", "verify", "--help").out.split())
+    for words in ("Exit 0 when all holds", "Exit 1", "first bad entry", "beside a working service", "standard error"):
+        assert words in verify
+
+
+def test_a_ledger_that_holds_is_0(books: Books) -> None:
+    assert books.verify() == (
+        0,
+        {"holds": True, "entries": 0, "unsealed": 0, "first_bad_entry": None, "bad_balances": []},
+    )
+    books.pay()
+    assert books.verify() == (
+        0,
+        {"holds": True, "entries": 1, "unsealed": 1, "first_bad_entry": None, "bad_balances": []},
+    )
+    books.settle()
+    assert books.verify() == (
+        0,
+        {"holds": True, "entries": 2, "unsealed": 0, "first_bad_entry": None, "bad_balances": []},
+    )
+    outcome = books.call("ledger", "verify")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.split() == "holds true entries 2 unsealed 0 first bad entry -".split()
+
+
+def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:
+    books.pay()
+    books.settle()
+    books.tamper("UPDATE journal SET revision = 2 WHERE kind = 'receipt'")
+    status, document = books.verify()
+    bad = document["first_bad_entry"]
+    assert (status, document["holds"], document["bad_balances"]) == (1, False, [])
+    assert (bad["number"], bad["reason"]) == (1, "is not what was sealed")
+    assert bad["id"].startswith("receipt:pay_")
+    outcome = books.call("ledger", "verify")
+    assert outcome.status == 1
+    assert f"first bad entry  {bad['id']} 1 is not what was sealed" in outcome.out
+
+
+def test_a_changed_balance_is_1_and_is_named(books: Books) -> None:
+    books.pay()
+    books.settle()
+    row = f"{books.account_id}:test:available:0"
+    books.tamper(f"UPDATE ledger_accounts SET balance = balance + 5 WHERE id = '{row}'")
+    status, document = books.verify()
+    assert (status, document["holds"], document["first_bad_entry"]) == (1, False, None)
+    assert document["bad_balances"] == [{"id": row, "kept": 1_04864869, "counted": 1_04864864}]
+    assert f"{row}  104864869  104864864" in books.call("ledger", "verify").out

@@ -1,0 +1,255 @@
+"""What the simulated bank does with charges besides the contract: what it is told, exact amounts, its books."""
+
+import asyncio
+
+import pytest
+
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
+from cambist.ports.mandates import (
+    NEXT_PAID,
+    NEXT_PENDING,
+    NEXT_UNAVAILABLE,
+    ChargePretence,
+    ChargeStatus,
+    MandateEvent,
+    MandateState,
+    MandateStatus,
+)
+from tests.contracts.bank_kit import Busy, World
+from tests.contracts.mandate_kit import (
+    BINDING,
+    CHARGE,
+    bound,
+    charge_of,
+    debit,
+    has_debited,
+    is_refused,
+    state_of,
+    tell,
+)
+
+C, E, S = ChargeStatus, MandateEvent, MandateStatus
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def bank(world: World) -> SimulatedBank:
+    return world.bank()
+
+
+@pytest.fixture
+async def mandate(bank: SimulatedBank) -> MandateState:
+    """Given without a first charge."""
+    return await bound(bank, first=None)
+
+
+class TestNextCharge:
+    """`POST /sandbox/subscriptions/{id}/next-charge` (DECISIONS 8)."""
+
+    @pytest.mark.parametrize(
+        ("result", "at_once", "later"),
+        [
+            (NEXT_PAID, (C.PROCESSING, None, 1.0), (C.PAID, None)),
+            (NEXT_PENDING, (C.PROCESSING, None, None), (C.PROCESSING, None)),
+            ("insufficient_funds", (C.FAILED, "insufficient_funds", None), (C.FAILED, "insufficient_funds")),
+            ("declined_by_bank", (C.FAILED, "declined_by_bank", None), (C.FAILED, "declined_by_bank")),
+            ("cancelled_by_bank", (C.FAILED, "cancelled_by_bank", None), (C.FAILED, "cancelled_by_bank")),
+        ],
+    )
+    async def test_it_ends_as_it_was_told(
+        self,
+        world: World,
+        bank: SimulatedBank,
+        mandate: MandateState,
+        result: str,
+        at_once: tuple[ChargeStatus, str | None, float | None],
+        later: tuple[ChargeStatus, str | None],
+    ) -> None:
+        await bank.pretend_next_charge(BINDING, result)
+        begun = await bank.charge(debit(mandate))
+        assert (begun.status, begun.failure, begun.check_after) == at_once
+        await world.clock.advance(3600)
+        ended = await charge_of(bank)
+        assert (ended.status, ended.failure) == later
+
+    async def test_by_default_it_is_paid_after_a_second_and_not_before(
+        self, world: World, bank: SimulatedBank, mandate: MandateState
+    ) -> None:
+        assert (await bank.charge(debit(mandate))).check_after == 1.0
+        await world.clock.advance(0.999)
+        assert (await charge_of(bank)).status is C.PROCESSING
+        await world.clock.advance(0.001)
+        assert (await charge_of(bank)).status is C.PAID
+
+    async def test_unavailable_may_have_debited(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
+        """SPEC "Charge errors", PROVIDER_UNAVAILABLE: the same request again, and no second debit."""
+        await bank.pretend_next_charge(BINDING, NEXT_UNAVAILABLE)
+        with pytest.raises(OutcomeUnknown):
+            await bank.charge(debit(mandate))
+        assert (await bank.charge(debit(mandate))).status is C.PROCESSING
+        await world.clock.advance(1)
+        assert (await charge_of(bank)).status is C.PAID
+        await has_debited(bank, f"sim:{CHARGE}", 250_00)
+
+    async def test_unavailable_may_not_have_debited(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        await bank.pretend_next_charge(BINDING, NEXT_UNAVAILABLE, executed=False)
+        with pytest.raises(OutcomeUnknown):
+            await bank.charge(debit(mandate))
+        assert await bank.find_charge(CHARGE) is None
+        assert (await bank.charge(debit(mandate))).status is C.PROCESSING
+
+    async def test_the_last_wish_counts_and_once(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        await bank.pretend_next_charge(BINDING, "declined_by_bank")
+        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        states = [await bank.charge(debit(mandate, operation=f"pay_{number}")) for number in range(3)]
+        assert [state.failure for state in states] == ["insufficient_funds", None, None]
+
+    async def test_of_charges_at_once_one_meets_it(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        requests = [debit(mandate, operation=f"pay_{number}") for number in range(5)]
+        states = await asyncio.gather(*(bank.charge(request) for request in requests))
+        assert [state.failure for state in states].count("insufficient_funds") == 1
+
+    async def test_only_charges_by_that_mandate_meet_it(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        other = await bound(bank, "bind_2")
+        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        assert (await bank.charge(debit(other, operation="pay_8"))).failure is None
+        assert (await bank.charge(debit(mandate))).failure == "insufficient_funds"
+
+    async def test_what_is_refused_or_repeated_does_not_use_it_up(
+        self, world: World, bank: SimulatedBank, mandate: MandateState
+    ) -> None:
+        await bank.charge(debit(mandate))
+        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.charge(debit(mandate))
+        await is_refused(bank, debit(mandate, 0, "pay_8"), "amount")
+        await is_refused(bank, debit(mandate, operation="pay_8", token="another"), "not_found")
+        await tell(bank, E.MANDATE_LOST)
+        await bank.charge(debit(mandate, operation="pay_9"))
+        await tell(bank, E.MANDATE_RESTORED)
+        restarted = world.bank()
+        assert (await restarted.charge(debit(mandate, operation="pay_8"))).failure == "insufficient_funds"
+
+    async def test_a_revoked_mandate_is_lost_with_the_charge(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        """SPEC "Charge errors": `mandate_revoked`, retrying is pointless."""
+        await bank.pretend_next_charge(BINDING, "mandate_revoked")
+        assert (await bank.charge(debit(mandate))).failure == "mandate_revoked"
+        assert (await state_of(bank)).status is S.LOST
+        assert (await bank.charge(debit(mandate, operation="pay_8"))).failure == "mandate_revoked"
+
+    async def test_it_goes_before_an_acting_amount(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        await bank.pretend_next_charge(BINDING, NEXT_PAID)
+        assert (await bank.charge(debit(mandate, 404_01))).status is C.PROCESSING
+
+
+class TestAmountsThatAct:
+    """DECISIONS 8, for charges: the bank's answer comes at once (SPEC "Charge errors", 502)."""
+
+    @pytest.mark.parametrize(("kopecks", "failure"), [(404_01, "insufficient_funds"), (404_02, "declined_by_bank")])
+    async def test_404_01_and_404_02_fail(
+        self, bank: SimulatedBank, mandate: MandateState, kopecks: int, failure: str
+    ) -> None:
+        state = await bank.charge(debit(mandate, kopecks))
+        assert (state.status, state.failure) == (C.FAILED, failure)
+        assert (await state_of(bank)).status is S.ACTIVE
+
+    async def test_404_04_is_debited_and_its_answer_lost(
+        self, world: World, bank: SimulatedBank, mandate: MandateState
+    ) -> None:
+        with pytest.raises(OutcomeUnknown):
+            await bank.charge(debit(mandate, 404_04))
+        await world.clock.advance(1)
+        assert (await bank.charge(debit(mandate, 404_04))).status is C.PAID
+
+    async def test_404_03_does_not_act(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
+        """A debit is of what was asked; only a payer can send another amount."""
+        await bank.charge(debit(mandate, 404_03))
+        await world.clock.advance(1)
+        transfer = (await charge_of(bank)).transfer
+        assert transfer is not None
+        assert transfer.amount_kopecks == 404_03
+
+
+class TestPretend:
+    @pytest.mark.parametrize(
+        ("told", "after"),
+        [
+            ((ChargePretence(status=C.PAID),), (C.PAID, None)),
+            ((ChargePretence(status=C.FAILED),), (C.FAILED, "declined_by_bank")),
+            ((ChargePretence(status=C.FAILED, failure="expired"),), (C.FAILED, "expired")),
+            ((ChargePretence(status=C.PROCESSING),), (C.PROCESSING, None)),
+            ((ChargePretence(status=C.PAID), ChargePretence(status=C.FAILED)), (C.PAID, None)),
+            ((ChargePretence(status=C.FAILED), ChargePretence(status=C.PAID)), (C.FAILED, "declined_by_bank")),
+        ],
+    )
+    async def test_a_charge_in_processing_stands_as_it_was_told(
+        self,
+        world: World,
+        bank: SimulatedBank,
+        mandate: MandateState,
+        told: tuple[ChargePretence, ...],
+        after: tuple[ChargeStatus, str | None],
+    ) -> None:
+        await bank.charge(debit(mandate))
+        for pretence in told:
+            await bank.pretend_charge(CHARGE, pretence)
+        await world.clock.advance(3600)
+        state = await charge_of(bank)
+        assert (state.status, state.failure) == after
+        assert (state.transfer is not None) is (state.status is C.PAID)
+
+    async def test_it_names_the_payer_where_told(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        await bank.charge(debit(mandate))
+        await bank.pretend_charge(CHARGE, ChargePretence(status=C.PAID, payer_name="Ivan Petrovich P."))
+        transfer = (await charge_of(bank)).transfer
+        assert transfer is not None
+        assert transfer.payer_name == "Ivan Petrovich P."
+
+    @pytest.mark.parametrize(("silent", "doubled", "notices"), [(False, False, 1), (True, False, 0), (False, True, 2)])
+    async def test_notices(
+        self, bank: SimulatedBank, mandate: MandateState, silent: bool, doubled: bool, notices: int
+    ) -> None:
+        await bank.charge(debit(mandate))
+        sent = await bank.pretend_charge(CHARGE, ChargePretence(status=C.PAID, silent=silent, doubled=doubled))
+        assert [notice.operation for notice in sent] == [CHARGE] * notices
+
+    async def test_no_such_charge(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        for operation in (CHARGE, BINDING):
+            with pytest.raises(Refused):
+                await bank.pretend_charge(operation, ChargePretence(status=C.PAID))
+
+
+class TestStorageTrouble:
+    @pytest.mark.parametrize(
+        ("trouble", "spared"),
+        [
+            (Unavailable("no answer"), 0),
+            (Unavailable("no answer"), 1),
+            (Stale("somebody was quicker"), 0),
+        ],
+    )
+    @pytest.mark.parametrize("result", ["insufficient_funds", NEXT_PENDING])
+    async def test_a_crash_between_the_pages_charges_once_and_as_was_told(
+        self, trouble: Fault, spared: int, result: str
+    ) -> None:
+        """A charge is two pages: the mandate's, which knows what is to become of it, and its own."""
+        world = World()
+        storage = world.storage = Busy(world.clock)
+        bank = world.bank()
+        mandate = await bound(bank)
+        await bank.pretend_next_charge(BINDING, result)
+        storage.fault, storage.spared = trouble, spared
+        with pytest.raises(OutcomeUnknown):
+            await bank.charge(debit(mandate))
+        storage.fault = None
+        assert await bank.find_charge(CHARGE) is None
+        if spared:
+            assert (await bank.charge(debit(mandate, operation="pay_8"))).failure is None, "it is not meant"
+        state = await bank.charge(debit(mandate))
+        assert state.failure == (None if result == NEXT_PENDING else result)
+        assert state.check_after is None

@@ -1,0 +1,325 @@
+"""What the simulated bank does with mandates besides the contract: what it is told, time, its script, its books."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.core.domain.accounts import Mode
+from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
+from cambist.ports.mandates import (
+    ChargePretence,
+    ChargeStatus,
+    MandateBank,
+    MandateEvent,
+    MandatePretence,
+    MandateState,
+    MandateStatus,
+)
+from tests.contracts.bank_kit import Busy, World
+from tests.contracts.mandate_kit import BINDING, CHARGE, LIFETIME, binding, bound, debit, state_of, tell
+from tests.houses import open_test_house
+
+C, E, S = ChargeStatus, MandateEvent, MandateStatus
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def bank(world: World) -> SimulatedBank:
+    return world.bank()
+
+
+class TestPretend:
+    @pytest.mark.parametrize(
+        ("before", "told", "after"),
+        [
+            ((), E.CONFIRM, (S.ACTIVE, 1)),
+            ((E.REFUSE,), E.CONFIRM, (S.ACTIVE, 1)),
+            ((E.NO_LINK,), E.CONFIRM, (S.ACTIVE, 1)),
+            ((E.PAID_NOT_BOUND,), E.CONFIRM, (S.ACTIVE, 1)),
+            ((E.BOUND,), E.CONFIRM, (S.ACTIVE, 1)),
+            ((E.BOUND, E.MANDATE_LOST), E.CONFIRM, (S.LOST, 0)),
+            ((E.BOUND, E.CONSENT_ENDED), E.CONFIRM, (S.ENDED, 0)),
+            ((E.BOUND, E.CONSENT_ENDED), E.PAID, (S.ENDED, 1)),
+            ((E.REFUSE,), E.PAID, (S.REFUSED, 1)),
+            ((E.CONFIRM,), E.REFUSE, (S.ACTIVE, 1)),
+            ((E.CONFIRM,), E.NO_LINK, (S.ACTIVE, 1)),
+            ((E.BOUND,), E.PAID_NOT_BOUND, (S.ACTIVE, 1)),
+            ((E.REFUSE,), E.NO_LINK, (S.REFUSED, 0)),
+            ((E.NO_LINK,), E.REFUSE, (S.CLOSED, 0)),
+            ((E.NO_LINK,), E.LINK_READY, (S.CLOSED, 0)),
+            ((), E.MANDATE_LOST, (S.OPEN, 0)),
+            ((), E.MANDATE_RESTORED, (S.OPEN, 0)),
+            ((), E.CONSENT_ENDED, (S.OPEN, 0)),
+            ((), E.PAST_DUE, (S.OPEN, 0)),
+            ((E.CONFIRM,), E.MANDATE_RESTORED, (S.ACTIVE, 1)),
+            ((E.CONFIRM, E.MANDATE_LOST), E.CONSENT_ENDED, (S.ENDED, 1)),
+            ((E.CONFIRM, E.CONSENT_ENDED), E.MANDATE_LOST, (S.ENDED, 1)),
+            ((E.CONFIRM, E.CONSENT_ENDED), E.MANDATE_RESTORED, (S.ENDED, 1)),
+        ],
+    )
+    async def test_a_mandate_does_what_it_was_told_where_it_can(
+        self,
+        bank: SimulatedBank,
+        before: tuple[MandateEvent, ...],
+        told: MandateEvent,
+        after: tuple[MandateStatus, int],
+    ) -> None:
+        await bank.bind(binding())
+        await tell(bank, *before, told)
+        state = await state_of(bank)
+        assert (state.status, len(state.transfers)) == after
+        assert not state.overdue
+        assert (state.failure is not None) is (state.status is S.REFUSED)
+
+    async def test_a_refusal_may_have_another_reason(self, bank: SimulatedBank) -> None:
+        await bank.bind(binding(None))
+        await tell(bank, E.REFUSE, failure="cancelled_by_bank")
+        assert (await state_of(bank)).failure == "cancelled_by_bank"
+
+    @pytest.mark.parametrize(
+        ("first", "event", "notices"),
+        [
+            (100_00, E.CONFIRM, 2),
+            (100_00, E.PAID_NOT_BOUND, 2),
+            (100_00, E.PAID, 1),
+            (100_00, E.BOUND, 1),
+            (None, E.CONFIRM, 1),
+            (None, E.LINK_READY, 1),
+        ],
+    )
+    async def test_money_and_mandate_are_told_apart_and_maybe_twice_or_never(
+        self, bank: SimulatedBank, first: int | None, event: MandateEvent, notices: int
+    ) -> None:
+        for number, (silent, doubled, factor) in enumerate(((False, False, 1), (False, True, 2), (True, True, 0))):
+            operation = f"bind_{number}"
+            await bank.bind(binding(first, operation))
+            pretence = MandatePretence(event=event, silent=silent, doubled=doubled)
+            sent = await bank.pretend_mandate(operation, pretence)
+            assert [notice.operation for notice in sent] == [operation] * notices * factor
+
+    @pytest.mark.parametrize("event", [E.PAID, E.PAID_NOT_BOUND])
+    async def test_a_binding_without_a_first_charge_brings_no_money(
+        self, bank: SimulatedBank, event: MandateEvent
+    ) -> None:
+        await bank.bind(binding(None))
+        with pytest.raises(ValueError, match="no money"):
+            await tell(bank, event)
+
+    async def test_no_such_binding(self, world: World, bank: SimulatedBank) -> None:
+        await bank.create_invoice(world.request(operation="pay_1"))
+        for operation in (BINDING, "pay_1"):
+            with pytest.raises(Refused):
+                await tell(bank, E.CONFIRM, operation=operation)
+            with pytest.raises(Refused):
+                await bank.pretend_next_charge(operation, "paid")
+
+
+class TestOverdue:
+    """`past_due` (SPEC "Subscription statuses"; DECISIONS 5: clears when the bank clears it or a charge succeeds)."""
+
+    async def test_until_the_bank_clears_it(self, bank: SimulatedBank) -> None:
+        mandate = await bound(bank)
+        await tell(bank, E.PAST_DUE)
+        state = await state_of(bank)
+        assert (state.status, state.overdue) == (S.ACTIVE, True)
+        await tell(bank, E.PAST_DUE_CLEARED)
+        assert await state_of(bank) == mandate
+
+    async def test_a_later_success_clears_it_and_an_earlier_one_does_not(
+        self, world: World, bank: SimulatedBank
+    ) -> None:
+        mandate = await bound(bank)
+        await bank.charge(debit(mandate, operation="pay_1"))
+        await world.clock.advance(1)
+        await tell(bank, E.PAST_DUE)
+        assert (await state_of(bank)).overdue
+        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.charge(debit(mandate, operation="pay_2"))
+        assert (await state_of(bank)).overdue, "a failure clears nothing"
+        await bank.charge(debit(mandate, operation="pay_3"))
+        assert (await state_of(bank)).overdue, "not paid yet"
+        await bank.pretend_charge("pay_3", ChargePretence(status=C.PAID))
+        assert not (await state_of(bank)).overdue
+        await tell(bank, E.PAST_DUE)
+        assert (await state_of(bank)).overdue, "again"
+
+
+class TestLink:
+    """SPEC "Subscriptions: Behavior", 2: the link may be issued asynchronously."""
+
+    async def test_at_once_unless_told_otherwise(self, bank: SimulatedBank) -> None:
+        assert not bank.capabilities.mandate_links_later
+        made = await bank.bind(binding())
+        assert made.link == made.payload is not None
+        assert made.check_after is None
+
+    async def test_some_time_later_by_itself(self, world: World) -> None:
+        bank = world.bank(links_after=timedelta(minutes=10))
+        assert bank.capabilities.mandate_links_later
+        made = await bank.bind(binding())
+        assert (made.link, made.payload, made.check_after) == (None, None, 600)
+        await world.clock.advance(599)
+        assert (await state_of(bank)).link is None
+        await world.clock.advance(1)
+        repeat, state = await bank.bind(binding()), await state_of(bank)
+        assert repeat.link == repeat.payload == state.link == state.payload is not None
+        assert (state.status, repeat.check_after) == (S.OPEN, None)
+
+    async def test_when_it_is_told(self, world: World) -> None:
+        bank = world.bank(links_after=None)
+        made = await bank.bind(binding())
+        assert (made.link, made.check_after) == (None, None)
+        await world.clock.advance(3600)
+        assert (await state_of(bank)).link is None
+        await tell(bank, E.LINK_READY)
+        issued = (await state_of(bank)).link
+        assert issued is not None
+        await world.clock.advance(60)
+        await tell(bank, E.LINK_READY)
+        assert (await state_of(bank)).link == issued
+
+    @pytest.mark.parametrize("ends", ["no link", "refused", "revoked", "too late"])
+    async def test_none_comes_after_the_end(self, world: World, ends: str) -> None:
+        bank = world.bank(links_after=LIFETIME if ends == "too late" else timedelta(minutes=10))
+        made = await bank.bind(binding())
+        if ends == "revoked":
+            await bank.revoke(made.reference)
+        elif ends != "too late":
+            await tell(bank, E.NO_LINK if ends == "no link" else E.REFUSE)
+        await world.clock.advance(LIFETIME.total_seconds() * 2)
+        state = await state_of(bank)
+        assert (state.status, state.link) == (S.REFUSED if ends == "refused" else S.CLOSED, None)
+
+    async def test_who_confirms_has_it(self, world: World) -> None:
+        bank = world.bank(links_after=None)
+        await bound(bank)
+        assert (await state_of(bank)).link is not None
+
+
+class TestTime:
+    async def test_a_binding_is_closed_at_the_moment_wished_for(self, world: World, bank: SimulatedBank) -> None:
+        await bank.bind(binding())
+        await world.clock.advance(LIFETIME.total_seconds() - 0.001)
+        assert (await state_of(bank)).status is S.OPEN
+        await world.clock.advance(0.001)
+        assert (await state_of(bank)).status is S.CLOSED
+
+    async def test_a_mandate_is_not(self, world: World, bank: SimulatedBank) -> None:
+        mandate = await bound(bank)
+        await world.clock.advance(LIFETIME.total_seconds() * 800)
+        assert await state_of(bank) == mandate
+
+    @pytest.mark.parametrize(("kopecks", "failure"), [(404_01, "insufficient_funds"), (404_02, "declined_by_bank")])
+    async def test_a_first_charge_of_such_an_amount_fails_a_second_after_its_link(
+        self, world: World, kopecks: int, failure: str
+    ) -> None:
+        """DECISIONS 8."""
+        bank = world.bank(links_after=timedelta(seconds=5))
+        made = await bank.bind(binding(kopecks))
+        assert made.check_after == 5
+        await world.clock.advance(5)
+        assert (await bank.bind(binding(kopecks))).check_after == 1
+        assert (await state_of(bank)).status is S.OPEN
+        await world.clock.advance(1)
+        state = await state_of(bank)
+        assert (state.status, state.failure, state.transfers) == (S.REFUSED, failure, ())
+
+    async def test_a_first_charge_of_404_04_is_there_and_its_answer_lost(
+        self, world: World, bank: SimulatedBank
+    ) -> None:
+        with pytest.raises(OutcomeUnknown):
+            await bank.bind(binding(404_04))
+        found = await bank.find_binding(BINDING)
+        assert await bank.bind(binding(404_04)) == found is not None
+
+    async def test_no_other_amount_acts(self, world: World, bank: SimulatedBank) -> None:
+        await bank.bind(binding(404_03))
+        await world.clock.advance(1)
+        assert (await state_of(bank)).status is S.OPEN
+        await tell(bank, E.CONFIRM)
+        assert (await state_of(bank)).transfers[0].amount_kopecks == 404_03
+
+
+class TestScript:
+    @pytest.mark.parametrize(
+        ("ending", "fault", "is_made"),
+        [
+            (Ending.REFUSED, Refused, False),
+            (Ending.UNAVAILABLE, Unavailable, False),
+            (Ending.UNKNOWN_DONE, OutcomeUnknown, True),
+            (Ending.UNKNOWN_NOT_DONE, OutcomeUnknown, False),
+        ],
+    )
+    async def test_every_end_of_the_writes(
+        self, world: World, bank: SimulatedBank, ending: Ending, fault: type[Fault], is_made: bool
+    ) -> None:
+        twist = Twist(ending=ending)
+        world.script.bind.append(twist)
+        with pytest.raises(fault):
+            await bank.bind(binding())
+        assert (await bank.find_binding(BINDING) is not None) is is_made
+        mandate = await bound(bank)
+        world.script.charge.append(twist)
+        with pytest.raises(fault):
+            await bank.charge(debit(mandate))
+        assert (await bank.find_charge(CHARGE) is not None) is is_made
+        world.script.revoke.append(twist)
+        with pytest.raises(fault):
+            await bank.revoke(mandate.reference)
+        assert ((await state_of(bank)).status is S.ENDED) is is_made
+
+    @pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE])
+    async def test_a_read_that_failed_is_unavailable(self, world: World, bank: MandateBank, ending: Ending) -> None:
+        made = await bank.bind(binding())
+        script = world.script
+        for twists in (script.find_binding, script.mandate_state, script.find_charge):
+            twists.append(Twist(ending=ending))
+        for read in (bank.find_binding(BINDING), bank.mandate_state(made.reference), bank.find_charge(CHARGE)):
+            with pytest.raises(Unavailable):
+                await read
+        assert await bank.find_binding(BINDING) == made
+
+    async def test_a_slow_binding_is_made_before_the_silence(self, world: World, bank: MandateBank) -> None:
+        world.script.bind.append(Twist(silence=25))
+        task = asyncio.ensure_future(bank.bind(binding()))
+        await world.clock.advance(24)
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert await bank.find_binding(BINDING) is not None
+
+
+class TestStorageTrouble:
+    @pytest.mark.parametrize("trouble", [Unavailable("no answer"), Stale("somebody was quicker")])
+    async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(self, trouble: Fault) -> None:
+        world = World()
+        storage = world.storage = Busy(world.clock)
+        bank = world.bank()
+        mandate: MandateState = await bound(bank)
+        storage.fault = trouble
+        with pytest.raises(OutcomeUnknown):
+            await bank.revoke(mandate.reference)
+        if isinstance(trouble, Unavailable):
+            with pytest.raises(OutcomeUnknown):
+                await bank.bind(binding(operation="bind_2"))
+        storage.fault = None
+        assert await bank.find_binding("bind_2") is None
+        await bound(bank, "bind_2")
+        await bank.revoke(mandate.reference)
+        assert (await state_of(bank)).status is S.ENDED
+
+
+async def test_live_mandates_cannot_be_charged_at_present_and_those_of_test_mode_can() -> None:
+    """SPEC "Charge errors", PROVIDER_NOT_CONFIGURED; DECISIONS 5: a capability of the adapter."""
+    async with open_test_house() as house:
+        for mode, charges in ((Mode.LIVE, False), (Mode.TEST, True)):
+            (bank,) = house.ports.banks.of_mode(mode)
+            assert isinstance(bank, MandateBank)
+            assert (bank.capabilities.mandates, bank.capabilities.mandate_charges) == (True, charges)

@@ -1,0 +1,110 @@
+"""The limit of a letter, and the turns of letters: as exact as asyncio.timeout and Semaphore, at less cost (SPEC
+"Events", 1: under 10 seconds for the whole exchange)."""
+
+import asyncio
+
+import pytest
+
+from cambist.adapters.notifier.deadlines import Deadlines
+from cambist.adapters.notifier.shares import Shares
+
+LIMIT = 0.1
+
+
+async def take(deadlines: Deadlines, seconds: float) -> float:
+    """How long it was left to run."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        with deadlines.begin():
+            await asyncio.sleep(seconds)
+    except TimeoutError:
+        return -(loop.time() - began)
+    return loop.time() - began
+
+
+async def test_each_has_the_whole_limit_from_its_own_beginning() -> None:
+    deadlines = Deadlines(LIMIT)
+    tasks = []
+    for _ in range(5):
+        tasks.append(asyncio.create_task(take(deadlines, 60)))
+        await asyncio.sleep(LIMIT / 5)
+    assert all(-took >= LIMIT - 0.002 for took in await asyncio.gather(*tasks))
+    assert not deadlines.running
+
+
+async def test_what_ends_in_time_is_left_alone_and_forgotten() -> None:
+    deadlines = Deadlines(LIMIT)
+    assert await take(deadlines, 0) >= 0
+    assert not deadlines.running
+    await asyncio.sleep(1.2 * LIMIT)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0, "the timer that was set for it rang for nobody"
+
+
+async def test_a_later_one_is_ended_though_the_first_was_quick() -> None:
+    """The one timer stands for the first; it must move on."""
+    deadlines = Deadlines(LIMIT)
+    await take(deadlines, 0)
+    assert await take(deadlines, 60) < 0
+    assert await take(deadlines, 60) < 0, "and again after a pause"
+
+
+async def test_being_cancelled_by_somebody_else_is_no_timeout() -> None:
+    deadlines = Deadlines(60)
+    task = asyncio.create_task(take(deadlines, 60))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not deadlines.running
+
+
+async def test_cancelled_in_the_moment_of_the_deadline_the_cancelling_goes_on() -> None:
+    deadlines = Deadlines(60)
+    task = asyncio.create_task(take(deadlines, 60))
+    await asyncio.sleep(0)
+    [deadline] = deadlines.running
+    deadline.end()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> None:
+    shares = Shares(per_receiver=1, total=10)
+    here = ("receiver", 443)
+    await shares.enter(here)
+    came: list[int] = []
+
+    async def visit(number: int) -> None:
+        await shares.enter(here)
+        came.append(number)
+        await asyncio.sleep(0)
+        shares.leave(here)
+
+    visits = [asyncio.create_task(visit(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    visits[1].cancel()
+    shares.leave(here)
+    visits[0].cancel()  # its turn had come in this very moment
+    await asyncio.gather(*visits, return_exceptions=True)
+    assert came == [2, 3, 4]
+    assert not shares._gates
+
+
+async def test_who_gives_up_after_all_others_left_leaves_nothing_behind() -> None:
+    shares = Shares(per_receiver=1, total=1)
+    here, there = ("receiver", 443), ("other", 443)
+    await shares.enter(here)
+    waiting = [asyncio.create_task(shares.enter(where)) for where in (here, there)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    shares.leave(here)
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert not shares._gates
+    await shares.enter(there)
+    shares.leave(there)
+    assert not shares._gates

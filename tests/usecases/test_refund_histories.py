@@ -1,0 +1,116 @@
+"""Any history of payments, refunds, settlements and banks' words ends with books that say what the objects and the bank
+say (invariants of DECISIONS 3 and 4)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from itertools import pairwise
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.refunds import Refund, RefundStatus
+from cambist.core.usecases.refund_progress import send
+from cambist.core.usecases.refunds import approve_refund, cancel_refund, reject_refund
+from cambist.ports.bank import RefundStatus as AtBank
+from cambist.ports.faults import Refused
+from tests.books import everything
+from tests.refund_house import RefundHouse, open_refund_house
+
+Act = Callable[[int, int], Awaitable[None]]
+
+
+class History:
+    """Two payments and whatever happens to their refunds."""
+
+    def __init__(self, refunds: RefundHouse, payments: list[str]) -> None:
+        self.refunds = refunds
+        self.payments = payments
+        self.made: list[str] = []
+        self.acts: Mapping[str, Act] = {
+            "apply": self.apply,
+            "cancel": self.cancel,
+            "reject": self.reject,
+            "approve": self.approve,
+            "tell": self.tell,
+            "twist": self.twist,
+            "settle": self.settle,
+            "work": self.work,
+        }
+
+    def one(self, which: int) -> str:
+        return self.made[which % len(self.made)] if self.made else "ref_none"
+
+    async def apply(self, which: int, much: int) -> None:
+        amount = None if much % 5 == 0 else str(Rub(much * 100 + which))
+        self.made.append((await self.refunds.make(self.payments[which % 2], amount)).id)
+        if much % 3:
+            await send(self.refunds.ports, self.made[-1])
+
+    async def cancel(self, which: int, _: int) -> None:
+        await cancel_refund(self.refunds.ports, await self.refunds.caller(), self.one(which))
+
+    async def reject(self, which: int, _: int) -> None:
+        await reject_refund(self.refunds.ports, self.one(which), "no")
+
+    async def approve(self, which: int, _: int) -> None:
+        await approve_refund(self.refunds.ports, self.one(which))
+
+    async def tell(self, which: int, much: int) -> None:
+        await self.refunds.tell(self.one(which), list(AtBank)[much % 4])
+
+    async def twist(self, _: int, much: int) -> None:
+        self.refunds.house.script.refund.append(Twist(ending=list(Ending)[much % len(Ending)]))
+
+    async def settle(self, _: int, much: int) -> None:
+        await self.refunds.set(refund_overdraft_usdt="0" if much % 2 else "0.1")
+        await self.refunds.house.clock.advance(1)
+        await self.refunds.settle()
+
+    async def work(self, _: int, much: int) -> None:
+        await self.refunds.house.work((1, 2, 5, 60)[much % 4])
+
+    async def check(self) -> None:
+        """When everything under way has come to its end, the bank and we agree; the house checks the books itself."""
+        await self.refunds.house.work(24 * 3600)
+        for payment in await everything(self.refunds.ports, Payment):
+            mine = [each for each in await everything(self.refunds.ports, Refund) if each.payment_id == payment.id]
+            assert not [refund for refund in mine if refund.status is RefundStatus.PROCESSING]
+            sent = sum(refund.amount.kopecks for refund in mine if refund.status is RefundStatus.COMPLETED)
+            assert await self.refunds.left_at_bank(payment.id) == 100_00 - sent
+            assert (payment.status is PaymentStatus.REFUNDED) == (sent == 100_00)
+            told = await self.refunds.said(payment.id)
+            assert all(before != after for before, after in pairwise(told)), "a status is told once"
+            for refund in mine:
+                ends = await self.refunds.said(refund.id)
+                assert ends in ([], ["rejected"], ["failed"], ["completed"], ["completed", "reversed"])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("apply", "tell", "tell", "cancel", "reject", "approve", "twist", "settle", "work")),
+        st.integers(0, 5),
+        st.integers(0, 60),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_after_any_history_the_books_the_objects_and_the_bank_agree(steps: list[tuple[str, int, int]]) -> None:
+    async def live() -> None:
+        async with open_refund_house(receiver=False) as refunds:
+            history = History(refunds, [await refunds.paid(), await refunds.paid()])
+            for act, which, much in steps:
+                with suppress(Refusal, Refused):
+                    await history.acts[act](which, much)
+            refunds.house.script.refund.clear()
+            await history.check()
+
+    asyncio.run(live())

@@ -1,0 +1,150 @@
+"""Refunds of one payment, and money of one merchant, at once, on every storage: versions and unique rules decide, not
+the order in which requests were read (DECISIONS 3; ARCHITECTURE.md, "Units and jobs")."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.ledger import EntryKind, JournalEntry
+from cambist.core.domain.money import Usdt
+from cambist.core.domain.refunds import Refund
+from cambist.core.usecases.refund_progress import begin, conclude, on_notice, retry_waiting, send
+from cambist.core.usecases.refunds import approve_refund, cancel_refund, reject_refund
+from cambist.core.usecases.settlement import settle_own
+from cambist.ports.bank import RefundState, RefundStatus
+from tests.books import everything
+from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+from tests.servers import database, postgres_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "postgres":
+        with database(request.getfixturevalue("server")) as empty:
+            asyncio.run(migrate(empty))
+            yield empty
+        return
+    if request.param == "memory":
+        yield "memory://"
+        return
+    place = f"sqlite:///{tmp_path / 'house.db'}"
+    asyncio.run(migrate(place))
+    yield place
+
+
+@pytest.fixture
+async def refunds(url: str, tmp_path: Path) -> AsyncIterator[RefundHouse]:
+    """At its end the books are held against the objects."""
+    async with open_refund_house(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    done = await asyncio.gather(*(refunds.make(payment_id, "40.00") for _ in range(8)), return_exceptions=True)
+    assert sorted(each.code if isinstance(each, Refusal) else "made" for each in done) == [
+        *["OVER_REMAINING"] * 6,
+        *["made"] * 2,
+    ]
+    for refund in await everything(refunds.ports, Refund):
+        await send(refunds.ports, refund.id)
+    assert await refunds.left_at_bank(payment_id) == 20_00
+
+
+async def test_of_cancel_reject_and_execution_at_once_one_wins(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    for _ in range(9):
+        refund_id = (await refunds.make(payment_id, "1.00")).id
+        cancelled, rejected, _ = await asyncio.gather(
+            cancel_refund(refunds.ports, await refunds.caller(), refund_id),
+            reject_refund(refunds.ports, refund_id, "no"),
+            begin(refunds.ports, refund_id),
+            return_exceptions=True,
+        )
+        ended = [each.status for each in (cancelled, rejected) if isinstance(each, Refund)]
+        assert len(ended) <= 1
+        assert await refunds.status(refund_id) == (ended[0] if ended else "processing")
+        assert await refunds.said(refund_id) == (["rejected"] if ended == ["rejected"] else [])
+
+
+async def test_the_money_of_one_refund_is_taken_once(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid()
+    refund_id = (await refunds.make(payment_id)).id
+    begun = await asyncio.gather(*(begin(refunds.ports, refund_id) for _ in range(6)))
+    assert sorted(is_fresh for _, is_fresh in begun) == [False] * 5 + [True]
+    await asyncio.gather(*(send(refunds.ports, refund_id) for _ in range(4)))
+    assert await refunds.left_at_bank(payment_id) == 0
+    taken = [entry for entry in await everything(refunds.ports, JournalEntry) if entry.kind is EntryKind.REFUND_TAKEN]
+    assert len(taken) == 1
+
+
+async def test_two_refunds_that_take_at_once_never_take_more_than_there_is(refunds: RefundHouse) -> None:
+    first, second = await refunds.settled(), await refunds.settled()
+    made = [await refunds.make(payment_id) for payment_id in (first, second)]
+    who = await refunds.caller()
+    await asyncio.gather(
+        *(begin(refunds.ports, refund.id) for refund in made), retry_waiting(refunds.ports, who.account_id, who.mode)
+    )
+    assert sorted([await refunds.status(refund.id) for refund in made]) == ["pending", "processing"]
+    assert (await refunds.balance()).available == Usdt(2 * SETTLED_100 - MARKET_100)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([RefundStatus.DONE], ["completed"]),
+        ([RefundStatus.FAILED], ["failed"]),
+        ([RefundStatus.REVERSED], ["completed", "reversed"]),
+        ([RefundStatus.DONE, RefundStatus.REVERSED], ["completed", "reversed"]),
+    ],
+)
+async def test_the_banks_word_told_many_times_at_once_counts_once(
+    refunds: RefundHouse, words: list[RefundStatus], said: list[str]
+) -> None:
+    payment_id = await refunds.paid()
+    refund_id = (await refunds.make(payment_id)).id
+    await begin(refunds.ports, refund_id)
+    await asyncio.gather(
+        *(conclude(refunds.ports, refund_id, RefundState(status=word)) for word in words for _ in range(5))
+    )
+    assert await refunds.said(refund_id) == said
+    assert (await refunds.payment(payment_id)).status == ("refunded" if said == ["completed"] else "paid")
+
+
+async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundHouse) -> None:
+    await refunds.set(refund_approval="manual")
+    payment_id = await refunds.paid()
+    refund_id = (await refunds.make(payment_id)).id
+    await asyncio.gather(*(approve_refund(refunds.ports, refund_id) for _ in range(5)))
+    await asyncio.gather(send(refunds.ports, refund_id), send(refunds.ports, refund_id))
+    await refunds.bank().pretend_refund(refund_id, RefundStatus.DONE)
+    await asyncio.gather(*(on_notice(refunds.ports, refund_id) for _ in range(5)))
+    assert await refunds.said(payment_id) == ["paid", "refunded"]
+    assert await refunds.said(refund_id) == ["completed"]
+
+
+async def test_a_settlement_and_refunds_at_once_keep_the_books(refunds: RefundHouse) -> None:
+    payments = [await refunds.paid() for _ in range(4)]
+    made = [await refunds.make(payment_id, "30.00") for payment_id in payments]
+    who = await refunds.caller()
+    await asyncio.gather(
+        settle_own(refunds.ports, who),
+        *(send(refunds.ports, refund.id) for refund in made),
+        *(refunds.make(each, "20.00") for each in payments),
+    )
+    for refund, word in zip(made, (RefundStatus.DONE, RefundStatus.FAILED) * 2, strict=True):
+        await conclude(refunds.ports, refund.id, RefundState(status=word))
+    await asyncio.gather(
+        *(conclude(refunds.ports, refund.id, RefundState(status=RefundStatus.REVERSED)) for refund in made[:2]),
+        settle_own(refunds.ports, who),
+    )
