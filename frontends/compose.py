@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from ..adapters.bank.script import Script
-from ..adapters.bank.simulator import SimulatedBank
+from ..adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
 from ..adapters.chain.simulator import SimulatedChain
 from ..adapters.clock import SystemClock, SystemIds
+from ..adapters.deposits.simulator import SimulatedDeposits
 from ..adapters.files.local import LocalFiles
-from ..adapters.kyc.script import VerifierScript
 from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.meter.memory import MemoryMeter
 from ..adapters.notifier.http import HttpNotifier
@@ -25,9 +25,11 @@ from ..adapters.rates.simulator import SimulatedRates
 from ..adapters.storage.memory import MemoryStorage
 from ..adapters.vault.sealed import SealedVault, load_or_create
 from ..core.domain.accounts import Mode
+from ..core.domain.tron import tron_address
 from ..ports.bank import BankCapabilities, BankRoutes
 from ..ports.bundle import Places, Ports
 from ..ports.clock import Clock, Ids
+from ..ports.deposits import DepositWatchers
 from ..ports.jobs import Job
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders
@@ -42,7 +44,15 @@ _SIMULATED_LINKS = "https://qr.nspk.example"
 _REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
 """How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
 
-_LIVE_BANK = BankCapabilities(own_lifetime=True, direct_link=True, simulated=True, mandates=True, mandate_charges=False)
+_LIVE_BANK = BankCapabilities(
+    own_lifetime=True,
+    direct_link=True,
+    simulated=True,
+    mandates=True,
+    mandate_charges=False,
+    remittances=True,
+    remittance_max_kopecks=REMITTANCE_MOST,
+)
 """Live mandates cannot be charged at present (SPEC "Charge errors", PROVIDER_NOT_CONFIGURED); in test mode they can."""
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
@@ -72,7 +82,6 @@ async def open_house(
     ids: Ids | None = None,
     notifier: Notifier | None = None,
     script: Script | None = None,
-    verifier_script: VerifierScript | None = None,
     further_banks: Sequence[FurtherBank] = (),
 ) -> AsyncIterator[House]:
     """Open everything that `settings` ask for, and close it at the end.
@@ -114,19 +123,27 @@ async def open_house(
         for bank in wired
     }
     wallets = {mode.value: SimulatedSender(f"simulator-chain-{mode}", kept, ticking, chance) for mode in Mode}
+    watchers = {
+        mode.value: SimulatedDeposits(f"simulator-deposits-{mode}", kept, ticking, chance, spell=tron_address)
+        for mode in Mode
+    }
     order = {mode.value: tuple(bank.name for bank in wired if bank.mode is mode) for mode in Mode}
     real_rates: Mapping[str, RapiraRates | CoinGeckoRates] = {
         "rapira": RapiraRates(ticking),
         "coingecko": CoinGeckoRates(key=settings.coingecko_key),
     }
     ports = Ports(
-        kyc=SimulatedVerifier("simulator", kept, ticking, script=verifier_script),
+        kyc=SimulatedVerifier("simulator", kept, ticking),
         files=files,
         chain=SimulatedChain(kept, ticking),
         rates=_rates(settings, kept, ticking, real_rates),
         senders=Senders(
             senders={wallet.name: wallet for wallet in wallets.values()},
             modes={mode: wallet.name for mode, wallet in wallets.items()},
+        ),
+        deposits=DepositWatchers(
+            watchers={watcher.name: watcher for watcher in watchers.values()},
+            modes={mode: watcher.name for mode, watcher in watchers.items()},
         ),
         storage=kept,
         clock=ticking,

@@ -31,6 +31,10 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Mandates can be charged; else `charge` raises NotConfigured."""
     mandate_links_later: bool = False
     """The link of a binding may come some time after it was asked for."""
+    remittances: bool = False
+    """It sends money to people: the adapter is also a RemittanceBank (ports/remittances.py)."""
+    remittance_max_kopecks: int | None = None
+    """The most that one remittance may be; a larger sum goes in several. None: no such bound."""
 
 
 class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):

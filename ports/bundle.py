@@ -5,6 +5,7 @@ import msgspec
 from .bank import BankRoutes
 from .chain import ChainWatcher
 from .clock import Clock, Ids
+from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
 from .meter import Meter
@@ -33,6 +34,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     banks: BankRoutes
     chain: ChainWatcher
     senders: Senders
+    deposits: DepositWatchers
     kyc: KycVerifier
     files: FileStore
     rates: RateSources

@@ -74,7 +74,7 @@ def _charge_as_of(entry: InvoiceEntry, part: ChargePart, now: datetime) -> Invoi
 def has_link(entry: InvoiceEntry, now: datetime) -> bool:
     """The binding's link is issued; an end before its time leaves none."""
     part = _binding(entry)
-    return part.link_at is not None and part.link_at <= now and (part.was_bound or part.link_at < entry.expires_at)
+    return part.link_at is not None and part.link_at <= now and part.link_at < entry.expires_at
 
 
 def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
@@ -111,8 +111,8 @@ def mandate_pretended(
     if event is _E.PAST_DUE and part.status is _S.ACTIVE:
         return _with(entry, part, overdue=True, paid_before=paid_before)
     if event is _E.PAST_DUE_CLEARED:
-        return _with(entry, part, overdue=False, paid_before=None)
-    if event is _E.LINK_READY and part.status is _S.OPEN and not has_link(entry, now):
+        return _with(entry, part, overdue=False)
+    if event is _E.LINK_READY and part.status is _S.OPEN:
         return _with(entry, part, link_at=now)
     return entry
 

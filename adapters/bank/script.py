@@ -47,6 +47,8 @@ class Script:
         self.charge: deque[Twist] = deque()
         self.find_charge: deque[Twist] = deque()
         self.revoke: deque[Twist] = deque()
+        self.remit: deque[Twist] = deque()
+        self.find_remittance: deque[Twist] = deque()
 
 
 def next_twist(twists: deque[Twist]) -> Twist:

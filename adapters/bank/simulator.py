@@ -36,13 +36,17 @@ from .books import (
 )
 from .mandate_books import page_as_of
 from .mandates import MandateDesk
+from .remittances import RemittanceDesk, RemittancePage
 from .script import Script
 
 _AT_ONCE = timedelta(0)
 
+REMITTANCE_MOST = 500_000_00
+"""Kopecks of one remittance: what a real provider allows, and less than the largest exchange."""
 
-class SimulatedBank(MandateDesk):
-    """Fills the ports Bank and BankSimulator, and with what it inherits MandateBank and MandateSimulator."""
+
+class SimulatedBank(MandateDesk, RemittanceDesk):
+    """Fills the ports Bank and BankSimulator, and with what it inherits those of mandates and remittances."""
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class SimulatedBank(MandateDesk):
         )
         # A provider of its own, so that no refund's page is ever read as an invoice.
         self._refund_pages = Notebook(f"{name}/refunds", RefundPage, storage, clock)
+        self._remittances = Notebook(f"{name}/remittances", RemittancePage, storage, clock)
         self._refunds_hold = refunds_hold
         self._links_after = links_after
 
@@ -237,4 +242,6 @@ def _everything(*, links_later: bool) -> BankCapabilities:
         mandates=True,
         mandate_charges=True,
         mandate_links_later=links_later,
+        remittances=True,
+        remittance_max_kopecks=REMITTANCE_MOST,
     )

@@ -127,8 +127,12 @@ class LocalFiles:
         if length is not None and length > limit:
             raise UploadFault(TOO_LARGE, f"The file is over {limit} bytes")
         path = self._path(key)
-        if path is not None and path.exists():
-            raise UploadFault(EXISTS, "The file was uploaded already")
+        try:
+            exists = path is not None and path.exists()
+        except OSError:
+            exists = False  # the folder does not answer; the upload will find that out
+        if exists:
+            raise _exists()
 
     async def receive(self, key: str, query: Mapping[str, str], parts: AsyncIterator[bytes]) -> StoredFile:
         """Write the parts to disk as they come. Raises: UploadFault, Unavailable."""
@@ -142,8 +146,6 @@ class LocalFiles:
             with file:
                 size = await self._write(file, parts, limit, magic)
             await asyncio.to_thread(self._keep, draft, key)
-        except FileExistsError:
-            raise UploadFault(EXISTS, "The file was uploaded already") from None
         except OSError as error:
             raise _unavailable(error) from None
         finally:
@@ -203,8 +205,11 @@ class LocalFiles:
         return os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
     def _keep(self, draft: Path, key: str) -> None:
-        """Raises: FileExistsError when another upload was first."""
-        (self._folder / key).hardlink_to(draft)
+        """Raises: UploadFault when another upload was first; OSError."""
+        try:
+            (self._folder / key).hardlink_to(draft)
+        except FileExistsError:
+            raise _exists() from None
         descriptor = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -221,6 +226,10 @@ def _finish(file: BinaryIO, rest: bytes) -> None:
     file.write(rest)
     file.flush()
     os.fsync(file.fileno())
+
+
+def _exists() -> UploadFault:
+    return UploadFault(EXISTS, "The file was uploaded already")
 
 
 def _unavailable(error: OSError) -> Unavailable:

@@ -22,6 +22,7 @@ from ...core.domain.proofs import DeliveryProof
 from ...core.domain.refunds import Refund
 from ...core.domain.rates import KnownRate
 from ...core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from ...core.domain.subscriptions import Subscription
 from ...core.domain.tallies import Tally, Turnover
 from ...core.domain.terminals import Terminal
 from ...core.domain.withdrawals import Withdrawal
@@ -100,6 +101,14 @@ CATALOGUE: tuple[Table, ...] = (
         "refunds",
         indexes=(
             ("payment_id", "id"),
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "status", "created_at", "id"),
+        ),
+    ),
+    Table(
+        Subscription,
+        "subscriptions",
+        indexes=(
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "status", "created_at", "id"),
         ),

@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a s
 
 _SECRET = re.compile(r"[!-~]{16,256}\Z")
 _INTEGER = re.compile(r"[0-9]{1,9}\Z")
+_PERCENT = re.compile(r"(?:0|[1-9][0-9]?)(?:\.[0-9]{1,4})?\Z")
 
 
 def web_address(text: str) -> str:
@@ -78,6 +80,15 @@ def _overdraft(text: str) -> Usdt:
     return amount
 
 
+def _percent(highest: int) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not _PERCENT.match(text) or Decimal(text) > highest:
+            raise ValueError(f"must be a number from 0 to {highest} with up to 4 decimals")
+        return text
+
+    return read
+
+
 def _wallet(text: str) -> str:
     if not is_tron_address(text):
         raise ValueError("must be a TRON address: 34 letters and digits that begin with T, with the right checksum")
@@ -106,6 +117,8 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "amount_rub_max": Setting(_largest_amount, clearable=False),
     "auto_return": Setting(_boolean, clearable=False),
     "direct_links": Setting(_boolean, clearable=False),
+    "exchange": Setting(_boolean, clearable=False),
+    "exchange_markup_percent": Setting(_percent(50), clearable=False),
     "kyc": Setting(_one_of(KycDemand), clearable=False),
     "kyc_flow": Setting(_one_of(KycFlow), clearable=False),
     "payout_wallet": Setting(_wallet, clearable=True),

@@ -79,6 +79,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Subscriptions may be charged; off, charges answer `501 RECURRING_NOT_SUPPORTED`."""
     subscription_scheme: Scheme = Scheme.WINDOW
     """How the periods of new subscriptions are counted."""
+    exchange: bool = False
+    """USDT to RUB exchanges are connected; off, `POST /exchanges` answers `400 FEATURE_NOT_ENABLED`."""
+    exchange_markup_percent: str = "2"
+    """What of an exchange's value at the base rate does not go to the client, but is credited to the merchant: 0 to
+    50, as text so that no digit is lost."""
     payout_wallet: str | None = None
     """The TRON address that settlements are paid out to; without one the balance stays available (DECISIONS 4)."""
 

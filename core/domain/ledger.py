@@ -51,16 +51,54 @@ class Purse(StrEnum):
     """The service's earnings in USDT."""
     ROUNDING = "rounding"
     """What rounding down leaves over, in USDT."""
+    CHAIN = "chain"
+    """The outside: below zero by the USDT that clients brought on chain, less what went back to them."""
+    EXCHANGING_RUB = "exchanging_rub"
+    """RUB that clients brought for exchanges under way."""
+    EXCHANGING_USDT = "exchanging_usdt"
+    """USDT that clients brought for exchanges under way."""
+    SUSPENSE_USDT = "suspense_usdt"
+    """USDT that may move no exchange and waits for an operator."""
+    REMITTING = "remitting"
+    """RUB that a bank was told to pay out to clients."""
+    SENDING = "sending"
+    """USDT that is being sent to clients on chain."""
+    STOCK_RUB = "stock_rub"
+    """The service's stock that exchanges are made from: what it took, less what it gave. May be below zero."""
+    STOCK_USDT = "stock_usdt"
+    """The same in USDT."""
 
 
 SERVICE = "service"
 """The owner of what is no merchant's."""
 
 MERCHANT_PURSES = frozenset(
-    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+    (
+        Purse.PENDING,
+        Purse.REVIEW,
+        Purse.SUSPENSE,
+        Purse.AVAILABLE,
+        Purse.RESERVED,
+        Purse.PAID_OUT,
+        Purse.EXCHANGING_RUB,
+        Purse.EXCHANGING_USDT,
+        Purse.SUSPENSE_USDT,
+    )
 )
 
-_RUB_PURSES = frozenset((Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.BANK, Purse.REFUNDING, Purse.CONVERTED_RUB))
+_RUB_PURSES = frozenset(
+    (
+        Purse.PENDING,
+        Purse.REVIEW,
+        Purse.SUSPENSE,
+        Purse.BANK,
+        Purse.REFUNDING,
+        Purse.CONVERTED_RUB,
+        Purse.EXCHANGING_RUB,
+        Purse.REMITTING,
+        Purse.STOCK_RUB,
+    )
+)
 
 _STRIPES: Mapping[Purse, int] = {Purse.PENDING: 4, Purse.BANK: 16}
 """Over how many rows a running balance is spread where every payment moves it: a database locks a row until its commit
@@ -101,6 +139,20 @@ class EntryKind(StrEnum):
     """Final on the chain: reserved -> paid out."""
     PAYOUT_RELEASED = "payout_released"
     """Failed or cancelled: reserved -> available."""
+    EXCHANGE_RECEIVED = "exchange_received"
+    """A client's money came: chain or bank -> exchanging, and what may not move the exchange -> suspense."""
+    EXCHANGE_SUSPENDED = "exchange_suspended"
+    """The exchange ended without it: exchanging -> suspense."""
+    EXCHANGE_RETURNED = "exchange_returned"
+    """An operator sent money in suspense back: suspense -> chain or bank."""
+    EXCHANGE_GIVEN = "exchange_given"
+    """What the client is to get is on its way: stock -> remitting or sending."""
+    EXCHANGE_DELIVERED = "exchange_delivered"
+    """The client has it, or a part of it: remitting -> bank, sending -> chain."""
+    EXCHANGE_COMPLETED = "exchange_completed"
+    """What the client brought is the service's: exchanging -> stock, and what is left for the merchant -> available."""
+    EXCHANGE_FAILED = "exchange_failed"
+    """What did not go is back in stock, and what the client brought for it in suspense."""
 
 
 class Posting(msgspec.Struct, frozen=True, array_like=True):

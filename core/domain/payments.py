@@ -9,6 +9,7 @@ import msgspec
 from .accounts import Mode
 from .machine import Move, Moves
 from .money import Rub, Usdt
+from .subscriptions import BindingCharge
 
 
 class PaymentStatus(StrEnum):
@@ -104,6 +105,9 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """The subscription that it charges or binds; null for a one-off payment."""
     period_ref: str | None = None
     """The period of the subscription that it pays for."""
+    binding: BindingCharge | None = None
+    """That it binds the payer to the subscription, and whether it takes money for it; null for charges by the mandate,
+    and for one-off payments."""
     description: str | None = None
     method_id: str | None = None
     """The terminal it goes by."""
@@ -140,6 +144,11 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
+
+    @property
+    def is_charge(self) -> bool:
+        """It charges a subscription by its mandate; the bank knows it as a charge, not as an invoice."""
+        return self.subscription_id is not None and self.binding is None
 
 
 def lifetime(ttl_minutes: int | None, *, own: bool) -> timedelta:

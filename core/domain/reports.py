@@ -84,7 +84,8 @@ def _strays(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tupl
 def _barrier(payment: Payment, arrival: Arrival) -> str | None:
     """Why this money may not move the payment; None when it may."""
     if payment.status in _WAITING or payment.status is PaymentStatus.EXPIRED:
-        return None if arrival.at <= payment.created_at + LATE_WINDOW else "too_late"
+        # One that lives longer than the late window is on time as long as it lives.
+        return None if arrival.at <= max(payment.created_at + LATE_WINDOW, payment.expires_at) else "too_late"
     return f"after_{payment.status.value}"
 
 

@@ -52,6 +52,13 @@ def binding_begun(subscription: Subscription, binding: Binding, now: datetime) -
     return changed(subscription, now, binding=binding)
 
 
+def first_paid(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:
+    """The binding's first charge was paid; the mandate may come before, after, or never. Only the first one counts."""
+    if subscription.status is not _S.PENDING_BINDING or subscription.first_payment_id is not None:
+        return subscription
+    return changed(subscription, now, first_payment_id=payment_id)
+
+
 def binding_closed(subscription: Subscription, now: datetime) -> Subscription:
     """The payment system gives no link, or ends the binding: a new subscription is cancelled; one that was to be
     bound anew stays paused, without a link."""

@@ -112,6 +112,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     binding_url_pending: bool = False
     binding: Binding | None = None
     """Null in the window scheme until the payer opens the link."""
+    first_payment_id: str | None = None
+    """The binding payment that took the first charge, whether or not the mandate has come since; null for none."""
     mandate_bank: str | None = None
     """The bank that holds the mandate; null before the first binding."""
     mandate_reference: str | None = None
@@ -160,6 +162,17 @@ def announces(before: Subscription, after: Subscription) -> bool:
     link_before = None if before.binding_url_pending else before.binding_url
     link_after = None if after.binding_url_pending else after.binding_url
     return link_after is not None and link_after != link_before
+
+
+def awaits_binding(subscription: Subscription) -> bool:
+    """A payer may bind now: for the first time, or anew once the merchant asked for that."""
+    if subscription.status is SubscriptionStatus.PENDING_BINDING:
+        return True
+    if subscription.status is not SubscriptionStatus.PAUSED or not subscription.rebind_required:
+        return False
+    binding = subscription.binding
+    mandate = (subscription.mandate_bank, subscription.mandate_reference)
+    return binding is None or (binding.bank, binding.bank_reference) != mandate
 
 
 def binding_ends_at(subscription: Subscription) -> datetime | None:

@@ -155,17 +155,16 @@ class Service:
 
     def _has_enough(self) -> bool:
         """Whether to enter what there is. A failure is entered at once: it sets timers and moves the breaker."""
-        if self._backlog.too_old:
-            return True
-        return bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
+        answered = bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
+        return answered or bool(self._backlog.too_old)
 
     async def _probe(self) -> None:
         """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
         in vain, so that one bad event does not keep all others waiting."""
         await self._look()
         after = self._expected.probed or ""
-        oldest = self._queue[0] if self._queue else None
-        self._backlog.keep_only(next((each for each in self._queue if each.delivery.id > after), oldest))
+        later = [each for each in self._queue if each.delivery.id > after]
+        self._backlog.keep_only(next(iter(later or self._queue), None))
         self._probing = True
         await self._drain()
         self._probing = False

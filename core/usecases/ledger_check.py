@@ -2,11 +2,12 @@
 (DECISIONS 4)."""
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import AtLeast, Snapshot
+from ...ports.storage import AtLeast, Shelf, Snapshot
 from ..domain.ledger import (
     FIRST_SEAL,
     HEAD,
@@ -20,6 +21,8 @@ from ..domain.ledger import (
 )
 
 _BATCH = 1000
+_NO_ENTRY = (ValueError, TypeError, msgspec.MsgspecError)
+"""How a storage says that a row holds what no record could."""
 _LOWEST = -(2**63)
 """What no number is below: storages hold integers of 64 bits."""
 
@@ -63,16 +66,16 @@ async def verify_ledger(ports: Ports, *, progress: Callable[[int], None] = _nobo
     """Recompute everything from the journal, as of one moment, beside a working service.
 
     Memory grows with the number of running balances, not with that of entries. `progress` is told how many entries
-    are checked. The first bad entry is by the chain's order; the balances are compared in any case.
+    are checked. The first bad entry is by the chain's order. The balances are compared in any case but one: behind an
+    entry that cannot even be read, nothing is checked.
     """
     check = _Check(progress)
     async with ports.storage.snapshot() as seen:
-        async for number, entry in _sealed(seen):
-            check.sealed(number, entry)
-        head = await seen[LedgerHead].get(HEAD)
-        check.chain_ends(0 if head is None else head.number, FIRST_SEAL if head is None else head.seal)
-        async for entry in _unsealed(seen):
-            check.unsealed(entry)
+        try:
+            await _walk(seen, check)
+        except _Unreadable:
+            check.stops()
+            return LedgerReport(entries=check.entries, unsealed=check.loose, first_bad_entry=check.bad, bad_balances=())
         kept: dict[str, int] = {}
         async for account in _accounts(seen):
             kept[account.id] = account.balance
@@ -84,12 +87,22 @@ async def verify_ledger(ports: Ports, *, progress: Callable[[int], None] = _nobo
     return LedgerReport(entries=check.entries, unsealed=check.loose, first_bad_entry=check.bad, bad_balances=balances)
 
 
+async def _walk(seen: Snapshot, check: "_Check") -> None:
+    async for number, entry in _sealed(seen):
+        check.sealed(number, entry)
+    head = await seen[LedgerHead].get(HEAD)
+    check.chain_ends(0 if head is None else head.number, FIRST_SEAL if head is None else head.seal)
+    async for entry in _unsealed(seen):
+        check.unsealed(entry)
+
+
 class _Check:
-    """Walks the journal."""
+    """Judges the entries of the journal, one after the other."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress = progress
         self._number = 0
+        self._ended = False
         self._seal = FIRST_SEAL
         self.entries = 0
         self.loose = 0
@@ -111,6 +124,7 @@ class _Check:
 
     def chain_ends(self, number: int, seal: bytes) -> None:
         """What the head says of the last entry."""
+        self._ended = True
         if (number, seal) != (self._number, self._seal):
             self._fault(None, self._number + 1, f"the chain should end at number {number}")
 
@@ -118,6 +132,10 @@ class _Check:
         """An entry that the chain does not hold yet."""
         self.loose += 1
         self._count(entry)
+
+    def stops(self) -> None:
+        """The next entry holds what no entry could."""
+        self._fault(None, None if self._ended else self._number + 1, "cannot be read")
 
     def _count(self, entry: JournalEntry) -> None:
         if entry.id != entry_id(entry.kind, entry.object_id, entry.revision):
@@ -135,10 +153,29 @@ class _Check:
         self.bad = self.bad or BadEntry(number=number, id=entry, reason=reason)
 
 
+class _Unreadable(Exception):
+    """A row that is no entry."""
+
+
+async def _batch(shelf: Shelf[JournalEntry], offset: int, **asked: Any) -> list[JournalEntry]:
+    """The next entries; before one that is none, those up to it. Raises: _Unreadable, when it is the first."""
+    try:
+        return await shelf.find(offset=offset, limit=_BATCH, **asked)
+    except _NO_ENTRY:
+        readable: list[JournalEntry] = []
+        while True:
+            try:
+                readable += await shelf.find(offset=offset + len(readable), limit=1, **asked)
+            except _NO_ENTRY:
+                if not readable:
+                    raise _Unreadable from None
+                return readable
+
+
 async def _sealed(seen: Snapshot) -> AsyncIterator[tuple[int, JournalEntry]]:
     """Whatever has a number, in its order: also a number that the chain never gave, or one that two have."""
     last, same = _LOWEST, 0
-    while batch := await seen[JournalEntry].find(number=AtLeast(last), order="number", offset=same, limit=_BATCH):
+    while batch := await _batch(seen[JournalEntry], same, number=AtLeast(last), order="number"):
         for entry in batch:
             number = last if entry.number is None else entry.number
             last, same = number, same + 1 if number == last else 1
@@ -147,7 +184,7 @@ async def _sealed(seen: Snapshot) -> AsyncIterator[tuple[int, JournalEntry]]:
 
 async def _unsealed(seen: Snapshot) -> AsyncIterator[JournalEntry]:
     after, past = "", 0
-    while batch := await seen[JournalEntry].find(number=None, id=AtLeast(after), order="id", offset=past, limit=_BATCH):
+    while batch := await _batch(seen[JournalEntry], past, number=None, id=AtLeast(after)):
         for entry in batch:
             yield entry
         after, past = batch[-1].id, 1
@@ -155,7 +192,7 @@ async def _unsealed(seen: Snapshot) -> AsyncIterator[JournalEntry]:
 
 async def _accounts(seen: Snapshot) -> AsyncIterator[LedgerAccount]:
     after, past = "", 0
-    while batch := await seen[LedgerAccount].find(id=AtLeast(after), order="id", offset=past, limit=_BATCH):
+    while batch := await seen[LedgerAccount].find(id=AtLeast(after), offset=past, limit=_BATCH):
         for account in batch:
             yield account
         after, past = batch[-1].id, 1

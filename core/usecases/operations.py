@@ -13,7 +13,7 @@ from ..domain.ledger import Purse
 from ..domain.money import Rub
 from ..domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
 from ..domain.reports import Arrival, Decision
-from .payment_progress import move, suspend
+from .payment_moves import move, suspend
 from .payments import get_payment
 from .suspense_return import plan_return
 from .units import retrying

@@ -11,8 +11,6 @@ from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.errors import Refusal
-from ..domain.ledger import Purse
-from ..domain.money import Rub
 from ..domain.payments import (
     LATE_WINDOW,
     SUSPENSE,
@@ -20,19 +18,13 @@ from ..domain.payments import (
     Opening,
     Payment,
     PaymentStatus,
-    Suspense,
-    suspense_id,
 )
-from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
+from ..domain.reports import Report
 from . import refund_progress
-from .bookings import book_move, book_noted, book_suspense
 from .gateway_watch import watched
-from .outbox import announce_payment
+from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
-from .proof_reminders import plan_reminders
-from .seals import payer_name_place
 from .suspense_return import on_return_notice
-from .tallies import save_moved
 from .units import retrying
 
 _S = PaymentStatus
@@ -65,80 +57,9 @@ _NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
 
 
 def _report(state: InvoiceState) -> Report:
-    try:
-        failure = FailureReason(state.failure) if state.failure is not None else None
-    except ValueError:
-        failure = FailureReason.UNKNOWN
     return Report(
-        status=_REPORTED[state.status],
-        failure=failure,
-        arrivals=tuple(
-            Arrival(
-                id=transfer.id,
-                amount=Rub(transfer.amount_kopecks),
-                at=transfer.at,
-                payer_name=transfer.payer_name,
-            )
-            for transfer in state.transfers
-        ),
+        status=_REPORTED[state.status], failure=read_failure(state.failure), arrivals=read_arrivals(state.transfers)
     )
-
-
-async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None:
-    """Let a report take effect: move, event and suspense in one unit. None when there is no such payment."""
-
-    async def work(unit: Unit) -> Payment | None:
-        payment = await unit[Payment].get(payment_id)
-        if payment is None:
-            return None
-        decision = decide(payment, report, ports.clock.now())
-        for stray in decision.strays:
-            await suspend(ports, unit, payment, stray.arrival, stray.reason)
-        if decision.status is not None:
-            return await move(ports, unit, payment, decision)
-        if decision.arrival is not None:
-            after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
-            book_noted(ports, unit, after)
-            return unit[Payment].save(after)
-        return payment
-
-    # Two notices at once may book the same stray; the second then finds it booked.
-    return await retrying(ports.storage, work, again_on=("suspense_id",))
-
-
-async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
-    """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
-    after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
-    saved = save_moved(unit, payment, after)
-    book_move(ports, unit, payment, after, decision)
-    await announce_payment(ports, unit, after, payment.status)
-    await plan_reminders(unit, payment, after)
-    return saved
-
-
-def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:
-    name = decision.arrival.payer_name if decision.arrival is not None else None
-    return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
-
-
-async def suspend(
-    ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
-) -> None:
-    """Keep money that may move nothing, once per transfer. `source` is where the ledger has it so far."""
-    record_id = suspense_id(payment, arrival.id)
-    if await unit[Suspense].get(record_id) is None:
-        suspense = unit[Suspense].add(
-            Suspense(
-                id=record_id,
-                account_id=payment.account_id,
-                mode=payment.mode,
-                payment_id=payment.id,
-                amount=arrival.amount,
-                reason=reason,
-                received_at=arrival.at,
-            )
-        )
-        book_suspense(ports, unit, suspense, source)
 
 
 async def look(ports: Ports, payment: Payment) -> Payment:

@@ -58,7 +58,14 @@ async def begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
     Not covered, it waits without a job for `retry_waiting`. Where the bank sends no money back it is rejected. A bank
     that is not wired leaves it as it is.
     """
+    refund, is_fresh = await _begin(ports, refund_id)
+    if refund is not None and refund.pending_reason is PendingReason.INSUFFICIENT_BALANCE:
+        # A settlement that ended before the mark was written found nobody waiting: look once more, after it.
+        return await _begin(ports, refund_id)
+    return refund, is_fresh
 
+
+async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
     async def work(unit: Unit) -> tuple[Refund | None, bool]:
         refund = await unit[Refund].get(refund_id)
         if refund is None or refund.status is not _S.PENDING or refund.approved_at is None:

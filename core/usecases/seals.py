@@ -4,6 +4,7 @@ from ...ports.vault import Vault
 from ..domain.accounts import Account
 from ..domain.clients import Client
 from ..domain.payments import Payment
+from ..domain.subscriptions import Subscription
 
 
 def webhook_secret_place(account_id: str) -> str:
@@ -18,6 +19,10 @@ def private_place(payment_id: str) -> str:
     return f"payments.private:{payment_id}"
 
 
+def mandate_place(subscription_id: str) -> str:
+    return f"subscriptions.mandate_token:{subscription_id}"
+
+
 def client_phone_place(client_id: str) -> str:
     return f"clients.phone:{client_id}"
 
@@ -29,6 +34,13 @@ def kyc_request_place(client_id: str) -> str:
 def open_client_phone(vault: Vault, client: Client) -> str:
     """The client's phone in E.164. Raises: VaultError."""
     return vault.unseal(client.phone, client_phone_place(client.id)).decode()
+
+
+def open_mandate_token(vault: Vault, subscription: Subscription) -> str | None:
+    """By what the bank knows the mandate; None before the first binding. Raises: VaultError."""
+    if subscription.mandate_token is None:
+        return None
+    return vault.unseal(subscription.mandate_token, mandate_place(subscription.id)).decode()
 
 
 def open_payer_name(vault: Vault, payment: Payment) -> str | None:

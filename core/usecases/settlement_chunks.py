@@ -3,7 +3,7 @@ statement, and its event (DECISIONS 4)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -49,7 +49,7 @@ class Place(msgspec.Struct):
     since: datetime | None = None
     """When the last payment that it looked at was created: what lies before need not be walked over again."""
     skipped: set[str] = msgspec.field(default_factory=set)
-    """Payments that refunds under way hold whole: they stay `paid` until those end."""
+    """Payments that stay `paid` for now (`_waits`)."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,22 +144,30 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
 async def _due_payments(unit: Unit, run: Run) -> list[Payment]:
     if not run.terms:
         return []
-    cutoff = run.batch.cutoff
+    cutoff, skipped = run.batch.cutoff, run.place.skipped
     # Asked for shops, a database may walk along all that they ever had instead of what is still `paid`.
-    shops = {} if run.terms.keys() == run.shops.keys() else {"shop_id": OneOf(tuple(run.terms))}
-    found = await unit[Payment].find(
-        account_id=run.account.id,
-        mode=run.batch.mode,
-        status=PaymentStatus.PAID,
-        created_at=Between(run.place.since, cutoff),
-        paid_at=Below(cutoff),
-        order="created_at",
-        limit=CHUNK + len(run.place.skipped),
-        **shops,
-    )
-    due = [payment for payment in found if payment.id not in run.place.skipped and payment.shop_id in run.terms]
-    run.place.skipped.update(payment.id for payment in due if payment.refund_taken >= (payment.actual_amount or Rub(0)))
-    return [payment for payment in due if payment.id not in run.place.skipped]
+    shops: dict[str, Any] = {} if run.terms.keys() == run.shops.keys() else {"shop_id": OneOf(tuple(run.terms))}
+    while True:
+        found = await unit[Payment].find(
+            account_id=run.account.id,
+            mode=run.batch.mode,
+            status=PaymentStatus.PAID,
+            created_at=Between(run.place.since, cutoff),
+            paid_at=Below(cutoff),
+            order="created_at",
+            limit=CHUNK + len(skipped),
+            **shops,
+        )
+        due = [payment for payment in found if payment.id not in skipped]
+        waits = {payment.id for payment in due if _waits(payment, run)}
+        skipped.update(waits)
+        if not waits or len(waits) < len(due):
+            return [payment for payment in due if payment.id not in waits][:CHUNK]
+
+
+def _waits(payment: Payment, run: Run) -> bool:
+    """Its shop is new, or refunds under way hold all of it."""
+    return payment.shop_id not in run.terms or payment.refund_taken >= (payment.actual_amount or Rub(0))
 
 
 async def _due_corrections(unit: Unit, run: Run) -> list[Correction]:

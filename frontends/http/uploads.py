@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from litestar import Request, Response, Router, put, route
+from litestar import Request, Response, Router, route
 from litestar.exceptions import LitestarException
 from litestar.params import FromPath
 
@@ -34,8 +34,11 @@ _LENGTH = re.compile(r"[0-9]{1,15}\Z")
 def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Router:
     """PUT and OPTIONS /uploads/{key}."""
 
-    @put("/{file_key:str}", include_in_schema=False)
+    # One handler for both: beside one of PUT alone the framework answers OPTIONS by itself, without our headers.
+    @route("/{file_key:str}", http_method=["PUT", "OPTIONS"], include_in_schema=False)
     async def upload(request: Request[Any, Any, Any], file_key: FromPath[str]) -> Response[bytes]:
+        if request.method == "OPTIONS":
+            return Response(b"", status_code=204, headers=dict(_PREFLIGHT))
         try:
             await _receive(ports, trusted_proxies, request, file_key)
             response = answer({"status": "uploaded"})
@@ -44,11 +47,7 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
         response.headers.update(_CORS)
         return response
 
-    @route("/{file_key:str}", http_method=["OPTIONS"], include_in_schema=False)
-    async def preflight() -> Response[None]:
-        return Response(None, status_code=204, headers=dict(_PREFLIGHT))
-
-    return Router("/uploads", route_handlers=[upload, preflight])
+    return Router("/uploads", route_handlers=[upload])
 
 
 async def _receive(

@@ -46,9 +46,7 @@ async def _pay(data: Path, account_id: str, mode: Mode, at: datetime) -> None:
             account = await unit[Account].get(account_id)
         assert account is not None
         caller = Caller(account=account, mode=mode, key_id="a-key")
-        made = await create_payment(
-            house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00")
-        )
+        made = await create_payment(house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
         paid = await simulate_payment(house.ports, made.resource, Pretence(status=InvoiceStatus.PAID))
         assert paid.status == "paid"
 
@@ -205,7 +203,12 @@ def test_a_ledger_that_holds_is_0(books: Books) -> None:
     )
     outcome = books.call("ledger", "verify")
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out.split() == "holds true entries 2 unsealed 0 first bad entry -".split()
+    assert [line.split() for line in outcome.out.splitlines()] == [
+        ["holds", "true"],
+        ["entries", "2"],
+        ["unsealed", "0"],
+        ["first", "bad", "entry", "-"],
+    ]
 
 
 def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:
@@ -220,6 +223,27 @@ def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:
     outcome = books.call("ledger", "verify")
     assert outcome.status == 1
     assert f"first bad entry  {bad['id']} 1 is not what was sealed" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ("kind = 'nonsense'", ("number = 1", 1)),
+        ("postings = '[1]'", ("number = 2", 2)),
+        ("postings = 'x'", ("number IS NULL", None)),
+    ],
+)
+def test_a_row_that_is_no_entry_is_1_and_its_place_is_named(
+    books: Books, change: str, place: tuple[str, int | None]
+) -> None:
+    books.pay()
+    books.settle()
+    books.pay()
+    which, number = place
+    books.tamper(f"UPDATE journal SET {change} WHERE {which}")
+    status, document = books.verify()
+    assert (status, document["holds"], document["bad_balances"]) == (1, False, [])
+    assert document["first_bad_entry"] == {"number": number, "id": None, "reason": "cannot be read"}
 
 
 def test_a_changed_balance_is_1_and_is_named(books: Books) -> None:

@@ -1,11 +1,12 @@
 """What the simulated bank does with charges besides the contract: what it is told, exact amounts, its books."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
+from cambist.ports.faults import OutcomeUnknown, Refused
 from cambist.ports.mandates import (
     NEXT_PAID,
     NEXT_PENDING,
@@ -16,10 +17,11 @@ from cambist.ports.mandates import (
     MandateState,
     MandateStatus,
 )
-from tests.contracts.bank_kit import Busy, World
+from tests.contracts.bank_kit import DONE, World, back
 from tests.contracts.mandate_kit import (
     BINDING,
     CHARGE,
+    binding,
     bound,
     charge_of,
     debit,
@@ -89,9 +91,10 @@ class TestNextCharge:
     async def test_unavailable_may_have_debited(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
         """SPEC "Charge errors", PROVIDER_UNAVAILABLE: the same request again, and no second debit."""
         await bank.pretend_next_charge(BINDING, NEXT_UNAVAILABLE)
-        with pytest.raises(OutcomeUnknown):
-            await bank.charge(debit(mandate))
-        assert (await bank.charge(debit(mandate))).status is C.PROCESSING
+        request = debit(mandate)
+        answers = await asyncio.gather(bank.charge(request), bank.charge(request), return_exceptions=True)
+        assert sorted(type(answer).__name__ for answer in answers) == ["ChargeState", "OutcomeUnknown"]
+        assert (await bank.charge(request)).status is C.PROCESSING
         await world.clock.advance(1)
         assert (await charge_of(bank)).status is C.PAID
         await has_debited(bank, f"sim:{CHARGE}", 250_00)
@@ -101,6 +104,10 @@ class TestNextCharge:
         with pytest.raises(OutcomeUnknown):
             await bank.charge(debit(mandate))
         assert await bank.find_charge(CHARGE) is None
+        assert (await bank.charge(debit(mandate))).status is C.PROCESSING
+
+    async def test_what_is_not_unavailable_is_executed(self, bank: SimulatedBank, mandate: MandateState) -> None:
+        await bank.pretend_next_charge(BINDING, NEXT_PAID, executed=False)
         assert (await bank.charge(debit(mandate))).status is C.PROCESSING
 
     async def test_the_last_wish_counts_and_once(self, bank: SimulatedBank, mandate: MandateState) -> None:
@@ -224,32 +231,53 @@ class TestPretend:
                 await bank.pretend_charge(operation, ChargePretence(status=C.PAID))
 
 
-class TestStorageTrouble:
-    @pytest.mark.parametrize(
-        ("trouble", "spared"),
-        [
-            (Unavailable("no answer"), 0),
-            (Unavailable("no answer"), 1),
-            (Stale("somebody was quicker"), 0),
-        ],
-    )
-    @pytest.mark.parametrize("result", ["insufficient_funds", NEXT_PENDING])
-    async def test_a_crash_between_the_pages_charges_once_and_as_was_told(
-        self, trouble: Fault, spared: int, result: str
-    ) -> None:
-        """A charge is two pages: the mandate's, which knows what is to become of it, and its own."""
-        world = World()
-        storage = world.storage = Busy(world.clock)
-        bank = world.bank()
+class TestBooks:
+    async def test_a_token_is_of_no_use_before_it_was_given(self, bank: SimulatedBank) -> None:
+        made = await bank.bind(binding())
+        page = await bank._books.read(BINDING)
+        assert page is not None
+        assert page.binding is not None
+        token = page.binding.token
+        await is_refused(bank, debit(await bank.mandate_state(made.reference), token=token), "not_found")
+
+    async def test_refunds_of_bindings_and_charges_are_done_in_time_too(self, world: World) -> None:
+        bank = world.bank(refunds_hold=timedelta(seconds=5))
         mandate = await bound(bank)
-        await bank.pretend_next_charge(BINDING, result)
-        storage.fault, storage.spared = trouble, spared
-        with pytest.raises(OutcomeUnknown):
-            await bank.charge(debit(mandate))
-        storage.fault = None
-        assert await bank.find_charge(CHARGE) is None
-        if spared:
-            assert (await bank.charge(debit(mandate, operation="pay_8"))).failure is None, "it is not meant"
-        state = await bank.charge(debit(mandate))
-        assert state.failure == (None if result == NEXT_PENDING else result)
-        assert state.check_after is None
+        await bank.charge(debit(mandate))
+        await world.clock.advance(1)
+        references = (mandate.reference, (await charge_of(bank)).reference)
+        for reference in references:
+            assert (await bank.refund(back(1_00, f"ref_{reference}", reference=reference))).check_after == 5
+        await world.clock.advance(5)
+        for reference in references:
+            assert await bank.find_refund(f"ref_{reference}") == DONE
+
+
+class TestOverdue:
+    """`past_due` (SPEC "Subscription statuses"; DECISIONS 5: clears when the bank clears it or a charge succeeds)."""
+
+    async def test_until_the_bank_clears_it(self, bank: SimulatedBank) -> None:
+        mandate = await bound(bank)
+        await tell(bank, E.PAST_DUE)
+        state = await state_of(bank)
+        assert (state.status, state.overdue) == (S.ACTIVE, True)
+        await tell(bank, E.PAST_DUE_CLEARED)
+        assert await state_of(bank) == mandate
+
+    async def test_a_later_success_clears_it_and_an_earlier_one_does_not(
+        self, world: World, bank: SimulatedBank
+    ) -> None:
+        mandate = await bound(bank)
+        await bank.charge(debit(mandate, operation="pay_1"))
+        await world.clock.advance(1)
+        await tell(bank, E.PAST_DUE)
+        assert (await state_of(bank)).overdue
+        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.charge(debit(mandate, operation="pay_2"))
+        assert (await state_of(bank)).overdue, "a failure clears nothing"
+        await bank.charge(debit(mandate, operation="pay_3"))
+        assert (await state_of(bank)).overdue, "not paid yet"
+        await bank.pretend_charge("pay_3", ChargePretence(status=C.PAID))
+        assert not (await state_of(bank)).overdue
+        await tell(bank, E.PAST_DUE)
+        assert (await state_of(bank)).overdue, "again"

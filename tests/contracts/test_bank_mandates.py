@@ -19,7 +19,7 @@ from cambist.ports.mandates import (
     MandateStatus,
 )
 from cambist.ports.notes import ProviderNote
-from tests.contracts.bank_kit import OPERATION, START, World, back
+from tests.contracts.bank_kit import OPERATION, PAID, START, World, back
 from tests.contracts.mandate_kit import (
     BINDING,
     CHARGE,
@@ -250,17 +250,19 @@ class TestBeside:
             assert await bank.find_invoice(operation) is None
             with pytest.raises(Refused):
                 await bank.invoice_state(f"sim:{operation}")
-            with pytest.raises(Refused):
+            with pytest.raises(Refused, match="began as no invoice"):
                 await bank.create_invoice(world.request(operation=operation))
+            with pytest.raises(Refused):
+                await bank.pretend(operation, PAID)
         await bank.create_invoice(world.request())
         assert await bank.find_binding(OPERATION) is None
         assert await bank.find_charge(OPERATION) is None
         assert await bank.find_charge(BINDING) is None
         assert await bank.find_binding(CHARGE) is None
         for operation in (OPERATION, BINDING):
-            with pytest.raises(Refused):
+            with pytest.raises(Refused, match="began as no charge"):
                 await bank.charge(debit(mandate, operation=operation))
-        with pytest.raises(Refused):
+        with pytest.raises(Refused, match="began as no binding"):
             await bank.bind(binding(operation=OPERATION))
 
     @pytest.mark.parametrize("event", [E.PAST_DUE, E.MANDATE_LOST, E.CONSENT_ENDED])

@@ -1,28 +1,23 @@
 """What the simulated bank does with mandates besides the contract: what it is told, time, its script, its books."""
 
-import asyncio
 from datetime import timedelta
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.core.domain.accounts import Mode
-from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
+from cambist.ports.faults import OutcomeUnknown, Refused
 from cambist.ports.mandates import (
-    ChargePretence,
-    ChargeStatus,
     MandateBank,
     MandateEvent,
     MandatePretence,
-    MandateState,
     MandateStatus,
 )
-from tests.contracts.bank_kit import Busy, World
-from tests.contracts.mandate_kit import BINDING, CHARGE, LIFETIME, binding, bound, debit, state_of, tell
+from tests.contracts.bank_kit import World
+from tests.contracts.mandate_kit import BINDING, LIFETIME, binding, bound, state_of, tell
 from tests.houses import open_test_house
 
-C, E, S = ChargeStatus, MandateEvent, MandateStatus
+E, S = MandateEvent, MandateStatus
 
 
 @pytest.fixture
@@ -121,36 +116,6 @@ class TestPretend:
                 await bank.pretend_next_charge(operation, "paid")
 
 
-class TestOverdue:
-    """`past_due` (SPEC "Subscription statuses"; DECISIONS 5: clears when the bank clears it or a charge succeeds)."""
-
-    async def test_until_the_bank_clears_it(self, bank: SimulatedBank) -> None:
-        mandate = await bound(bank)
-        await tell(bank, E.PAST_DUE)
-        state = await state_of(bank)
-        assert (state.status, state.overdue) == (S.ACTIVE, True)
-        await tell(bank, E.PAST_DUE_CLEARED)
-        assert await state_of(bank) == mandate
-
-    async def test_a_later_success_clears_it_and_an_earlier_one_does_not(
-        self, world: World, bank: SimulatedBank
-    ) -> None:
-        mandate = await bound(bank)
-        await bank.charge(debit(mandate, operation="pay_1"))
-        await world.clock.advance(1)
-        await tell(bank, E.PAST_DUE)
-        assert (await state_of(bank)).overdue
-        await bank.pretend_next_charge(BINDING, "insufficient_funds")
-        await bank.charge(debit(mandate, operation="pay_2"))
-        assert (await state_of(bank)).overdue, "a failure clears nothing"
-        await bank.charge(debit(mandate, operation="pay_3"))
-        assert (await state_of(bank)).overdue, "not paid yet"
-        await bank.pretend_charge("pay_3", ChargePretence(status=C.PAID))
-        assert not (await state_of(bank)).overdue
-        await tell(bank, E.PAST_DUE)
-        assert (await state_of(bank)).overdue, "again"
-
-
 class TestLink:
     """SPEC "Subscriptions: Behavior", 2: the link may be issued asynchronously."""
 
@@ -231,6 +196,15 @@ class TestTime:
         state = await state_of(bank)
         assert (state.status, state.failure, state.transfers) == (S.REFUSED, failure, ())
 
+    async def test_money_that_came_first_decides(self, world: World, bank: SimulatedBank) -> None:
+        await bank.bind(binding(404_01))
+        await tell(bank, E.PAID)
+        found = await bank.find_binding(BINDING)
+        assert found is not None
+        assert found.check_after is None
+        await world.clock.advance(1)
+        assert (await state_of(bank)).status is S.OPEN
+
     async def test_a_first_charge_of_404_04_is_there_and_its_answer_lost(
         self, world: World, bank: SimulatedBank
     ) -> None:
@@ -245,75 +219,6 @@ class TestTime:
         assert (await state_of(bank)).status is S.OPEN
         await tell(bank, E.CONFIRM)
         assert (await state_of(bank)).transfers[0].amount_kopecks == 404_03
-
-
-class TestScript:
-    @pytest.mark.parametrize(
-        ("ending", "fault", "is_made"),
-        [
-            (Ending.REFUSED, Refused, False),
-            (Ending.UNAVAILABLE, Unavailable, False),
-            (Ending.UNKNOWN_DONE, OutcomeUnknown, True),
-            (Ending.UNKNOWN_NOT_DONE, OutcomeUnknown, False),
-        ],
-    )
-    async def test_every_end_of_the_writes(
-        self, world: World, bank: SimulatedBank, ending: Ending, fault: type[Fault], is_made: bool
-    ) -> None:
-        twist = Twist(ending=ending)
-        world.script.bind.append(twist)
-        with pytest.raises(fault):
-            await bank.bind(binding())
-        assert (await bank.find_binding(BINDING) is not None) is is_made
-        mandate = await bound(bank)
-        world.script.charge.append(twist)
-        with pytest.raises(fault):
-            await bank.charge(debit(mandate))
-        assert (await bank.find_charge(CHARGE) is not None) is is_made
-        world.script.revoke.append(twist)
-        with pytest.raises(fault):
-            await bank.revoke(mandate.reference)
-        assert ((await state_of(bank)).status is S.ENDED) is is_made
-
-    @pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE])
-    async def test_a_read_that_failed_is_unavailable(self, world: World, bank: MandateBank, ending: Ending) -> None:
-        made = await bank.bind(binding())
-        script = world.script
-        for twists in (script.find_binding, script.mandate_state, script.find_charge):
-            twists.append(Twist(ending=ending))
-        for read in (bank.find_binding(BINDING), bank.mandate_state(made.reference), bank.find_charge(CHARGE)):
-            with pytest.raises(Unavailable):
-                await read
-        assert await bank.find_binding(BINDING) == made
-
-    async def test_a_slow_binding_is_made_before_the_silence(self, world: World, bank: MandateBank) -> None:
-        world.script.bind.append(Twist(silence=25))
-        task = asyncio.ensure_future(bank.bind(binding()))
-        await world.clock.advance(24)
-        assert not task.done()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert await bank.find_binding(BINDING) is not None
-
-
-class TestStorageTrouble:
-    @pytest.mark.parametrize("trouble", [Unavailable("no answer"), Stale("somebody was quicker")])
-    async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(self, trouble: Fault) -> None:
-        world = World()
-        storage = world.storage = Busy(world.clock)
-        bank = world.bank()
-        mandate: MandateState = await bound(bank)
-        storage.fault = trouble
-        with pytest.raises(OutcomeUnknown):
-            await bank.revoke(mandate.reference)
-        if isinstance(trouble, Unavailable):
-            with pytest.raises(OutcomeUnknown):
-                await bank.bind(binding(operation="bind_2"))
-        storage.fault = None
-        assert await bank.find_binding("bind_2") is None
-        await bound(bank, "bind_2")
-        await bank.revoke(mandate.reference)
-        assert (await state_of(bank)).status is S.ENDED
 
 
 async def test_live_mandates_cannot_be_charged_at_present_and_those_of_test_mode_can() -> None:

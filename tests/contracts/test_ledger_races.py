@@ -35,9 +35,7 @@ async def ports(storage: Storage) -> AsyncIterator[Ports]:
 
 def receipt(object_id: str, kopecks: int) -> JournalEntry:
     postings = {Purse.BANK: -kopecks, Purse.PENDING: kopecks}
-    return journal_entry(
-        EntryKind.RECEIPT, object_id, account_id=ACCOUNT, mode=Mode.LIVE, at=START, postings=postings
-    )
+    return journal_entry(EntryKind.RECEIPT, object_id, account_id=ACCOUNT, mode=Mode.LIVE, at=START, postings=postings)
 
 
 def moved(kind: EntryKind, object_id: str, source: Purse, target: Purse, units: int) -> JournalEntry:

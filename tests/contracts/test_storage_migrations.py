@@ -31,13 +31,14 @@ from cambist.adapters.storage.sql import Tables
 from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.adapters.storage.unit import keep
 from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
+from cambist.core.domain.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount
+from cambist.core.domain.kyc import Upload
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof
-from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.settlement import Correction, Settlement, SettlementItem
 from cambist.core.domain.tallies import Tally, Turnover
@@ -252,6 +253,12 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     ),
     (Suspense, "received_at", {"resolved_at": None}),
     (Suspense, "received_at", {"resolved_at": None, "account_id": "a"}),
+    (Client, "id", {"phone_digest": b"x"}),
+    (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
+    (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": True}),
+    (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": False, "kyc": KycStatus.VERIFIED}),
+    (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": False, "kyc": OneOf(IN_PROGRESS)}),
+    (Upload, "id", {"holder": b"x"}),
     (Job, "due", {"due": AtMost(START)}),
     (JournalEntry, "id", {"number": None}),
     (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
@@ -265,12 +272,6 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Settlement, "id", {"batch_id": "b", "account_id": "a"}),
     (Settlement, "-started_at", OWNER),
     (SettlementItem, "id", {"id": Between("stl_1:", "stl_1;")}),
-    (Refund, "id", {"payment_id": "pay_1"}),
-    (
-        Refund,
-        "created_at",
-        {**OWNER, "status": RefundStatus.PENDING, "pending_reason": PendingReason.INSUFFICIENT_BALANCE},
-    ),
 )
 
 

@@ -1,5 +1,6 @@
 """GET /settlements, GET /settlements/{id}, its items and its CSV, POST /sandbox/settlements (DECISIONS 4 and 8)."""
 
+import asyncio
 import csv
 import io
 from collections.abc import AsyncIterator
@@ -202,11 +203,11 @@ async def test_one_rate_for_all_and_each_shop_s_markup(open_: RefundHouse) -> No
     lines = await items(open_, made)
     assert {line["shop_id"] for line in lines} == set(markups)
     for line in lines:
-        rate, markup = Fraction("91.234567890123"), Fraction(markups[line["shop_id"]])
+        rate, fee = Fraction("91.234567890123"), Fraction(markups[line["shop_id"]])
         assert line["rate_market"] == made["rate_market"] == "91.234567890123"
-        assert abs(Fraction(line["rate_merchant"]) - rate / (1 - markup)) < Fraction(1, 10**20)
+        assert abs(Fraction(line["rate_merchant"]) - rate / (1 - fee)) < Fraction(1, 10**20)
         worth = Fraction(line["amount_rub"]) / rate
-        for name, part in (("credit_usdt", 1 - markup), ("fee_usdt", markup)):
+        for name, part in (("credit_usdt", 1 - fee), ("fee_usdt", fee)):
             exact = worth * part
             units = exact.numerator * 10**8 // exact.denominator
             assert Decimal(line[name]).scaleb(8).to_integral_exact(ROUND_DOWN) == units
@@ -266,6 +267,29 @@ async def test_a_payment_that_a_refund_under_way_holds_whole_is_settled_when_it_
     assert (await get(open_, f"/payments/{payment_id}"))["status"] == "paid"
     await open_.simulate(refund_id, "failed")
     assert (await settle(open_))["amount_rub"] == "100.00"
+
+
+async def test_however_many_payments_are_held_whole_those_behind_them_are_settled(
+    open_: RefundHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DECISIONS 4: the batch takes every payment that is due."""
+    monkeypatch.setattr("cambist.core.usecases.settlement_chunks.CHUNK", 2)
+    held = [await open_.paid("100.00") for _ in range(5)]
+    for payment_id in held:
+        await open_.apply(payment_id)
+    await open_.house.work(2)
+    free = [await open_.paid("50.00") for _ in range(3)]
+    made = await settle(open_)
+    assert {line["payment_id"] for line in await items(open_, made)} == set(free)
+    assert [(await get(open_, f"/payments/{each}"))["status"] for each in held] == ["paid"] * 5
+
+
+async def test_settled_twice_at_once_each_payment_is_in_one_statement(open_: RefundHouse) -> None:
+    paid = {await open_.paid("100.00") for _ in range(5)}
+    both = await asyncio.gather(settle(open_), settle(open_))
+    lines = [line["payment_id"] for made in both for line in await items(open_, made)]
+    assert sorted(lines) == sorted(paid)
+    assert len({made["id"] for made in both}) == 2
 
 
 async def csv_of(house: RefundHouse, settlement_id: str, **headers: str) -> httpx.Response:

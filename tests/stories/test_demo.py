@@ -60,9 +60,9 @@ def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook_and_the_
         assert step in sentence
     for seen in ('"X-Webhook-Signature": "sha256=', '"status": "paid"', '"status": "200, Idempotent-Replayed: true"'):
         assert seen in outcome.out
-    credits = re.findall(r'"(credit_usdt|available_usdt)": "(\d+\.\d{8})"', outcome.out)
-    assert [name for name, _ in credits] == ["credit_usdt", "credit_usdt", "available_usdt"]
-    assert len({value for _, value in credits} - {"0.00000000"}) == 1
+    told_of = re.findall(r'"(credit_usdt|available_usdt)": "(\d+\.\d{8})"', outcome.out)
+    assert [name for name, _ in told_of] == ["credit_usdt", "credit_usdt", "available_usdt"]
+    assert len({value for _, value in told_of} - {"0.00000000"}) == 1
     assert '"pending_rub": "0.00"' in outcome.out
     assert leaves_nothing(place)
 

@@ -28,7 +28,7 @@ from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.ledger import post, purses, seal_all
 from cambist.core.usecases.ledger_check import LedgerReport, verify_ledger
 from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.payment_progress import apply
+from cambist.core.usecases.payment_moves import apply
 from cambist.core.usecases.settlement import settle_own
 from cambist.ports.faults import Conflict
 from tests.books import everything
@@ -46,7 +46,7 @@ async def journal(house: TestHouse) -> list[JournalEntry]:
 
 async def booked(house: TestHouse) -> list[tuple[str, dict[str, int]]]:
     """Kinds and postings of all entries, sorted."""
-    rows = [(entry.kind.value, dict(map(tuple, _plain(entry)))) for entry in await journal(house)]
+    rows = [(entry.kind.value, dict(_plain(entry))) for entry in await journal(house)]
     return sorted(rows, key=str)
 
 

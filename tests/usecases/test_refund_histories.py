@@ -61,7 +61,7 @@ class History:
         await approve_refund(self.refunds.ports, self.one(which))
 
     async def tell(self, which: int, much: int) -> None:
-        await self.refunds.tell(self.one(which), list(AtBank)[much % 4])
+        await self.refunds.tell(self.one(which), (AtBank.DONE, AtBank.FAILED, AtBank.REVERSED)[much % 3])
 
     async def twist(self, _: int, much: int) -> None:
         self.refunds.house.script.refund.append(Twist(ending=list(Ending)[much % len(Ending)]))
@@ -101,7 +101,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_after_any_history_the_books_the_objects_and_the_bank_agree(steps: list[tuple[str, int, int]]) -> None:
     async def live() -> None:

@@ -2,9 +2,12 @@
 the order in which requests were read (DECISIONS 3; ARCHITECTURE.md, "Units and jobs")."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.adapters.storage.migrate import migrate
@@ -148,3 +151,38 @@ async def test_a_settlement_and_refunds_at_once_keep_the_books(refunds: RefundHo
         *(conclude(refunds.ports, refund.id, RefundState(status=RefundStatus.REVERSED)) for refund in made[:2]),
         settle_own(refunds.ports, who),
     )
+
+
+class Interrupted:
+    """A storage before whose first commit something else happens, once."""
+
+    def __init__(self, storage: Any, happens: Callable[[], Awaitable[Any]]) -> None:
+        self._storage = storage
+        self._happens: Callable[[], Awaitable[Any]] | None = happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Any]:
+        async with self._storage.unit() as unit:
+            commit = unit.commit
+
+            async def commit_after() -> None:
+                happens, self._happens = self._happens, None
+                if happens is not None:
+                    await happens()
+                await commit()
+
+            unit.commit = commit_after
+            yield unit
+
+
+async def test_a_settlement_between_the_look_at_the_balance_and_the_mark_that_it_waits_is_not_missed(
+    refunds: RefundHouse,
+) -> None:
+    """Its `retry_waiting` found nobody waiting yet, and the next settlement is a day away."""
+    refund_id = (await refunds.make(await refunds.settled())).id
+    storage = Interrupted(refunds.ports.storage, refunds.settled)
+    await begin(msgspec.structs.replace(refunds.ports, storage=storage), refund_id)
+    assert await refunds.status(refund_id) == "processing"

@@ -12,7 +12,8 @@ from cambist.core.domain.payments import PaymentStatus, Suspense
 from cambist.core.domain.reports import Report
 from cambist.core.usecases.bank_refunds import ASK_AGAIN, REVERSAL_LOOKS
 from cambist.core.usecases.operations import list_suspense, resolve_mismatch
-from cambist.core.usecases.payment_progress import apply, on_notice
+from cambist.core.usecases.payment_moves import apply
+from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.suspense_return import return_suspense
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundStatus

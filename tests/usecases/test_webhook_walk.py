@@ -1,5 +1,5 @@
-"""Events of payments as the merchant's receiver sees them, through the whole house (SPEC "Events", 1-3; DECISIONS 7). The
-ladders and the breaker themselves: test_deliveries.py, and over real sockets stories/test_webhook_ladders.py."""
+"""Events of payments as the merchant's receiver sees them, through the whole house (SPEC "Events", 1-3; DECISIONS 7).
+Ladders and breaker themselves: test_deliveries.py, and over real sockets stories/test_webhook_ladders.py."""
 
 from datetime import datetime
 from itertools import pairwise

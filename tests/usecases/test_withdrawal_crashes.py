@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
-from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.withdrawal_progress import execute
 from tests.fuses import Fuse, Killed, fused
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
@@ -146,11 +146,11 @@ async def test_a_crash_at_any_call_of_the_wallet_sends_it_exactly_once(
 async def test_a_transfer_whose_signer_died_is_broadcast_while_the_network_takes_it() -> None:
     async with open_payouts() as payouts:
         withdrawal = await payouts.made()
-        [job] = await payouts.ports.storage.claim(1, LEASE)
+        [job] = await payouts.ports.storage.claim(1, WORKER_LEASE)
         with pytest.raises(Killed):
             await execute(fused(payouts.ports, Fuse(1, after=True)), job)
         assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
-        await payouts.house.clock.advance(LEASE)
+        await payouts.house.clock.advance(WORKER_LEASE)
         await payouts.house.work(60)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
         assert payouts.sender.count("sign") == 1

@@ -1,11 +1,13 @@
 """KYC: what is kept of a client's check, and places for documents."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 
 # Compared by code points, as SQLite and Python do.
 TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
@@ -37,7 +39,7 @@ def upgrade() -> None:
 def _clients() -> None:
     # SQLite alone cannot say where a column goes or drop a default, so its table is written anew.
     anew = op.get_bind().dialect.name == "sqlite"
-    columns = (
+    columns: tuple[sa.Column[Any], ...] = (
         sa.Column("updated_at", sa.BigInteger(), nullable=False, server_default="0"),
         sa.Column("checks", sa.BigInteger(), nullable=False, server_default="0"),
         sa.Column("request", sa.LargeBinary(), nullable=True),

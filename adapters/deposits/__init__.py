@@ -1,0 +1,1 @@
+"""Ways of filling the port DepositWatcher."""

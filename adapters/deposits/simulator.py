@@ -1,0 +1,156 @@
+"""A TRON without money where clients send USDT to the service because somebody said so.
+
+An address follows from the operation and the name of the watcher alone, so nothing need be kept for it. What came to
+it is one page in the storage: it survives a restart, and every process of the service sees the same chain. No timers
+are kept: whether a deposit is final follows from the page and the clock.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+import msgspec
+
+from ...ports.chain import Network
+from ...ports.clock import Clock, Ids
+from ...ports.deposits import Deposit
+from ...ports.storage import Storage
+from ..notebook import Notebook
+from .script import DepositScript, Ending, Twist, fault, next_twist
+
+FINALITY = timedelta(seconds=60)
+"""From a block until it is final: about what TRON takes."""
+
+Spell = Callable[[bytes], str]
+"""The network's spelling of the 20 bytes that an address is."""
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One movement of some token to the address."""
+
+    tx_hash: str
+    index: int
+    units: int
+    at: datetime
+    final_at: datetime
+    genuine: bool = True
+    dropped: bool = False
+
+
+class _Page(msgspec.Struct, frozen=True, kw_only=True):
+    """All that came to one address: the body of a note."""
+
+    events: tuple[_Event, ...] = ()
+
+
+class SimulatedDeposits:
+    """Fills the ports DepositWatcher and DepositSimulator, with addresses that nobody holds the key of."""
+
+    def __init__(
+        self, name: str, storage: Storage, clock: Clock, ids: Ids, *, spell: Spell, script: DepositScript | None = None
+    ) -> None:
+        """`spell` writes an address, so that it passes every check that a real one passes."""
+        self._chain = Notebook(name, _Page, storage, clock)
+        self._clock = clock
+        self._ids = ids
+        self._spell = spell
+        self.script = script or DepositScript()
+        """What the next calls shall do instead of behaving."""
+
+    @property
+    def name(self) -> str:
+        """As given; part of every note's id."""
+        return self._chain.provider
+
+    @property
+    def network(self) -> Network:
+        return Network.TRON
+
+    async def address(self, operation: str) -> str:
+        """The same for the same operation, over every restart. Raises: what the script says."""
+        await self._begin(self.script.address)
+        return self._spell(sha256(f"{self.name}/{operation}".encode()).digest()[:20])
+
+    async def deposits(self, address: str) -> Sequence[Deposit]:
+        """In the order in which they were sent. Raises: Unavailable; what the script says."""
+        twist = await self._begin(self.script.deposits)
+        page, now = await self._chain.read(address) or _Page(), self._clock.now()
+        found = [
+            Deposit(
+                tx_hash=event.tx_hash, index=event.index, units=event.units, at=event.at, is_final=now >= event.final_at
+            )
+            for event in page.events
+            if event.genuine and not event.dropped
+        ]
+        return [*reversed(found), *reversed(found)] if twist.doubled else found
+
+    async def pretend_deposit(
+        self,
+        address: str,
+        units: int,
+        *,
+        genuine: bool = True,
+        final: bool = True,
+        at: datetime | None = None,
+        tx_hash: str | None = None,
+    ) -> str:
+        """As the port has it. Raises: ValueError; Unavailable."""
+        if units <= 0:
+            raise ValueError("a deposit is of more than nothing")
+        block = self._clock.now() if at is None else at
+        event = _Event(
+            tx_hash=tx_hash or sha256(self._ids.uuid().bytes).hexdigest(),
+            index=0,
+            units=units,
+            at=block,
+            final_at=block if final else block + FINALITY,
+            genuine=genuine,
+        )
+        await self._chain.start(address, _Page())
+        await self._chain.change(address, lambda page: _sent(page, event, is_known=tx_hash is not None))
+        return event.tx_hash
+
+    async def pretend_drop(self, address: str, tx_hash: str) -> None:
+        """As the port has it. Raises: ValueError; Unavailable."""
+        if await self._chain.change(address, lambda page: _dropped(page, tx_hash)) is None:
+            raise _unknown(tx_hash)
+
+    async def _begin(self, twists: deque[Twist]) -> Twist:
+        """The call's part in the script, once it may answer. Raises: where the script lets it not."""
+        twist = next_twist(twists)
+        if twist.silence > 0:
+            await self._clock.sleep(twist.silence)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist)
+        return twist
+
+
+def _sent(page: _Page, event: _Event, *, is_known: bool) -> _Page:
+    """The page with one movement more, or with a dropped transaction in a block again."""
+    same = [other for other in page.events if other.tx_hash == event.tx_hash]
+    if is_known and not same:
+        raise _unknown(event.tx_hash)
+    if any(other.dropped for other in same):
+        events = tuple(
+            msgspec.structs.replace(other, dropped=False, at=event.at, final_at=event.final_at)
+            if other.tx_hash == event.tx_hash
+            else other
+            for other in page.events
+        )
+        return _Page(events=events)
+    return _Page(events=(*page.events, msgspec.structs.replace(event, index=len(same))))
+
+
+def _dropped(page: _Page, tx_hash: str) -> _Page:
+    if all(event.tx_hash != tx_hash for event in page.events):
+        raise _unknown(tx_hash)
+    return _Page(
+        events=tuple(
+            msgspec.structs.replace(event, dropped=True) if event.tx_hash == tx_hash else event for event in page.events
+        )
+    )
+
+
+def _unknown(tx_hash: str) -> ValueError:
+    return ValueError(f"no transaction {tx_hash} sent anything to this address")

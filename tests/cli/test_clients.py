@@ -1,0 +1,75 @@
+"""`cambist client …` (DESIGN 5)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.core.usecases.access import authenticate
+from cambist.core.usecases.clients import ClientSimulation, simulate_client
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from tests.cli.conftest import Call
+
+PHONE = "+79001234567"
+
+
+def answered(call: Call, *arguments: str) -> Any:
+    done = call(*arguments, "--json")
+    assert (done.status, done.err) == (0, "")
+    return done.document
+
+
+@pytest.fixture
+def client(call: Call, folder: Path) -> tuple[str, str]:
+    """The ids of an account and of a verified client of its test mode."""
+    account = answered(call, "account", "create", "Merchant")
+    settings = Settings(data_dir=folder / "cambist-data")
+
+    async def play() -> str:
+        async with open_house(settings) as house:
+            pair = account["test"]
+            caller = await authenticate(house.ports, pair["api_key"], pair["api_secret"])
+            shown = await simulate_client(house.ports, caller, ClientSimulation(phone=PHONE, kyc_status="verified"))
+            return shown.client.id
+
+    return account["account_id"], asyncio.run(play())
+
+
+def test_a_client_is_blocked_and_unblocked(call: Call, client: tuple[str, str]) -> None:
+    account_id, client_id = client
+    for command, status in (("block", "blocked"), ("block", "blocked"), ("unblock", "verified")):
+        done = answered(call, "client", command, client_id)
+        assert (done["client_id"], done["account_id"], done["kyc_status"]) == (client_id, account_id, status)
+    assert client_id in call("client", "block", client_id).out
+
+
+@pytest.mark.parametrize("command", ["block", "unblock"])
+@pytest.mark.parametrize("client_id", ["nobody", "é", ""])
+def test_a_client_that_is_not_there_is_refused(call: Call, command: str, client_id: str) -> None:
+    done = call("client", command, client_id, "--json")
+    assert done.status == 1
+    assert done.document["error"]["code"] == "CLIENT_NOT_FOUND"
+
+
+def test_clients_are_listed_without_their_phones(call: Call, client: tuple[str, str]) -> None:
+    account_id, client_id = client
+    [row] = answered(call, "client", "list", account_id)["data"]
+    assert (row["client_id"], row["mode"], row["kyc_status"]) == (client_id, "test", "verified")
+    assert answered(call, "client", "list", account_id, "--mode", "live")["data"] == []
+    text = call("client", "list", account_id)
+    assert client_id in text.out
+    assert PHONE[2:] not in text.out + call("client", "list", account_id, "--json").out
+    assert call("client", "list", "nobody").status == 1
+
+
+def test_the_settings_of_kyc(call: Call) -> None:
+    account_id = answered(call, "account", "create", "Merchant")["account_id"]
+    shown = answered(call, "account", "show", account_id)
+    assert (shown["settings"]["kyc"], shown["settings"]["kyc_flow"]) == ("off", "documents")
+    answered(call, "account", "set", account_id, "kyc=required", "kyc_flow=redirect")
+    assert answered(call, "account", "show", account_id)["settings"]["kyc_flow"] == "redirect"
+    assert call("account", "set", account_id, "kyc_flow=phone").status == 1
+
+

@@ -1,0 +1,194 @@
+"""GET /exchange-clients and POST /sandbox/exchange-clients (SPEC "Exchange client"; DECISIONS 8)."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts import Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.usecases.access import authenticate
+from cambist.core.usecases.clients import set_blocked
+from cambist.core.usecases.kyc import pass_exchange_gate
+from tests.kyc_kit import PHONE, KycHouse, code, open_kyc_house
+
+FIELDS = {
+    "id",
+    "phone",
+    "nickname",
+    "messenger_user_id",
+    "kyc_status",
+    "kyc_verified_at",
+    "kyc_details",
+    "client_ref",
+    "created_at",
+    "updated_at",
+}
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
+    async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+async def play(kyc: KycHouse, phone: str = PHONE, status: str = "verified", mode: str = "test") -> Any:
+    return await kyc.post("/sandbox/exchange-clients", {"phone": phone, "kyc_status": status}, mode)
+
+
+async def phones(kyc: KycHouse, query: str = "", mode: str = "test") -> list[str]:
+    response = await kyc.house.get(f"/exchange-clients{query}", mode=mode)
+    assert response.status_code == 200, response.text
+    return [client["phone"] for client in response.json()["data"]]
+
+
+async def test_an_element_has_the_fields_of_the_interface(kyc: KycHouse) -> None:
+    made = (await play(kyc)).json()
+    assert set(made) == FIELDS
+    assert (made["phone"], made["kyc_status"]) == (PHONE, "verified")
+    assert (made["nickname"], made["messenger_user_id"], made["client_ref"]) == (None, None, None)
+    assert made["kyc_details"] == {"level": 1, "passport_state": "passed", "address_state": None}
+    assert made["kyc_verified_at"].endswith("Z")
+    page = (await kyc.house.get("/exchange-clients")).json()
+    assert page["data"] == [made]
+    assert page["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
+
+
+async def test_every_status_is_listed_and_filtered_the_newest_first(kyc: KycHouse) -> None:
+    statuses = ("pending", "verified", "rejected", "blocked")
+    for number, status in enumerate(statuses):
+        await play(kyc, f"+7900000000{number}", status)
+        await kyc.house.work(1)
+    assert await phones(kyc) == [f"+7900000000{number}" for number in (3, 2, 1, 0)]
+    for number, status in enumerate(statuses):
+        assert await phones(kyc, f"?kyc_status={status}") == [f"+7900000000{number}"]
+        assert await phones(kyc, f"?kyc_status={status.upper()}") == [f"+7900000000{number}"]
+    assert code(await kyc.house.get("/exchange-clients?kyc_status=x")) == (400, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize(
+    ("q", "found"),
+    [
+        ("123", ["+79001234567"]),
+        ("900", ["+79007654321", "+79001234567"]),
+        ("%2B7 (900) 765-43", ["+79007654321"]),
+        ("phone 4321", ["+79007654321"]),
+        ("79001234567", ["+79001234567"]),
+        ("790012345678", []),
+        ("12", []),
+        ("", []),
+        ("abc", []),
+        ("1 2", []),
+        ("٩٠٠", []),
+        ("555", []),
+    ],
+)
+async def test_search_keeps_the_digits_only_and_needs_three(kyc: KycHouse, q: str, found: list[str]) -> None:
+    """SPEC: "everything except digits is dropped, substring match; fewer than 3 digits gives an empty list"."""
+    for phone in ("+79001234567", "+79007654321"):
+        await play(kyc, phone)
+        await kyc.house.work(1)
+    assert await phones(kyc, f"?q={q}") == found
+
+
+async def test_a_search_is_paged_and_goes_with_the_status(kyc: KycHouse) -> None:
+    for number in range(7):
+        await play(kyc, f"+7900000000{number}", "verified" if number % 2 else "pending")
+        await kyc.house.work(1)
+    first = (await kyc.house.get("/exchange-clients?q=7900&per_page=3")).json()
+    last = (await kyc.house.get("/exchange-clients?q=7900&per_page=3&page=3")).json()
+    assert [client["phone"][-1] for client in first["data"]] == ["6", "5", "4"]
+    assert [client["phone"][-1] for client in last["data"]] == ["0"]
+    assert first["pagination"]["total"] == last["pagination"]["total"] == 7
+    assert [phone[-1] for phone in await phones(kyc, "?q=7900&kyc_status=verified")] == ["5", "3", "1"]
+    assert code(await kyc.house.get("/exchange-clients?page=0")) == (400, "VALIDATION_ERROR")
+
+
+async def test_modes_and_accounts_do_not_see_one_another(kyc: KycHouse) -> None:
+    await play(kyc)
+    assert await phones(kyc, mode="live") == []
+    await kyc.other_account()
+    assert await phones(kyc) == []
+    assert await phones(kyc, "?q=900") == []
+
+
+async def test_live_keys_have_no_sandbox(kyc: KycHouse) -> None:
+    assert code(await play(kyc, mode="live")) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"phone": PHONE},
+        {"phone": "79001234567", "kyc_status": "verified"},
+        {"phone": PHONE, "kyc_status": "new"},
+        {"phone": PHONE, "kyc_status": "verified", "more": 1},
+    ],
+)
+async def test_a_wrong_wish_is_refused(kyc: KycHouse, body: dict[str, str]) -> None:
+    assert code(await kyc.post("/sandbox/exchange-clients", body, "test")) == (400, "VALIDATION_ERROR")
+    assert await phones(kyc) == []
+
+
+async def test_playing_is_of_one_client_and_tells_what_there_is_an_event_for(kyc: KycHouse) -> None:
+    ids = set()
+    for status in ("pending", "rejected", "verified", "verified", "blocked", "verified", "rejected"):
+        made = (await play(kyc, status=status)).json()
+        assert made["kyc_status"] == status
+        ids.add(made["id"])
+    [client_id] = ids
+    told = [(event["status"], event["previous_status"]) for event in await kyc.house.events(client_id)]
+    # A verified client that is refused later has no event: SPEC knows no previous status for it.
+    assert told == [("failed", "pending"), ("verified", "failed")]
+
+
+async def caller(kyc: KycHouse, mode: str) -> Caller:
+    pair = getattr(kyc.account, mode)
+    return await authenticate(kyc.ports, pair.api_key, pair.api_secret)
+
+
+async def gate(kyc: KycHouse, phone: str, mode: str = "test") -> str:
+    try:
+        await pass_exchange_gate(kyc.ports, await caller(kyc, mode), phone)
+    except Refusal as refusal:
+        return f"{refusal.status} {refusal.code}"
+    return "passed"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("pending", "422 CLIENT_NOT_REGISTERED"),
+        ("verified", "passed"),
+        ("rejected", "422 CLIENT_NOT_REGISTERED"),
+        ("blocked", "403 CLIENT_BLOCKED"),
+    ],
+)
+@pytest.mark.parametrize("demand", ["required", "off"])
+async def test_the_gate_before_exchanges(kyc: KycHouse, status: str, expected: str, demand: str) -> None:
+    """SPEC "Exchange rules": the client must be registered through KYC, whatever payments need."""
+    await kyc.set(kyc=demand)
+    await play(kyc, status=status)
+    assert await gate(kyc, PHONE) == expected
+    assert await gate(kyc, "+79990000000") == "422 CLIENT_NOT_REGISTERED"
+    assert await gate(kyc, PHONE, "live") == "422 CLIENT_NOT_REGISTERED"
+
+
+async def test_certain_phones_are_verified_in_test_mode_unless_blocked(kyc: KycHouse) -> None:
+    """DECISIONS 6."""
+    for number in range(10):
+        assert await gate(kyc, f"+7000000000{number}") == "passed"
+    assert await gate(kyc, "+70000000005", "live") == "422 CLIENT_NOT_REGISTERED"
+    await play(kyc, "+70000000005", "blocked")
+    assert await gate(kyc, "+70000000005") == "403 CLIENT_BLOCKED"
+
+
+async def test_the_gate_asks_for_a_check_in_progress_anew(kyc: KycHouse) -> None:
+    await kyc.register()
+    assert await gate(kyc, PHONE, "live") == "422 CLIENT_NOT_REGISTERED"
+    await kyc.house.clock.advance(6)
+    assert await gate(kyc, PHONE, "live") == "passed"
+    await set_blocked(kyc.ports, (await kyc.client(PHONE, Mode.LIVE)).id, True)
+    assert await gate(kyc, PHONE, "live") == "403 CLIENT_BLOCKED"

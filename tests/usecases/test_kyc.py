@@ -1,0 +1,389 @@
+"""KYC beyond one request: races, crashes, answers that are lost, late, doubled or out of order, and what is kept of a
+client (SPEC "KYC"; the three ends of ARCHITECTURE)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+
+from cambist.adapters.kyc.script import Ending, Twist
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.clients import Client, DocumentState, KycStatus, operation_of
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.kyc import RegisterOrder
+from cambist.core.usecases.access import authenticate
+from cambist.core.usecases.clients import set_blocked, shown
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.kyc_links import hosted_url, open_link
+from cambist.core.usecases.kyc_register import register
+from cambist.core.usecases.kyc_results import FOLLOW, apply, on_notice
+from cambist.core.usecases.kyc_uploads import Grant
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
+from cambist.ports.jobs import Job
+from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
+from cambist.ports.notes import ProviderNote
+from tests.fuses import Fuse, FusedStorage, FusedUnit, Killed, fused
+from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, code, open_kyc_house
+
+DAY = 24 * 3600
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
+    async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+async def jobs(kyc: KycHouse) -> list[Job]:
+    async with kyc.ports.storage.unit() as unit:
+        return [job for job in await unit[Job].find() if job.kind == FOLLOW]
+
+
+# Two at once
+
+
+async def test_registrations_at_once_make_one_check(kyc: KycHouse) -> None:
+    bodies = [await kyc.documents() for _ in range(6)]
+    kyc.verifier.script.register.extend(Twist(silence=1.0) for _ in bodies)
+    calls = [asyncio.create_task(kyc.register(body)) for body in bodies]
+    for _ in range(20):
+        await asyncio.sleep(0)
+        await kyc.house.clock.advance(0.5)
+    answers = [(await call).json() for call in calls]
+    assert answers == [{"status": "processing"}] * 6
+    assert await kyc.begun() == 1
+    used = [key for body in bodies for key in (body["selfie_key"], body["document_key"])]
+    taken = [upload for key in used if (upload := await kyc.upload(key)) is not None and upload.used_by]
+    assert len(taken) == 2
+    await kyc.house.work(10)
+    assert await kyc.events() == [("verified", "pending")]
+
+
+async def test_a_document_is_given_to_one_of_two_clients_at_once(kyc: KycHouse) -> None:
+    body = await kyc.documents()
+    first, second = await asyncio.gather(kyc.register(body), kyc.register({**body, "phone": OTHER}))
+    assert sorted([first.status_code, second.status_code]) == [200, 400]
+    assert await kyc.begun() == 1
+
+
+# Lost answers
+
+
+@pytest.mark.parametrize("ending", [Ending.SILENT_DONE, Ending.SILENT_NOT_DONE, Ending.UNAVAILABLE])
+async def test_a_lost_answer_is_healed_by_the_job(kyc: KycHouse, ending: Ending) -> None:
+    kyc.twist("register", ending)
+    assert (await kyc.register()).status_code in (502, 503)
+    client = await kyc.client()
+    assert (client.kyc, client.check_reference) == (KycStatus.REGISTERING, None)
+    assert await kyc.check() == {"status": "processing"}
+    await kyc.house.work(60)
+    assert (await kyc.check())["status"] == "verified"
+    assert await kyc.begun() == 1
+    assert await kyc.events() == [("verified", "pending")]
+    assert await jobs(kyc) == []
+
+
+@pytest.mark.parametrize("ending", [Ending.SILENT_DONE, Ending.SILENT_NOT_DONE, Ending.UNAVAILABLE])
+async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHouse, ending: Ending) -> None:
+    body = await kyc.documents()
+    kyc.twist("register", ending, ending)
+    for _ in range(2):
+        assert (await kyc.register(body)).status_code in (502, 503)
+    assert (await kyc.register(body)).json() == {"status": "processing"}
+    assert await kyc.begun() == 1
+    assert (await kyc.client()).checks == 1
+
+
+async def test_the_redirect_s_link_is_found_again(kyc: KycHouse) -> None:
+    await kyc.set(kyc_flow="redirect")
+    kyc.twist("register", Ending.SILENT_DONE)
+    assert code(await kyc.register({"phone": PHONE, **FORM})) == (502, "PROVIDER_ERROR")
+    found = await kyc.check()
+    assert found["status"] == "required"
+    assert found["kyc_url"].startswith("https://kyc.example/form/")
+
+
+async def test_a_verifier_that_is_away_for_long_loses_nothing(kyc: KycHouse) -> None:
+    kyc.verifier.away = True
+    assert code(await kyc.register()) == (503, "KYC_UNAVAILABLE")
+    await kyc.house.work(5 * DAY)
+    assert code(await kyc.post("/kyc/check", {"phone": PHONE})) == (503, "KYC_UNAVAILABLE")
+    kyc.verifier.away = False
+    await kyc.house.work(DAY)
+    assert (await kyc.check())["status"] == "verified"
+    assert await kyc.begun() == 1
+
+
+async def test_a_refusal_that_the_job_meets_frees_the_client_and_the_documents(kyc: KycHouse) -> None:
+    kyc.twist("register", Ending.SILENT_NOT_DONE, Ending.REFUSED)
+    body = await kyc.documents()
+    await kyc.register(body)
+    await kyc.house.work(60)
+    assert (await kyc.check())["status"] == "required"
+    assert await jobs(kyc) == []
+    assert (await kyc.register(body)).json() == {"status": "processing"}
+
+
+async def test_a_refused_client_stays_refused_when_the_verifier_will_not_begin_again(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.FAILED)
+    kyc.twist("register", Ending.REFUSED)
+    assert code(await kyc.register()) == (502, "PROVIDER_ERROR")
+    assert (await kyc.check())["status"] == "failed"
+    assert await kyc.events() == [("failed", "pending")]
+
+
+# Crashes between verifier and storage
+
+
+class Lost(FusedUnit):
+    async def commit(self) -> None:
+        self._fuse.commits += 1
+        if self._fuse.commits == self._fuse.at:
+            if self._fuse.after:
+                await self._unit.commit()
+            raise Unavailable("the storage lost its answer")
+        await self._unit.commit()
+
+
+class LosingStorage(FusedStorage):
+    """One commit ends in Unavailable, done or not."""
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[FusedUnit]:
+        async with self._storage.unit() as unit:
+            yield Lost(unit, self._fuse)
+
+
+async def caller_of(kyc: KycHouse, ports: Ports) -> Any:
+    return await authenticate(ports, kyc.account.live.api_key, kyc.account.live.api_secret)
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bool) -> None:
+    """SPEC: `500 KYC_PERSIST_FAILED`, "the verifier accepted the client but the record was not saved"."""
+    body = await kyc.documents()
+    ports = msgspec.structs.replace(kyc.ports, storage=LosingStorage(kyc.ports.storage, Fuse(2, after=done)))
+    with pytest.raises(Refusal) as caught:
+        await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
+    assert (caught.value.status, caught.value.code) == (500, "KYC_PERSIST_FAILED")
+    assert await kyc.begun() == 1
+    await kyc.house.work(60)
+    assert (await kyc.client()).kyc is KycStatus.VERIFIED
+    assert await kyc.events() == [("verified", "pending")]
+    assert await kyc.begun() == 1
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", [1, 2])
+async def test_killed_at_any_commit_of_a_registration(kyc: KycHouse, at: int, after: bool) -> None:
+    body = await kyc.documents()
+    ports = fused(kyc.ports, Fuse(at, after=after))
+    with pytest.raises(Killed):
+        await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
+    await kyc.house.work(60)
+    if (at, after) == (1, False):
+        # Nothing was written, so nothing was asked.
+        assert await kyc.begun() == 0
+        assert (await kyc.register(body)).json() == {"status": "processing"}
+        await kyc.house.work(60)
+    assert await kyc.begun() == 1
+    assert await kyc.events() == [("verified", "pending")]
+    assert (await kyc.check())["status"] == "verified"
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", [1, 2, 3])
+async def test_killed_at_any_commit_of_the_job(kyc: KycHouse, at: int, after: bool) -> None:
+    kyc.twist("register", Ending.SILENT_DONE)
+    await kyc.register()
+    await kyc.house.clock.advance(30)
+    try:
+        await run_due(fused(kyc.ports, Fuse(at, after=after)))
+    except Killed:
+        await kyc.house.clock.advance(61)
+    await kyc.house.work(120)
+    assert (await kyc.check())["status"] == "verified"
+    assert await kyc.events() == [("verified", "pending")]
+    assert await jobs(kyc) == []
+
+
+# Notices and findings: lost, late, twice, out of order
+
+
+async def test_a_lost_notice_is_made_up_for(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.PROCESSING)
+    await kyc.house.work(2 * DAY)
+    await kyc.decide(CheckStatus.VERIFIED, told=False)
+    await kyc.house.work(DAY)
+    assert await kyc.events() == [("verified", "pending")]
+
+
+async def test_notices_twice_and_late_change_nothing_more(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.VERIFIED, doubled=True)
+    await kyc.house.work(40 * DAY)
+    await on_notice(kyc.ports, CheckNotice(operation=operation_of(await kyc.client())))
+    assert await kyc.events() == [("verified", "pending")]
+
+
+async def test_an_answer_that_comes_out_of_order_takes_nothing_back(kyc: KycHouse) -> None:
+    await kyc.register()
+    client = await kyc.client()
+    await kyc.decide(CheckStatus.VERIFIED)
+    for status in (CheckStatus.PROCESSING, CheckStatus.FORM):
+        late = await apply(kyc.ports, client, Check(reference="x", status=status))
+        assert late.kyc is KycStatus.VERIFIED
+    assert await kyc.events() == [("verified", "pending")]
+
+
+async def test_a_notice_of_an_older_check_moves_no_newer_one(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.FAILED)
+    first = await kyc.client()
+    await kyc.register()
+    assert await on_notice(kyc.ports, CheckNotice(operation=operation_of(first))) is None
+    stale = await apply(kyc.ports, first, Check(reference="x", status=CheckStatus.VERIFIED))
+    assert stale.kyc is KycStatus.PROCESSING
+
+
+@pytest.mark.parametrize("operation", ["", "kyc_", "kyc_x_1", "pay_1", "kyc_x_", "kyc__", "kyc_x_1e5", "kyc_x_²"])
+async def test_a_notice_about_nothing_is_nothing(kyc: KycHouse, operation: str) -> None:
+    assert await on_notice(kyc.ports, CheckNotice(operation=operation)) is None
+
+
+async def test_a_refusal_that_is_reviewed(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.FAILED)
+    await kyc.decide(CheckStatus.VERIFIED)
+    assert (await kyc.check())["status"] == "verified"
+    assert await kyc.events() == [("failed", "pending"), ("verified", "failed")]
+
+
+async def test_verified_and_then_refused_is_blocked_once(kyc: KycHouse) -> None:
+    """Notes 1c: "several final events may come (GREEN then RED) -> `blocked`"; no event has a previous `verified`."""
+    await kyc.register()
+    await kyc.decide(CheckStatus.VERIFIED)
+    await kyc.decide(CheckStatus.FAILED, doubled=True)
+    client = await kyc.client()
+    assert (client.kyc, client.blocked) == (KycStatus.VERIFIED, True)
+    assert client.passport_state is DocumentState.FAILED
+    assert (await kyc.check())["status"] == "failed"
+    assert await kyc.events() == [("verified", "pending")]
+    # An operator who unblocks is not overruled by the same finding.
+    await set_blocked(kyc.ports, client.id, False)
+    await on_notice(kyc.ports, CheckNotice(operation=operation_of(client)))
+    assert (await kyc.client()).blocked is False
+
+
+async def test_the_verifier_decides_while_the_operator_blocks(kyc: KycHouse) -> None:
+    await kyc.register()
+    await set_blocked(kyc.ports, (await kyc.client()).id, True)
+    await kyc.house.work(60)
+    client = await kyc.client()
+    assert (client.kyc, client.blocked) == (KycStatus.VERIFIED, True)
+
+
+async def test_a_form_that_nobody_fills_in_is_not_asked_for_ever(kyc: KycHouse) -> None:
+    await kyc.set(kyc_flow="redirect")
+    await kyc.register({"phone": PHONE, **FORM})
+    await kyc.decide(CheckStatus.FORM)
+    await kyc.house.work(31 * DAY)
+    assert await jobs(kyc) == []
+    await kyc.decide(CheckStatus.VERIFIED)
+    assert (await kyc.check())["status"] == "verified"
+
+
+async def test_every_step_of_a_long_check_is_asked_at_growing_pauses(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.PROCESSING)
+    start = kyc.house.clock.now()
+    dues = []
+    for _ in range(8):
+        [job] = await jobs(kyc)
+        dues.append(round((job.due - start).total_seconds()))
+        await kyc.house.work((job.due - kyc.house.clock.now()).total_seconds())
+    assert dues == [10, 20, 50, 110, 410, 1310, 4910, 26510]
+
+
+# What is kept, and what is said of it
+
+
+async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) -> None:
+    await kyc.set(kyc_flow="redirect")
+    kyc.twist("register", Ending.SILENT_NOT_DONE)
+    await kyc.register({"phone": PHONE, **FORM})
+    client = await kyc.client()
+    assert client.request is not None
+    kept = msgspec.json.encode(client)
+    for secret in (PHONE, PHONE[2:], FORM["email"]):
+        assert secret.encode() not in kept
+        assert secret.encode() not in client.request
+        assert secret.encode() not in client.phone
+    await kyc.house.work(60)
+    assert (await kyc.client()).request is None
+    notes = [note.body async for batch in kyc.ports.storage.scan(ProviderNote) for note in batch]
+    assert all(PHONE[2:].encode() not in body and b"example.com" not in body for body in notes)
+
+
+async def test_nothing_of_a_person_is_logged(kyc: KycHouse, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    await kyc.set(kyc_flow="redirect")
+    kyc.twist("register", Ending.REFUSED, Ending.SILENT_NOT_DONE, Ending.UNAVAILABLE)
+    for _ in range(4):
+        await kyc.register({"phone": PHONE, **FORM})
+    await kyc.decide(CheckStatus.VERIFIED)
+    await kyc.decide(CheckStatus.FAILED)
+    await kyc.check()
+    await kyc.house.get(f"/exchange-clients?q={PHONE[2:]}", mode="live")
+    await kyc.house.work(DAY)
+    ours = "\n".join(
+        record.getMessage() + str(record.exc_info) for record in caplog.records if record.name.startswith("cambist")
+    )
+    for secret in (PHONE[2:], FORM["email"]):
+        assert secret not in ours
+    assert "cambist.kyc" in {record.name for record in caplog.records}
+
+
+async def test_reprs_hide_who_it_is(kyc: KycHouse) -> None:
+    await kyc.register()
+    link = open_link(kyc.ports, hosted_url(kyc.ports, "acc_1", PHONE).partition("session=")[2].replace("%3D", "="))
+    request = CheckRequest(operation="kyc_1", phone=PHONE, redirect=True, email=FORM["email"])
+    grant = Grant(upload_url="https://x/secret", file_key="secret", expires_at=kyc.house.clock.now())
+    for each in (shown(kyc.ports, await kyc.client()), request, link, grant):
+        assert PHONE[2:] not in repr(each)
+        assert "secret" not in repr(each)
+        assert FORM["email"] not in repr(each)
+
+
+# Links to the hosted page
+
+
+async def test_a_link_opens_for_an_hour_and_only_unaltered(kyc: KycHouse) -> None:
+    url = hosted_url(kyc.ports, kyc.account.account_id, PHONE)
+    [session] = parse_qs(urlsplit(url).query)["session"]
+    link = open_link(kyc.ports, session)
+    assert link is not None
+    assert (link.account_id, link.phone) == (kyc.account.account_id, PHONE)
+    for wrong in ("", "x", session[:-4], session[:20] + "A" * 8 + session[28:], "é", "=" * 40, "A" * 5000):
+        assert open_link(kyc.ports, wrong) is None
+    await kyc.house.clock.advance(3599)
+    assert open_link(kyc.ports, session) is not None
+    await kyc.house.clock.advance(1)
+    assert open_link(kyc.ports, session) is None
+
+
+async def test_modes_have_their_own_clients(kyc: KycHouse) -> None:
+    await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": "rejected"}, "test")
+    assert (await kyc.check())["status"] == "required"
+    await kyc.register()
+    assert isinstance(await kyc.client(PHONE, Mode.TEST), Client)
+    assert (await kyc.client(PHONE, Mode.TEST)).id != (await kyc.client()).id
