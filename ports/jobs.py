@@ -8,8 +8,9 @@ import msgspec
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Work to be done at `due`. At least once: a worker that dies lets the lease end, and another takes the job.
 
-    The id is chosen by whoever writes the job, and begins with the kind and a colon (`payment.watch:pay_…`), so that the same work is never queued twice and the
-    use case that makes it needless can find it. Done work is removed in the unit that holds its effect.
+    The id is chosen by whoever writes the job, and begins with the kind and a colon (`payment.watch:pay_…`), so that
+    the same work is never queued twice and the use case that makes it needless can find it. Done work is removed in
+    the unit that holds its effect.
     """
 
     id: str

@@ -83,7 +83,11 @@ class KycHouse:
 
     async def documents(self, phone: str = PHONE) -> dict[str, str]:
         """The body of a registration with both documents uploaded."""
-        return {"phone": phone, "selfie_key": await self.uploaded(), "document_key": await self.uploaded(PNG, "image/png")}
+        return {
+            "phone": phone,
+            "selfie_key": await self.uploaded(),
+            "document_key": await self.uploaded(PNG, "image/png"),
+        }
 
     async def register(self, body: dict[str, Any] | None = None) -> httpx.Response:
         return await self.post("/kyc/register", await self.documents() if body is None else body)

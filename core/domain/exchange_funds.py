@@ -115,9 +115,7 @@ def with_received(exchange: Exchange, decision: FundsDecision) -> Exchange:
     return msgspec.structs.replace(exchange, amount_rub_received=Rub(decision.received))
 
 
-def released_transfers(
-    transfers: Sequence[ExchangeTransfer], amount: int, reason: str
-) -> tuple[ExchangeTransfer, ...]:
+def released_transfers(transfers: Sequence[ExchangeTransfer], amount: int, reason: str) -> tuple[ExchangeTransfer, ...]:
     """Those transfers of an exchange that change when `amount` of what was counted is suspended, the latest first: it
     ended without that money. Raises ValueError when less was counted."""
     changed: list[ExchangeTransfer] = []
@@ -155,9 +153,7 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
         part = min(each.amount, asked - held)
         held += part
         counted.append(_transfer(exchange, each, counted=part, reason="excess"))
-    return FundsDecision(
-        status=_next(exchange, held, asked), transfers=(*counted, *late), received=received
-    )
+    return FundsDecision(status=_next(exchange, held, asked), transfers=(*counted, *late), received=received)
 
 
 def _next(exchange: Exchange, held: int, asked: int) -> ExchangeStatus | None:

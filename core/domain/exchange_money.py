@@ -1,10 +1,10 @@
 """What an exchange is worth to the client, the merchant and the service, to the last unit (SPEC "Exchange rules";
 DECISIONS 6). Whole numbers throughout: a rate is a fraction here, so that no digit is lost.
 
-Of the value at the base rate the client gets 1 - markup_percent/100, in both directions; the rest is the merchant's, in
-USDT. `rate` is RUB per 1 USDT for the client. USDT to RUB it is base * (1 - markup/100), as SPEC has it: the client gets
-fewer RUB for a USDT. RUB to USDT it is base / (1 - markup/100), as the merchant rate of SPEC "Rate" is: the client
-pays more RUB for a USDT. With SPEC's formula there, too, the client would gain, and nothing would be left to credit.
+Of the value at the base rate the client gets 1 - markup_percent/100, in both directions; the rest is the merchant's,
+in USDT. `rate` is RUB per 1 USDT for the client. USDT to RUB it is base * (1 - markup/100), as SPEC has it: the client
+gets fewer RUB for a USDT. RUB to USDT it is base / (1 - markup/100), as the merchant rate of SPEC "Rate" is: the client
+pays more RUB for a USDT. By the first formula the client would gain there, and nothing would be left to credit.
 """
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 from .errors import Refusal
-from .exchanges import NETWORK_STEP, Direction, Exchange, PartStatus, PayoutPart
+from .exchanges import NETWORK_STEP, Direction, Exchange
 from .money import Rub, Usdt
 
 LOWEST = Rub(1000_00)
@@ -61,7 +61,7 @@ class ExchangeTerms(msgspec.Struct, frozen=True, kw_only=True):
         return Usdt(units // rate), Usdt(-(-units // rate))
 
 
-class Quote(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeQuote(msgspec.Struct, frozen=True, kw_only=True):
     """What is offered to a client; it holds until the exchange expires."""
 
     direction: Direction
@@ -89,9 +89,9 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
         return self.stock + self.client + self.merchant + self.rounding
 
 
-def quote_usdt(amount: Usdt, base_rate: str, markup_percent: str) -> Quote:
+def quote_usdt(amount: Usdt, base_rate: str, markup_percent: str) -> ExchangeQuote:
     """USDT to RUB. Raises ValueError as `ExchangeTerms.of`."""
-    return Quote(
+    return ExchangeQuote(
         direction=Direction.USDT_TO_RUB,
         amount_usdt=amount,
         amount_rub=ExchangeTerms.of(base_rate, markup_percent).roubles(amount),
@@ -101,9 +101,9 @@ def quote_usdt(amount: Usdt, base_rate: str, markup_percent: str) -> Quote:
     )
 
 
-def quote_rub(amount: Rub, base_rate: str, markup_percent: str) -> Quote:
+def quote_rub(amount: Rub, base_rate: str, markup_percent: str) -> ExchangeQuote:
     """RUB to USDT. Raises ValueError as `ExchangeTerms.of`."""
-    return Quote(
+    return ExchangeQuote(
         direction=Direction.RUB_TO_USDT,
         amount_usdt=ExchangeTerms.of(base_rate, markup_percent).usdt(amount),
         amount_rub=amount,
@@ -154,32 +154,10 @@ def shares(exchange: Exchange, paid: Rub | None = None) -> Shares:
     used = exchange.amount_usdt
     if given < exchange.amount_rub:
         used = Usdt(used.units * given.kopecks // exchange.amount_rub.kopecks)
-    # `used` is worth what was given or more, but for the unit that was just rounded away.
+    # `used` is not below `down`, for the client's rate is not above the base rate; it may be below `up` by that unit.
     down, up = terms.value(given)
     merchant = max(Usdt(0), used - up)
-    return Shares(
-        stock=min(used, down), client=exchange.amount_usdt - used, merchant=merchant, rounding=used - merchant - down
-    )
-
-
-def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> tuple[PayoutPart, ...]:
-    """The remittances that bring `amount` to the client, none above `cap`: as few as can be, and the last the smallest.
-
-    The same at every call, for the same operation ids. Raises ValueError for a cap that is not above zero.
-    """
-    most = amount.kopecks if cap is None else cap.kopecks
-    if most <= 0:
-        raise ValueError("a payout is of more than nothing")
-    starts = range(0, amount.kopecks, most)
-    return tuple(
-        PayoutPart(operation=f"{exchange_id}/{number}", amount=Rub(min(most, amount.kopecks - start)))
-        for number, start in enumerate(starts, 1)
-    )
-
-
-def paid_out(exchange: Exchange) -> Rub:
-    """What the client has got for certain."""
-    return Rub(sum(part.amount.kopecks for part in exchange.parts if part.status is PartStatus.DONE))
+    return Shares(stock=down, client=exchange.amount_usdt - used, merchant=merchant, rounding=used - merchant - down)
 
 
 def depositable(amount: Usdt) -> Usdt:

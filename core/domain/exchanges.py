@@ -12,8 +12,9 @@ from enum import StrEnum
 import msgspec
 
 from .accounts import Mode
+from .exchange_payouts import PayoutPart
 from .ids import EXCHANGE, is_prefixed
-from .machine import Move, Moves
+from .machine import IllegalMove, Move, Moves
 from .money import Rub, Usdt
 
 LIFETIME = timedelta(minutes=15)
@@ -105,24 +106,6 @@ CANCELLABLE = frozenset((_S.PENDING, _S.AWAITING_USDT, _S.AWAITING_RUB))
 
 AWAITING = frozenset((_S.AWAITING_USDT, _S.AWAITING_RUB, _S.PARTIAL))
 """The client's money still counts, until `expires_at`."""
-
-
-class PartStatus(StrEnum):
-    """How one payout of an exchange stands."""
-
-    PLANNED = "planned"
-    """It may have been sent: its operation id was stored before."""
-    DONE = "done"
-    FAILED = "failed"
-
-
-class PayoutPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One remittance of an exchange: a provider's cap is met by several (DECISIONS 6)."""
-
-    operation: str
-    amount: Rub
-    status: PartStatus = PartStatus.PLANNED
-    failure: str | None = None
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,6 +236,23 @@ def moved(exchange: Exchange, after: ExchangeStatus, now: datetime, failure: str
         failure=failure,
         sequence=exchange.sequence + 1 if ends else exchange.sequence,
     )
+
+
+def signed(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime) -> Exchange:
+    """The exchange with its signed transfer of USDT, as it must be stored before the first broadcast.
+
+    Raises: IllegalMove outside `usdt_sending`, and for one that has a signed transfer: a second would pay twice.
+    """
+    if exchange.status is not _S.USDT_SENDING or exchange.tx_hash is not None:
+        raise IllegalMove(f"{exchange.id} is not to be signed")
+    return msgspec.structs.replace(exchange, tx_hash=tx_hash, blob=blob, signed_until=until)
+
+
+def unsigned(exchange: Exchange) -> Exchange:
+    """The exchange whose transfer is proven never to take effect: it may be signed again. Raises: IllegalMove."""
+    if exchange.status is not _S.USDT_SENDING or exchange.tx_hash is None:
+        raise IllegalMove(f"{exchange.id} has no transfer under way")
+    return msgspec.structs.replace(exchange, tx_hash=None, blob=None, signed_until=None)
 
 
 def operation_exchange(operation: str) -> str | None:

@@ -41,7 +41,8 @@ class Stray(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do: where the payment moves (None: it stays), with which money, and what goes to suspense.
 
-    Money without a move belongs to a payment under review, whose amount the bank could not say at first.
+    Money without a move belongs to a payment whose amount the bank could not say at first: it is under review, or an
+    operator said the amount.
     """
 
     status: PaymentStatus | None = None
@@ -65,6 +66,8 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
     arrivals = sorted(report.arrivals, key=lambda arrival: (arrival.at, arrival.id))
     if payment.transfer_id is not None:
         return Decision(strays=_strays(arrivals, payment.transfer_id, "second_transfer"))
+    if arrivals and payment.actual_amount is not None and payment.status is not PaymentStatus.AMOUNT_MISMATCH:
+        return _told_before(payment, arrivals)
     if arrivals:
         first, rest = arrivals[0], arrivals[1:]
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
@@ -75,6 +78,14 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
         status = PaymentStatus.PAID if first.amount == payment.amount else PaymentStatus.AMOUNT_MISMATCH
         return Decision(status=status, arrival=first, strays=_strays(rest, None, "second_transfer"))
     return _without_money(payment, report, now)
+
+
+def _told_before(payment: Payment, arrivals: Sequence[Arrival]) -> Decision:
+    """An operator said how much had come while the bank could not; now the bank tells of the transfer. It is known by
+    its amount, and is no second one."""
+    known = next((arrival for arrival in arrivals if arrival.amount == payment.actual_amount), None)
+    strays = [arrival for arrival in arrivals if arrival is not known]
+    return Decision(arrival=known, strays=_strays(strays, None, f"after_{payment.status.value}"))
 
 
 def _strays(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tuple[Stray, ...]:

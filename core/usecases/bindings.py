@@ -43,7 +43,7 @@ WATCH = "binding.watch"
 FIRST_LOOK = timedelta(seconds=10)
 """When a binding that was recorded and not answered is taken up by the watch."""
 
-_WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 
 
 def watch_id(payment_id: str) -> str:
@@ -54,6 +54,14 @@ def watch_id(payment_id: str) -> str:
 def page_of(ports: Ports, subscription_id: str) -> str:
     """Where the payer confirms in our own window (DECISIONS 2)."""
     return f"{ports.places.pay_url}/s/{subscription_id}"
+
+
+def binder(ports: Ports, name: str | None) -> MandateBank:
+    """The bank that a binding went to. Raises: NotConfigured, NotSupported."""
+    bank = ports.banks.named(name or "")
+    if not isinstance(bank, MandateBank):
+        raise NotSupported(f"{bank.name} binds no payers")
+    return bank
 
 
 def binders(ports: Ports, mode: Mode, terminal: Terminal | None) -> tuple[MandateBank, ...]:
@@ -105,9 +113,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, bank: Mand
         binding=BindingCharge.FIRST if takes_money else BindingCharge.NONE,
         bank=bank.name,
     )
-    unit[Job].add(
-        Job(id=watch_id(payment_id), kind=WATCH, argument=payment_id, due=now + FIRST_LOOK, created_at=now)
-    )
+    unit[Job].add(Job(id=watch_id(payment_id), kind=WATCH, argument=payment_id, due=now + FIRST_LOOK, created_at=now))
     binding = Binding(
         operation=binding_operation(subscription.id, payment_id),
         requested_at=now,
@@ -140,9 +146,7 @@ async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Paym
     """
     while True:
         try:
-            bank = ports.banks.named(payment.bank or "")
-            if not isinstance(bank, MandateBank):
-                raise NotSupported(f"{bank.name} binds no payers")
+            bank = binder(ports, payment.bank)
             async with watched(ports, payment.mode, payment.bank):
                 binding = await bank.bind(_request(payment))
         except OutcomeUnknown:
@@ -222,8 +226,8 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
 
 
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
-    """After a bank's no: the payment with the bank that is asked next, or None when there is none left; then it is taken
-    back, and the subscription is told that no link comes."""
+    """After a bank's no: the payment with the bank that is asked next, or None when there is none left; then it is
+    taken back, and the subscription is told that no link comes."""
 
     async def work(unit: Unit) -> Payment | None:
         payment = await unit[Payment].get(asked.id)
@@ -268,23 +272,43 @@ async def open_binding(ports: Ports, subscription_id: str) -> None:
     Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank can be asked.
     """
 
-    async def work(unit: Unit) -> Payment | None:
-        before = await any_subscription(unit, subscription_id)
-        if before is None or not is_open_to_payer(before, ports.clock.now()):
+    async def work(unit: Unit) -> str | None:
+        before, now = await any_subscription(unit, subscription_id), ports.clock.now()
+        if before is None or not opens_here(before, now):
             return None
-        payment = await bound_with(unit, before)
-        if payment is not None and is_alive(payment, ports.clock.now()):
+        binding = before.binding
+        payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
+        if payment is not None and is_alive(before, payment, now):
             return None
         bank = await pick_binder(ports, unit, before)
         if bank is None:
             raise no_route(away=True)
         after = await begin(ports, unit, before, bank)
         await save_subscription(ports, unit, before, after)
-        return await _unsaved(after)
+        return None if after.binding is None else after.binding.payment_id
 
-    await retrying(ports.storage, work)
+    begun = await retrying(ports.storage, work)
+    await ask_for(ports, begun)
+
+
+async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = True) -> None:
+    """Ask for a binding that was just recorded; None: there is none."""
+    if payment_id is None:
+        return
     async with ports.storage.unit() as unit:
-        subscription = await any_subscription(unit, subscription_id)
-        payment = None if subscription is None else await bound_with(unit, subscription)
-    if payment is not None and payment.opening is Opening.ASKING and is_alive(payment, ports.clock.now()):
-        await ask(ports, payment)
+        payment = await unit[Payment].get(payment_id)
+    if payment is not None and payment.opening is Opening.ASKING:
+        await ask(ports, payment, announced=announced)
+
+
+def opens_here(subscription: Subscription, now: datetime) -> bool:
+    """A payer who opens our page may bind there now. Links of the calendar scheme are the payment system's."""
+    ends_at = binding_ends_at(subscription)
+    in_time = ends_at is None or now < ends_at
+    return subscription.scheme is Scheme.WINDOW and awaits_binding(subscription) and in_time
+
+
+def is_alive(subscription: Subscription, payment: Payment, now: datetime) -> bool:
+    """The binding can still be confirmed: whoever opens the page again sees the same QR."""
+    mine = subscription.binding is not None and subscription.binding.payment_id == payment.id
+    return mine and payment.status in WAITING and now < payment.expires_at

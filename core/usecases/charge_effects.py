@@ -2,6 +2,7 @@
 budget is used up (SPEC "Subscription charge periods")."""
 
 import logging
+from datetime import datetime
 
 import msgspec
 
@@ -42,21 +43,19 @@ async def follow_charge(ports: Ports, unit: Unit, before: Payment, after: Paymen
     elif after.status in _GAVE_NOTHING:
         changed = await _failed(ports, unit, subscription, after)
     await save_subscription(ports, unit, subscription, changed)
+    await _plan(unit, changed, ports.clock.now())
 
 
 def _succeeded(ports: Ports, subscription: Subscription, payment: Payment) -> Subscription:
     if subscription.is_final:
         log.warning("charge %s was paid after the end of subscription %s", payment.id, subscription.id)
     now = ports.clock.now()
-    return charge_succeeded(
-        subscription, payment.id, payment.period_ref or "", at=payment.paid_at or now, now=now
-    )
+    return charge_succeeded(subscription, payment.id, payment.period_ref or "", at=payment.paid_at or now, now=now)
 
 
 async def _failed(ports: Ports, unit: Unit, subscription: Subscription, payment: Payment) -> Subscription:
     now = ports.clock.now()
     changed = await tell_exhaustion(ports, unit, charge_failed(subscription, payment.id, now))
-    await _plan(ports, unit, changed)
     if payment.failure_reason is FailureReason.MANDATE_REVOKED and _is_by_present_mandate(subscription, payment):
         changed = mandate_lost(changed, now)
     return changed
@@ -94,15 +93,14 @@ async def tell_exhaustion(ports: Ports, unit: Unit, subscription: Subscription) 
     return after
 
 
-async def _plan(ports: Ports, unit: Unit, subscription: Subscription) -> None:
+async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
     """Have somebody look when the budget's hours end, also if no merchant asks again."""
     due = exhaustion_due_at(subscription.terms, subscription.charge_state)
-    if due is None:
+    if due is None or subscription.is_final:
         return
     job_id = f"{EXHAUST}:{subscription.id}"
     known = await unit[Job].get(job_id)
     if known is None:
-        now = ports.clock.now()
         unit[Job].add(Job(id=job_id, kind=EXHAUST, argument=subscription.id, due=due, created_at=now))
     else:
         unit[Job].save(msgspec.structs.replace(known, due=due, attempts=0, leased_until=None))

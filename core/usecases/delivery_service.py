@@ -99,8 +99,7 @@ class Service:
         if await self._drain():
             return True
         # The address may have been taken away meanwhile: another pass then holds what is left.
-        receives = self._account is not None and self._account.receives
-        return await self._leave() if receives else False
+        return self._account is not None and self._account.receives and await self._leave()
 
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:

@@ -10,6 +10,8 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
+from .charge_effects import EXHAUST, tell_if_exhausted
+from .charge_progress import WATCH_CHARGE, watch_charge
 from .deliveries import deliver
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
@@ -51,6 +53,8 @@ HANDLERS: Mapping[str, Handler] = {
     EXECUTE: execute,
     RETURN: send_suspense,
     CARRY_OUT: carry_out,
+    WATCH_CHARGE: watch_charge,
+    EXHAUST: tell_if_exhausted,
     FOLLOW: follow,
     TIDY_UPLOAD: tidy_upload,
 }

@@ -21,7 +21,7 @@ from ..domain.ledger import (
 )
 
 _BATCH = 1000
-_NO_ENTRY = (ValueError, TypeError, msgspec.MsgspecError)
+_NO_ENTRY = (ValueError, TypeError, KeyError, msgspec.MsgspecError)
 """How a storage says that a row holds what no record could."""
 _LOWEST = -(2**63)
 """What no number is below: storages hold integers of 64 bits."""

@@ -56,6 +56,8 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             source = Purse.REVIEW if payment.transfer_id is not None else Purse.BANK
             await suspend(ports, unit, payment, arrival, "mismatch_rejected", source=source)
             await plan_return(ports, unit, record_id)
+            # So that the bank's word of this transfer, should it come yet, is known as it.
+            payment = msgspec.structs.replace(payment, actual_amount=came)
         decision = Decision(status=PaymentStatus.FAILED, failure=FailureReason.UNKNOWN)
         return await move(ports, unit, payment, decision)
 

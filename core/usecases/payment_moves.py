@@ -7,9 +7,10 @@ from ...ports.bundle import Ports
 from ...ports.storage import Unit
 from ..domain.ledger import Purse
 from ..domain.money import Rub
-from ..domain.payments import FailureReason, Payment, Suspense, suspense_id
+from ..domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
 from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
 from .bookings import book_move, book_noted, book_suspense
+from .charge_effects import follow_charge
 from .outbox import announce_payment
 from .proof_reminders import plan_reminders
 from .seals import payer_name_place
@@ -58,7 +59,9 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
         return await move(ports, unit, payment, decision)
     if decision.arrival is not None:
         after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
-        book_noted(ports, unit, after)
+        if payment.status is PaymentStatus.AMOUNT_MISMATCH:
+            # After the review it is booked already, as the operator said.
+            book_noted(ports, unit, after)
         return unit[Payment].save(after)
     return payment
 
@@ -70,6 +73,7 @@ async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -
     book_move(ports, unit, payment, after, decision)
     await announce_payment(ports, unit, after, payment.status)
     await plan_reminders(unit, payment, after)
+    await follow_charge(ports, unit, payment, after)
     return saved
 
 

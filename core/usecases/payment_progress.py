@@ -20,7 +20,7 @@ from ..domain.payments import (
     PaymentStatus,
 )
 from ..domain.reports import Report
-from . import refund_progress
+from . import charge_progress, refund_progress
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
@@ -86,6 +86,8 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
         payment = await unit[Payment].get(notice.operation)
     if payment is None:
         return None
+    if payment.is_charge:
+        return await charge_progress.look(ports, payment)
     if payment.bank_reference is None:
         payment = await find_at_bank(ports, payment) or payment
     return await look(ports, payment)

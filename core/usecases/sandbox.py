@@ -11,6 +11,7 @@ from ..domain.money import Rub
 from ..domain.payments import FailureReason, Payment
 from .payment_progress import on_notice
 from .payments import get_payment
+from .sandbox_charges import simulate_charge
 
 _OUTCOMES = {
     "processing": InvoiceStatus.PROCESSING,
@@ -37,7 +38,14 @@ async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: Paymen
     Raises: Refusal PAYMENT_NOT_FOUND, VALIDATION_ERROR; PROVIDER_UNAVAILABLE while the creation is not finished.
     """
     payment = await get_payment(ports, caller, payment_id)
-    return await simulate_payment(ports, payment, _pretence(payment, wanted))
+    pretence = _pretence(payment, wanted)
+    if payment.is_charge:
+        if wanted.actual_amount_rub is not None:
+            raise shape_error("actual_amount_rub", "is not for charges, which debit what was asked")
+        return await simulate_charge(
+            ports, payment, outcome=wanted.outcome, failure=wanted.failure_reason, payer_name=wanted.payer_name
+        )
+    return await simulate_payment(ports, payment, pretence)
 
 
 def _pretence(payment: Payment, wanted: PaymentSimulation) -> Pretence:

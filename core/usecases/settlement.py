@@ -5,13 +5,14 @@ A batch is a row with its rate and cutoff, and a job that settles it, a few paym
 a unit settled has left `paid`, so whoever goes on after a crash simply takes what is left, at the batch's own rate.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import Conflict
+from ...ports.faults import Conflict, Stale, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.accounts import Account, Caller, Mode
@@ -22,7 +23,8 @@ from .accounts import find_account
 from .ledger import seal_all
 from .rates import market_rate
 from .refund_progress import retry_waiting
-from .settlement_chunks import HELD, Run, open_statement, settle_chunk
+from .settlement_chunks import settle_chunk
+from .settlement_run import HELD, Run, open_statement
 from .units import retrying
 from .withdrawals import pay_out
 
@@ -30,6 +32,8 @@ DAILY = "settlement.daily"
 SETTLE = "settlement.run"
 
 _NO_RATE = timedelta(minutes=1)
+
+log = logging.getLogger("cambist.settlement")
 
 Progress = Callable[[SettlementBatch], None]
 
@@ -116,19 +120,42 @@ def job_id(batch_id: str) -> str:
 
 
 async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> None:
-    """Settle a batch to its end, from wherever it stands. Raises: Stale when another runner took the job over."""
+    """Settle a batch to its end, from wherever it stands. What fails for one merchant keeps no other waiting, and the
+    batch open: it is tried again.
+
+    Raises: Stale when another runner took the job over; what failed for the last merchant for whom something did.
+    """
     async with ports.storage.unit() as unit:
         batch = await unit[SettlementBatch].get(job.argument)
     if batch is None or batch.completed_at is not None:
         return
+    failed: Exception | None = None
+    async for account in _accounts(ports, batch):
+        try:
+            await _settle_account(ports, job, batch, account, progress)
+        except (Stale, Unavailable):
+            raise
+        except Exception as fault:
+            log.exception("settlement %s failed for %s", batch.id, account.id)
+            failed = fault
+    if failed is not None:
+        raise failed
+    await _close(ports, job)
+    await seal_all(ports)
+
+
+async def _accounts(ports: Ports, batch: SettlementBatch) -> AsyncIterator[Account]:
     if batch.account_id is not None:
         async with ports.storage.unit() as unit:
-            await _settle_account(ports, job, batch, await find_account(unit, batch.account_id), progress)
-    else:
-        async for accounts in ports.storage.scan(Account):
-            for account in accounts:
-                await _settle_account(ports, job, batch, account, progress)
+            account = await find_account(unit, batch.account_id)
+        yield account
+        return
+    async for accounts in ports.storage.scan(Account):
+        for account in accounts:
+            yield account
 
+
+async def _close(ports: Ports, job: Job) -> None:
     async def work(unit: Unit) -> None:
         present = await unit[SettlementBatch].get(job.argument)
         standing = await unit[Job].get(job.id)
@@ -138,7 +165,6 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
             unit[Job].remove(standing)
 
     await retrying(ports.storage, work)
-    await seal_all(ports)
 
 
 async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, account: Account, progress: Progress) -> None:

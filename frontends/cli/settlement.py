@@ -8,6 +8,7 @@ import click
 
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none, read_moment
+from ...core.domain.errors import Refusal
 from ...core.domain.settlement import SettlementBatch
 from ...core.usecases.settlement import settle_now
 from ...ports.bundle import Ports
@@ -40,10 +41,18 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
     modes = list(Mode) if mode is None else [Mode(mode)]
 
     async def work(ports: Ports) -> list[SettlementBatch]:
-        return [
-            await settle_now(ports, each, cutoff=_cutoff(ports, each, cutoff), progress=_progress(each))
-            for each in modes
-        ]
+        done: list[SettlementBatch] = []
+        refused: list[Refusal] = []
+        for each in modes:
+            try:
+                wanted = _cutoff(ports, each, cutoff)
+                done.append(await settle_now(ports, each, cutoff=wanted, progress=_progress(each)))
+            except Refusal as refusal:
+                # The other mode is settled all the same.
+                refused.append(Refusal(refusal.code, f"{each}: {refusal.message}"))
+        if refused:
+            raise refused[0]
+        return done
 
     rows = [_document(batch) for batch in in_house(work)]
     titles = ("mode", "payments", "amount_rub", "fee_usdt", "credit_usdt", "rate_market", "cutoff", "completed_at")

@@ -8,6 +8,7 @@ from litestar.types import ASGIApp
 from ...core.domain.quota import API, Network
 from ...ports.bundle import Ports
 from .access import authorized
+from .charges import charges_router, played_charges_router
 from .clients import clients_router, played_clients_router
 from .edge import Edge
 from .errors import HANDLERS
@@ -60,6 +61,8 @@ def create_app(
             kyc_router(ports),
             clients_router(ports),
             played_clients_router(ports),
+            charges_router(ports),
+            played_charges_router(ports),
         ],
         guards=[authorized(ports)],
     )

@@ -14,6 +14,7 @@ from .gateways import GatewayView
 from .health import Health
 from .letters import LONGEST_WAIT, LettersView
 from .methods import MethodView
+from .openapi_charges import CHARGES
 from .openapi_kyc import KYC
 from .openapi_model import API, MOMENT, PAGES, UUID, Operation, Query, Refusals
 from .openapi_money import MONEY
@@ -234,4 +235,4 @@ _HEALTH = tuple(
     for path in ("/health", f"{API}/health")
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *REFUNDS, *MONEY, *KYC, *_EVENTS, *_SANDBOX, *_HEALTH)
+OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *REFUNDS, *MONEY, *KYC, *CHARGES, *_EVENTS, *_SANDBOX, *_HEALTH)

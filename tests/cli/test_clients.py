@@ -71,5 +71,3 @@ def test_the_settings_of_kyc(call: Call) -> None:
     answered(call, "account", "set", account_id, "kyc=required", "kyc_flow=redirect")
     assert answered(call, "account", "show", account_id)["settings"]["kyc_flow"] == "redirect"
     assert call("account", "set", account_id, "kyc_flow=phone").status == 1
-
-

@@ -72,6 +72,7 @@ class TestAccount:
             "auto_return": True,
             "direct_links": False,
             "kyc": "off",
+            "kyc_flow": "documents",
             "payout_wallet": None,
             "proof_reminders": True,
             "recurring": True,

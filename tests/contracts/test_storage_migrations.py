@@ -35,8 +35,8 @@ from cambist.core.domain.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
-from cambist.core.domain.ledger import JournalEntry, LedgerAccount
 from cambist.core.domain.kyc import Upload
+from cambist.core.domain.ledger import JournalEntry, LedgerAccount
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus

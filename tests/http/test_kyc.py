@@ -169,7 +169,16 @@ WRONG: list[tuple[str, Any]] = [
     *(
         (path, {"phone": phone})
         for path in ("/kyc/check", "/kyc/register")
-        for phone in ("79001234567", "+7900123456", "+790012345678", "+89001234567", "+7 9001234567", "+7٩٠٠١٢٣٤٥٦٧", 7, None)
+        for phone in (
+            "79001234567",
+            "+7900123456",
+            "+790012345678",
+            "+89001234567",
+            "+7 9001234567",
+            "+7٩٠٠١٢٣٤٥٦٧",
+            7,
+            None,
+        )
     ),
     ("/kyc/check", {"phone": f"{PHONE}\n"}),
     ("/kyc/upload-url", {}),
@@ -232,9 +241,7 @@ async def test_register_tells_what_the_verifier_did_not(
 
 
 @pytest.mark.parametrize(("ending", "status", "expected"), VERIFIER_ROWS)
-async def test_check_tells_what_the_verifier_did_not(
-    kyc: KycHouse, ending: Ending, status: int, expected: str
-) -> None:
+async def test_check_tells_what_the_verifier_did_not(kyc: KycHouse, ending: Ending, status: int, expected: str) -> None:
     """SPEC: the KYC errors are "same for all three endpoints"; what is decided is answered without the verifier."""
     await kyc.register()
     kyc.twist("state", ending)

@@ -273,7 +273,7 @@ async def test_however_many_payments_are_held_whole_those_behind_them_are_settle
     open_: RefundHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DECISIONS 4: the batch takes every payment that is due."""
-    monkeypatch.setattr("cambist.core.usecases.settlement_chunks.CHUNK", 2)
+    monkeypatch.setattr("cambist.core.usecases.settlement_run.CHUNK", 2)
     held = [await open_.paid("100.00") for _ in range(5)]
     for payment_id in held:
         await open_.apply(payment_id)

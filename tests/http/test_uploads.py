@@ -370,5 +370,3 @@ async def test_the_port_s_own_reads(tmp_path: Path) -> None:
     assert await one.stat(key) is None
     with pytest.raises(ValueError, match="64 hex"):
         one.grant("x", "image/jpeg", 1, VirtualClock().now())
-
-

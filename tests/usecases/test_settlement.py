@@ -10,11 +10,12 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement, SettlementBatch
-from cambist.core.usecases import shops
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases import settlement, shops
+from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.core.usecases.balance import read_balance
 from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_now, settle_own
+from cambist.ports.bundle import Ports
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.books import check_books, everything
 from tests.houses import TestHouse
@@ -156,7 +157,7 @@ async def test_a_payment_of_a_shop_whose_markup_was_taken_away_waits_for_the_nex
 
 
 async def test_many_payments_go_in_several_units_and_sum_up(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cambist.core.usecases.settlement_chunks.CHUNK", 3)
+    monkeypatch.setattr("cambist.core.usecases.settlement_run.CHUNK", 3)
     for number in range(10):
         await paid(house, f"{100 + number}.{number:02}")
     statement = await settle_own(house.ports, await caller(house))
@@ -186,3 +187,29 @@ async def test_with_a_wallet_the_settlement_is_paid_out(house: TestHouse) -> Non
     balance = await read_balance(house.ports, who)
     assert (str(balance.reserved), str(balance.withdrawn)) == ("0.00000000", "1.04864800")
     await check_books(house.ports)
+
+
+async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch stays open until everybody is settled."""
+    first = await paid(house)
+    other = await create_account(house.ports, "Another")
+    real, broken = settlement.pay_out, [other.account_id]
+
+    async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: str | None = None) -> Any:
+        if account_id in broken:
+            raise RuntimeError("a slip of the program")
+        return await real(ports, account_id, mode, settlement_id=settlement_id)
+
+    monkeypatch.setattr(settlement, "pay_out", pay_out)
+    await house.work(43_200)
+    await start_standing(house.ports)
+    await to(house, NINE)
+    assert (await payment(house, first)).status == "settled"
+    batches = await everything(house.ports, SettlementBatch)
+    assert [batch.completed_at for batch in batches] == [None, None]
+    broken.clear()
+    await house.work(60)
+    batches = await everything(house.ports, SettlementBatch)
+    assert all(batch.completed_at is not None for batch in batches)

@@ -16,7 +16,7 @@ from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_now, settle_own
-from cambist.core.usecases.settlement_chunks import HELD
+from cambist.core.usecases.settlement_run import HELD
 from tests.books import check_books, everything
 from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse, open_test_house
@@ -29,7 +29,7 @@ SAME = ("amount", "fee", "credit", "payments", "items", "rate_market")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cambist.core.usecases.settlement_chunks.CHUNK", 3)
+    monkeypatch.setattr("cambist.core.usecases.settlement_run.CHUNK", 3)
 
 
 async def ready(house: TestHouse) -> None:

@@ -1,0 +1,154 @@
+"""What the ledger says of exchanges: pure constructors of journal entries, one for each step, in both directions
+(DECISIONS 4 "Double entry", 6).
+
+           USDT to RUB                              RUB to USDT
+received   chain -> exchanging, suspense, rounding  bank -> exchanging, suspense
+given      stock -> remitting                       stock -> sending
+delivered  remitting -> bank, for each part         (with completed)
+completed  exchanging -> stock, available, rounding exchanging -> stock -> available, sending -> chain
+failed     remitting -> stock, exchanging ->        sending -> stock, exchanging -> suspense
+           suspense; as completed for what the
+           client has got already
+
+What the merchant gets is credited at the end only: nothing has to be taken back from a balance that may be spent.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from .exchange_funds import ExchangeTransfer
+from .exchange_money import Shares, shares
+from .exchange_payouts import PartStatus, PayoutPart, paid_out
+from .exchanges import Exchange, ExchangeStatus, held_units
+from .ledger import Currency, EntryKind, JournalEntry, Purse, journal_entry
+from .money import Rub
+
+_K, _P, _S = EntryKind, Purse, ExchangeStatus
+
+_OUTSIDE = {Currency.USDT: _P.CHAIN, Currency.RUB: _P.BANK}
+_HELD = {Currency.USDT: _P.EXCHANGING_USDT, Currency.RUB: _P.EXCHANGING_RUB}
+_SUSPENSE = {Currency.USDT: _P.SUSPENSE_USDT, Currency.RUB: _P.SUSPENSE}
+
+
+def money_received(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
+    """A new transfer of the client: to be booked in the unit that adds it."""
+    postings = {
+        _OUTSIDE[transfer.currency]: -transfer.amount,
+        _HELD[transfer.currency]: transfer.counted,
+        _SUSPENSE[transfer.currency]: transfer.suspended,
+    }
+    if transfer.rounded:
+        postings[_P.ROUNDING] = transfer.rounded
+    return _entry(_K.EXCHANGE_RECEIVED, exchange, at, postings, object_id=transfer.id)
+
+
+def money_suspended(exchange: Exchange, released: int, at: datetime) -> JournalEntry | None:
+    """The exchange expired and holds this no more (`FundsDecision.released`); None for nothing."""
+    currency = Currency.USDT if exchange.takes_usdt else Currency.RUB
+    if not released:
+        return None
+    postings = {_HELD[currency]: -released, _SUSPENSE[currency]: released}
+    return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings)
+
+
+def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
+    """An operator sent back what is suspended of a transfer: to be booked in the unit that resolves it."""
+    postings = {
+        _SUSPENSE[transfer.currency]: -transfer.suspended,
+        _OUTSIDE[transfer.currency]: transfer.suspended,
+    }
+    return _entry(_K.EXCHANGE_RETURNED, exchange, at, postings, object_id=transfer.id)
+
+
+def money_given(exchange: Exchange, at: datetime) -> JournalEntry:
+    """What the client is to get leaves the stock: to be booked with the move to `rub_sending` or `usdt_sending`."""
+    if exchange.takes_usdt:
+        postings = {_P.STOCK_RUB: -exchange.amount_rub.kopecks, _P.REMITTING: exchange.amount_rub.kopecks}
+    else:
+        postings = {_P.STOCK_USDT: -exchange.amount_usdt.units, _P.SENDING: exchange.amount_usdt.units}
+    return _entry(_K.EXCHANGE_GIVEN, exchange, at, postings)
+
+
+def part_delivered(exchange: Exchange, part: PayoutPart, at: datetime) -> JournalEntry:
+    """The client has this part of the RUB: to be booked in the unit that marks it done.
+
+    Raises ValueError for one that is not done: money that may not have gone is not booked as gone.
+    """
+    if part.status is not PartStatus.DONE:
+        raise ValueError(f"{part.operation} is not done")
+    postings = {_P.REMITTING: -part.amount.kopecks, _P.BANK: part.amount.kopecks}
+    return _entry(_K.EXCHANGE_DELIVERED, exchange, at, postings, object_id=part.operation)
+
+
+def exchange_completed(exchange: Exchange, at: datetime) -> JournalEntry:
+    """To be booked with the move to `completed`. USDT to RUB every part must be booked as delivered."""
+    split = shares(exchange)
+    if exchange.takes_usdt:
+        postings = {_P.EXCHANGING_USDT: -split.total.units, **_earned(split)}
+    else:
+        postings = {
+            _P.EXCHANGING_RUB: -exchange.amount_rub.kopecks,
+            _P.STOCK_RUB: exchange.amount_rub.kopecks,
+            _P.SENDING: -split.client.units,
+            _P.CHAIN: split.client.units,
+            _P.STOCK_USDT: -split.merchant.units,
+            _P.AVAILABLE: split.merchant.units,
+        }
+    return _entry(_K.EXCHANGE_COMPLETED, exchange, at, postings)
+
+
+def failed_release(exchange: Exchange) -> int:
+    """How much of the client's money goes to suspense when this exchange fails as it stands now, in the smallest part
+    of its currency: all that it holds, less what the client has got the other side of."""
+    if exchange.status is _S.RUB_SENDING:
+        return shares(exchange, _paid(exchange)).client.units
+    return held_units(exchange)
+
+
+def exchange_failed(exchange: Exchange, at: datetime) -> JournalEntry | None:
+    """To be booked with the move to `failed`; `exchange` is as it stands before it. None when it holds no money.
+
+    Raises ValueError while a part of the payout may still go.
+    """
+    held = held_units(exchange)
+    if not held:
+        return None
+    back = failed_release(exchange)
+    if not exchange.takes_usdt:
+        postings = {_P.EXCHANGING_RUB: -held, _P.SUSPENSE: back}
+        if exchange.status is _S.USDT_SENDING:
+            postings |= {_P.SENDING: -exchange.amount_usdt.units, _P.STOCK_USDT: exchange.amount_usdt.units}
+        return _entry(_K.EXCHANGE_FAILED, exchange, at, postings)
+    postings = {_P.EXCHANGING_USDT: -held, _P.SUSPENSE_USDT: back}
+    if exchange.status is _S.RUB_SENDING:
+        paid = _paid(exchange)
+        left = exchange.amount_rub - paid
+        postings |= {_P.REMITTING: -left.kopecks, _P.STOCK_RUB: left.kopecks, **_earned(shares(exchange, paid))}
+    return _entry(_K.EXCHANGE_FAILED, exchange, at, postings)
+
+
+def _paid(exchange: Exchange) -> Rub:
+    if any(part.status is PartStatus.SENT for part in exchange.parts):
+        raise ValueError(f"{exchange.id}: a payout is under way")
+    return paid_out(exchange.parts)
+
+
+def _earned(split: Shares) -> dict[Purse, int]:
+    return {
+        _P.STOCK_USDT: split.stock.units,
+        _P.AVAILABLE: split.merchant.units,
+        _P.ROUNDING: split.rounding.units,
+    }
+
+
+def _entry(
+    kind: EntryKind, exchange: Exchange, at: datetime, postings: Mapping[Purse, int], *, object_id: str | None = None
+) -> JournalEntry:
+    return journal_entry(
+        kind,
+        object_id or exchange.id,
+        account_id=exchange.account_id,
+        mode=exchange.mode,
+        at=at,
+        postings=postings,
+    )

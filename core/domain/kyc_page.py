@@ -1,0 +1,60 @@
+"""What the hosted KYC page shows, and where it may send a client back to (SPEC "KYC", `{app_url}/kyc`)."""
+
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+_LONGEST = 2048
+
+
+class Face(StrEnum):
+    """What a client sees."""
+
+    DOCUMENTS = "documents"
+    """Upload a selfie and a document."""
+    DETAILS = "details"
+    """Give an e-mail and a user type."""
+    FORM = "form"
+    """Go on to the verifier's form."""
+    PROCESSING = "processing"
+    VERIFIED = "verified"
+    FAILED = "failed"
+    """Refused for good; who may try again sees what to give."""
+    NOT_REQUIRED = "not_required"
+
+
+def _origin(url: str) -> tuple[str, str] | None:
+    """`https://host[:port]` as browsers write it, and the rest; None for what is not plainly an https address.
+
+    Parsed once, and strictly: what browsers read in another way than we do (a backslash, a control character, white
+    space, anything beyond ASCII, a user before the host) is no address at all.
+    """
+    if len(url) > _LONGEST or not url.isascii() or any(char in '\\"<>^`{|}' or char <= " " or char == "\x7f" for char in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme != "https" or not host or "@" in parts.netloc or "%" in parts.netloc or port == 0:
+        return None
+    if not url[:8].lower() == "https://" or parts.netloc.endswith(":") or host.endswith("."):
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    origin = f"https://{shown}" if port in (None, 443) else f"https://{shown}:{port}"
+    rest = url[8 + len(parts.netloc) :]
+    return origin, rest if rest.startswith("/") else f"/{rest}"
+
+
+def return_address(wish: str | None, merchant_url: str | None) -> str | None:
+    """Where the client goes from the page: to `wish` where it is https and of the merchant's own origin, else to `/`
+    there. None: the merchant has no https address of its own.
+
+    The answer begins with the merchant's stored origin, whatever the wish says.
+    """
+    merchant = None if merchant_url is None else _origin(merchant_url)
+    if merchant is None:
+        return None
+    asked = None if wish is None else _origin(wish)
+    if asked is None or asked[0] != merchant[0]:
+        return f"{merchant[0]}/"
+    return f"{merchant[0]}{asked[1]}"

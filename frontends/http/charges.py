@@ -1,0 +1,95 @@
+"""Charges of subscriptions over HTTP. No rule lives here (SPEC "Endpoints: Subscriptions"; DECISIONS 5, 8)."""
+
+import msgspec
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from ...core.domain.charge_decisions import ChargeWindow
+from ...core.domain.charges import ChargeOrder
+from ...core.domain.days import iso_or_none
+from ...core.usecases.charges import create_charge, list_charges, read_charge_window
+from ...core.usecases.sandbox_charges import NextChargeWish, wish_next_charge
+from ...ports.bundle import Ports
+from .access import ApiRequest, require_test_mode
+from .answers import answer, created
+from .bodies import page_of, read_body
+from .views import payment_view, payments_view
+
+
+class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):
+    """The period that a charge would be for, and whether one may be made now (DECISIONS 5). All moments in UTC."""
+
+    period_ref: str | None
+    opens_at: str | None
+    closes_at: str | None
+    attempts_used: int
+    attempts_max: int | None
+    window_ends_at: str | None
+    can_charge: bool
+    reason: str | None
+    next_allowed_at: str | None
+
+
+def charge_window_view(window: ChargeWindow) -> ChargeWindowView:
+    """The window as merchants see it."""
+    return ChargeWindowView(
+        period_ref=window.period_ref,
+        opens_at=iso_or_none(window.opens_at),
+        closes_at=iso_or_none(window.closes_at),
+        attempts_used=window.attempts_used,
+        attempts_max=window.attempts_max,
+        window_ends_at=iso_or_none(window.window_ends_at),
+        can_charge=window.can_charge,
+        reason=window.reason,
+        next_allowed_at=iso_or_none(window.next_allowed_at),
+    )
+
+
+def charges_router(ports: Ports) -> Router:
+    """POST and GET /subscriptions/{id}/charges, GET /subscriptions/{id}/charge-window."""
+
+    @post("/charges")
+    async def charge(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
+        body = await request.body()
+        made = await create_charge(
+            ports,
+            request.auth,
+            subscription_id,
+            request.headers.get("idempotency-key"),
+            lambda: read_body(body, request.headers.get("content-type"), ChargeOrder),
+        )
+        view = payment_view(ports, made.payment)
+        if made.is_new or made.replayed:
+            return created(view, replayed=made.replayed)
+        return answer(view)
+
+    @get("/charges")
+    async def page(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
+        query = request.query_params
+        found = await list_charges(ports, request.auth, subscription_id, lambda: page_of(query))
+        return answer(payments_view(ports, found))
+
+    @get("/charge-window")
+    async def window(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
+        return answer(charge_window_view(await read_charge_window(ports, request.auth, subscription_id)))
+
+    return Router("/subscriptions/{subscription_id:str}", route_handlers=[charge, page, window])
+
+
+def played_charges_router(ports: Ports) -> Router:
+    """POST /sandbox/subscriptions/{id}/next-charge, for test keys only. Answers with the wish."""
+
+    @post("/next-charge", status_code=200)
+    async def next_charge(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
+        body = await request.body()
+        wish = await wish_next_charge(
+            ports,
+            request.auth,
+            subscription_id,
+            lambda: read_body(body, request.headers.get("content-type"), NextChargeWish),
+        )
+        return answer(wish)
+
+    return Router(
+        "/sandbox/subscriptions/{subscription_id:str}", route_handlers=[next_charge], guards=[require_test_mode]
+    )

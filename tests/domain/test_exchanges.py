@@ -1,0 +1,356 @@
+"""Exchanges: their states as SPEC "Exchange statuses" has them, and what a client's money does to them (DECISIONS 6)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import product
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.core.domain.exchange_funds import (
+    FundsDecision,
+    Incoming,
+    deposit_source,
+    judge_deposits,
+    judge_payments,
+    released_transfers,
+    transfer_id,
+    transfer_ids,
+    with_received,
+)
+from cambist.core.domain.exchanges import (
+    AWAITING,
+    CANCELLABLE,
+    EXCHANGE_MOVES,
+    FINAL,
+    HOLD,
+    Direction,
+    Exchange,
+    ExchangeStatus,
+    asked_units,
+    held_units,
+    moved,
+    operation_exchange,
+    shown_received,
+    signed,
+    unsigned,
+)
+from cambist.core.domain.ledger import Currency
+from cambist.core.domain.machine import IllegalMove
+from cambist.core.domain.money import Rub, Usdt
+from tests.domain.exchange_kit import END, ID, NOW, R2U, TICK, U2R, S, exchange, incoming, posted, rub_exchange
+
+FULL = 100 * 10**8
+LATER = NOW + timedelta(minutes=1)
+
+SPEC_MOVES = {
+    U2R: """
+        pending awaiting_usdt|awaiting_usdt usdt_received|awaiting_usdt partial|awaiting_usdt expired|partial expired
+        usdt_received rub_sending|rub_sending completed|pending cancelled|awaiting_usdt cancelled
+        pending failed|awaiting_usdt failed|partial failed|usdt_received failed|rub_sending failed
+    """,
+    R2U: """
+        pending awaiting_rub|awaiting_rub rub_received|awaiting_rub partial|rub_received partial
+        rub_received usdt_sending|usdt_sending completed|pending cancelled|awaiting_rub cancelled|partial expired
+        pending failed|awaiting_rub failed|partial failed|rub_received failed|usdt_sending failed
+    """,
+}
+OUR_MOVES = {U2R: {("partial", "usdt_received")}, R2U: {("partial", "rub_received"), ("awaiting_rub", "expired")}}
+"""DECISIONS 6: several transfers add up. SPEC "Exchange rules": 15-minute timeout, of both directions."""
+
+
+class TestStates:
+    @pytest.mark.parametrize("direction", Direction)
+    def test_the_moves_are_those_of_the_specification(self, direction: Direction) -> None:
+        lines = SPEC_MOVES[direction].replace("\n", "|").split("|")
+        spec = {tuple(pair.split()) for pair in lines if pair.strip()}
+        moves = {(row.before.value, row.after.value) for row in EXCHANGE_MOVES[direction].rows}
+        assert moves == spec | OUR_MOVES[direction]
+
+    def test_the_four_finals_are_final_in_both_directions(self) -> None:
+        assert FINAL == {S.COMPLETED, S.FAILED, S.EXPIRED, S.CANCELLED}
+        for direction, status in product(Direction, FINAL):
+            assert EXCHANGE_MOVES[direction].is_final(status)
+
+    def test_every_state_but_the_finals_may_fail(self) -> None:
+        for direction, moves in EXCHANGE_MOVES.items():
+            known = {row.before for row in moves.rows}
+            assert known == {row.before for row in moves.rows if row.after is S.FAILED}, direction
+
+    def test_it_is_cancelled_only_before_funds_came(self) -> None:
+        cancelled = {row.before for moves in EXCHANGE_MOVES.values() for row in moves.rows if row.after is S.CANCELLED}
+        assert cancelled == CANCELLABLE == {S.PENDING, S.AWAITING_USDT, S.AWAITING_RUB}
+
+    @pytest.mark.parametrize("after", [S.EXPIRED, S.CANCELLED, S.FAILED])
+    def test_at_the_end_the_slot_is_free_and_the_event_has_its_number(self, after: ExchangeStatus) -> None:
+        ended = moved(exchange(), after, LATER, "why")
+        assert (ended.status, ended.active_slot, ended.completed_at) == (after, None, LATER)
+        assert (ended.sequence, ended.failure, ended.is_final) == (1, "why", True)
+
+    def test_on_the_way_the_slot_is_held_and_nobody_is_told(self) -> None:
+        """SPEC: intermediate statuses are internal."""
+        moving = moved(exchange(), S.USDT_RECEIVED, LATER)
+        assert (moving.active_slot, moving.completed_at, moving.sequence) == (b"digest", None, 0)
+
+    def test_received_roubles_are_held_for_five_minutes(self) -> None:
+        received = moved(rub_exchange(), S.RUB_RECEIVED, LATER)
+        assert received.hold_until == LATER + HOLD == LATER + timedelta(minutes=5)
+        assert moved(received, S.USDT_SENDING, END).hold_until == received.hold_until
+
+    def test_a_move_of_the_other_direction_is_illegal(self) -> None:
+        for it, after in ((exchange(S.PENDING), S.AWAITING_RUB), (rub_exchange(S.PENDING), S.AWAITING_USDT)):
+            with pytest.raises(IllegalMove):
+                moved(it, after, NOW)
+
+    def test_one_signed_transfer_at_a_time(self) -> None:
+        """A second would pay twice; it may be made once the first is proven never to take effect."""
+        sending = rub_exchange(S.USDT_SENDING)
+        once = signed(sending, "f" * 64, b"blob", END)
+        assert (once.tx_hash, once.blob, once.signed_until) == ("f" * 64, b"blob", END)
+        with pytest.raises(IllegalMove):
+            signed(once, "e" * 64, b"other", END)
+        assert unsigned(once) == sending
+        with pytest.raises(IllegalMove):
+            unsigned(sending)
+        with pytest.raises(IllegalMove):
+            signed(rub_exchange(S.RUB_RECEIVED), "f" * 64, b"blob", END)
+        assert moved(once, S.COMPLETED, END).blob is None
+
+    def test_nothing_personal_or_spendable_shows_in_a_repr(self) -> None:
+        shown = repr(signed(rub_exchange(S.USDT_SENDING, client_phone=b"phone"), "f" * 64, b"blob", END))
+        assert "phone" not in shown and "blob" not in shown and ID in shown
+
+    @pytest.mark.parametrize(
+        ("it", "shown"),
+        [
+            (exchange(amount_usdt_received=Usdt(5)), None),
+            (exchange(S.EXPIRED), "0.00000000"),
+            (exchange(S.EXPIRED, amount_usdt_received=Usdt(5)), "0.00000005"),
+            (exchange(S.COMPLETED, amount_usdt_received=Usdt(FULL + 5)), "100.00000005"),
+            (rub_exchange(S.USDT_SENDING), None),
+            (rub_exchange(S.COMPLETED), "105.94594500"),
+            (rub_exchange(S.FAILED), "0.00000000"),
+        ],
+    )
+    def test_what_was_received_shows_at_the_end(self, it: Exchange, shown: str | None) -> None:
+        """SPEC "Exchange": `amount_usdt_received` is null until a final status."""
+        received = shown_received(it)
+        assert shown == (None if received is None else str(received))
+
+    @pytest.mark.parametrize(
+        ("operation", "found"),
+        [(ID, ID), (f"{ID}/1", ID), (f"{ID}/12", ID), (f"{ID}/x", None), ("pay_1", None), ("exch_1", None), ("", None)],
+    )
+    def test_an_operation_tells_its_exchange(self, operation: str, found: str | None) -> None:
+        assert operation_exchange(operation) == found
+
+
+def parts(decision: FundsDecision) -> list[tuple[int, int, int, str | None]]:
+    return [(each.counted, each.suspended, each.rounded, each.reason) for each in decision.transfers]
+
+
+HALF = FULL // 2
+PARTIAL = exchange(S.PARTIAL, amount_usdt_received=Usdt(HALF))
+NOTHING: list[Any] = []
+
+CASES: list[tuple[str, Exchange, Sequence[Incoming], datetime, Any]] = [
+    ("nothing came", exchange(), NOTHING, LATER, (None, NOTHING, 0, 0)),
+    ("all came", exchange(), [incoming(FULL)], LATER, (S.USDT_RECEIVED, [(FULL, 0, 0, None)], FULL, 0)),
+    ("less came", exchange(), [incoming(HALF)], LATER, (S.PARTIAL, [(HALF, 0, 0, None)], HALF, 0)),
+    ("still less", PARTIAL, [incoming(1, "b:0")], LATER, (None, [(1, 0, 0, None)], HALF + 1, 0)),
+    ("the rest came", PARTIAL, [incoming(HALF, "b:0")], LATER, (S.USDT_RECEIVED, [(HALF, 0, 0, None)], FULL, 0)),
+    (
+        "several at once",
+        exchange(),
+        [incoming(HALF, "b:0"), incoming(HALF, "a:1")],
+        LATER,
+        (S.USDT_RECEIVED, [(HALF, 0, 0, None)] * 2, FULL, 0),
+    ),
+    (
+        "more came",
+        exchange(),
+        [incoming(FULL + 100)],
+        LATER,
+        (S.USDT_RECEIVED, [(FULL, 100, 0, "excess")], FULL + 100, 0),
+    ),
+    (
+        "more by less than the network moves",
+        exchange(),
+        [incoming(FULL + 99)],
+        LATER,
+        (S.USDT_RECEIVED, [(FULL, 0, 99, None)], FULL + 99, 0),
+    ),
+    (
+        "all and then more at one look",
+        exchange(),
+        [incoming(HALF, "b:0", LATER), incoming(FULL)],
+        LATER,
+        (S.USDT_RECEIVED, [(FULL, 0, 0, None), (0, HALF, 0, "excess")], FULL + HALF, 0),
+    ),
+    ("not final", exchange(), [incoming(FULL, is_final=False)], LATER, (None, NOTHING, 0, 0)),
+    ("not final at the end", exchange(), [incoming(FULL, is_final=False)], END, (S.EXPIRED, NOTHING, 0, 0)),
+    (
+        "told twice, once not final",
+        exchange(),
+        [incoming(HALF), incoming(HALF), incoming(HALF, is_final=False)],
+        LATER,
+        (S.PARTIAL, [(HALF, 0, 0, None)], HALF, 0),
+    ),
+    ("time is not yet up", PARTIAL, NOTHING, END - TICK, (None, NOTHING, HALF, 0)),
+    ("time is up", exchange(), NOTHING, END, (S.EXPIRED, NOTHING, 0, 0)),
+    ("time is up with a part", PARTIAL, NOTHING, END, (S.EXPIRED, NOTHING, HALF, HALF)),
+    (
+        "a part seen when time is up",
+        exchange(),
+        [incoming(HALF)],
+        END,
+        (S.EXPIRED, [(0, HALF, 0, "underpaid")], HALF, 0),
+    ),
+    (
+        "another part seen when time is up",
+        PARTIAL,
+        [incoming(1, "b:0")],
+        END,
+        (S.EXPIRED, [(0, 1, 0, "underpaid")], HALF + 1, HALF),
+    ),
+    (
+        "all in time, seen late",
+        exchange(),
+        [incoming(FULL, at=END - TICK)],
+        END + timedelta(hours=9),
+        (S.USDT_RECEIVED, [(FULL, 0, 0, None)], FULL, 0),
+    ),
+    ("too late", exchange(), [incoming(FULL, at=END)], END, (S.EXPIRED, [(0, FULL, 0, "late")], 0, 0)),
+    (
+        "the rest too late",
+        PARTIAL,
+        [incoming(HALF, "b:0", END)],
+        END + TICK,
+        (S.EXPIRED, [(0, HALF, 0, "late")], HALF, HALF),
+    ),
+    *(
+        (
+            f"on top in {status}",
+            exchange(status, amount_usdt_received=Usdt(FULL)),
+            [incoming(7_00, "b:0", END)],
+            END,
+            (None, [(0, 7_00, 0, "excess")], FULL + 7_00, 0),
+        )
+        for status in (S.USDT_RECEIVED, S.RUB_SENDING)
+    ),
+    *(
+        (
+            f"after {status}",
+            exchange(status, amount_usdt_received=Usdt(5)),
+            [incoming(FULL, "b:0", END)],
+            END,
+            (None, [(0, FULL, 0, f"after_{status}")], 5, 0),
+        )
+        for status in sorted(FINAL)
+    ),
+    (
+        "nobody was to know the address",
+        exchange(S.PENDING),
+        [incoming(FULL)],
+        LATER,
+        (None, [(0, FULL, 0, "not_awaited")], 0, 0),
+    ),
+    ("moved nothing", exchange(), [incoming(0)], LATER, (None, NOTHING, 0, 0)),
+]
+
+
+class TestDeposits:
+    @pytest.mark.parametrize(("name", "it", "seen", "now", "wanted"), CASES, ids=[row[0] for row in CASES])
+    def test_what_follows(
+        self, name: str, it: Exchange, seen: Sequence[Incoming], now: datetime, wanted: tuple[Any, ...]
+    ) -> None:
+        """DECISIONS 6: transfers add up; more than asked, and USDT after `expired`, are suspense."""
+        decision = judge_deposits(it, seen, now)
+        assert (decision.status, parts(decision), decision.received, decision.released) == wanted, name
+        if decision.status is not None:
+            moved(it, decision.status, now)
+
+    def test_what_is_booked_is_not_counted_again(self) -> None:
+        booked = [transfer_id(ID, "a:0")]
+        decision = judge_deposits(PARTIAL, [incoming(HALF, "a:0"), incoming(HALF, "a:1")], LATER, booked)
+        assert [each.id for each in decision.transfers] == [transfer_id(ID, "a:1")]
+        assert decision.status is S.USDT_RECEIVED
+
+    def test_a_transfer_is_known_by_transaction_and_place(self) -> None:
+        assert deposit_source("f" * 64, 3) == f"{'f' * 64}:3"
+        low, high = transfer_ids(ID)
+        assert low <= transfer_id(ID, "zzz") < high
+
+    def test_roubles_are_judged_alike_and_never_rounded(self) -> None:
+        it = rub_exchange()
+        decision = judge_payments(it, [incoming(1_000_001)], LATER)
+        assert (decision.status, parts(decision)) == (S.RUB_RECEIVED, [(1_000_000, 1, 0, "excess")])
+        assert decision.transfers[0].currency is Currency.RUB
+        assert with_received(it, decision).amount_rub_received == Rub(1_000_001)
+        assert judge_payments(it, [incoming(1)], LATER).status is S.PARTIAL
+        assert judge_payments(it, [], END).status is S.EXPIRED
+
+    def test_directions_are_apart(self) -> None:
+        with pytest.raises(ValueError, match="takes no USDT"):
+            judge_deposits(rub_exchange(), [], NOW)
+        with pytest.raises(ValueError, match="takes no RUB"):
+            judge_payments(exchange(), [], NOW)
+
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from("abcdef"), st.integers(1, FULL), st.integers(0, 20), st.booleans()), max_size=8
+        ),
+        st.randoms(),
+    )
+    def test_in_whatever_order_and_however_often_it_is_told_nothing_is_lost_or_counted_twice(
+        self, told: list[tuple[str, int, int, bool]], chance: Any
+    ) -> None:
+        """T20; identity is (tx_hash, index). A look every minute at what the chain shows then, until after the end."""
+        chain = {name: (amount, NOW + timedelta(minutes=at)) for name, amount, at, _ in told}
+        it, kept = exchange(), {}
+        for minute in range(25):
+            now = NOW + timedelta(minutes=minute)
+            seen = [incoming(amount, f"{name}:0", at) for name, (amount, at) in chain.items() if at <= now]
+            seen = [*seen, *seen]
+            chance.shuffle(seen)
+            decision = judge_deposits(it, seen, now, kept.keys())
+            before = held_units(it)
+            it = with_received(it, decision)
+            kept |= {each.id: each for each in decision.transfers}
+            if decision.released:
+                kept |= {each.id: each for each in released_transfers([*kept.values()], decision.released, "underpaid")}
+                assert decision.released == before
+            if decision.status is not None:
+                it = moved(it, decision.status, now)
+            assert sum(each.counted for each in kept.values()) == held_units(it) <= asked_units(it)
+            assert (held_units(it) == asked_units(it)) is (it.status is S.USDT_RECEIVED)
+        assert {each.id: each.amount for each in kept.values()} == {
+            transfer_id(ID, f"{name}:0"): amount for name, (amount, _) in chain.items()
+        }
+        assert all(each.amount == each.counted + each.suspended + each.rounded for each in kept.values())
+        in_time = sum(amount for amount, at in chain.values() if at < END)
+        assert it.status is (S.USDT_RECEIVED if in_time >= FULL else S.EXPIRED)
+        assert it.status not in AWAITING
+
+    def test_the_latest_are_released_first(self) -> None:
+        first, second = judge_deposits(exchange(), [incoming(10), incoming(20, "b:0", LATER)], LATER).transfers
+        assert [each.suspended for each in released_transfers([first, second], 20, "failed")] == [20]
+        changed = released_transfers([first, second], 25, "failed")
+        assert [(each.counted, each.suspended, each.reason) for each in changed] == [
+            (0, 20, "failed"),
+            (5, 5, "failed"),
+        ]
+        assert released_transfers([first], 0, "failed") == ()
+        with pytest.raises(ValueError, match="more is released"):
+            released_transfers([first, second], 31, "failed")
+
+
+def test_records_are_frozen() -> None:
+    it = exchange()
+    with pytest.raises(AttributeError):
+        it.status = S.COMPLETED  # type: ignore[misc]  # that is the point
+    assert msgspec.structs.replace(it) == it
+    assert posted(None) == {}

@@ -1,0 +1,220 @@
+"""What the ledger says of a payment's money: received, under review, in suspense, sent back (DECISIONS 2 and 4)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import PaymentStatus
+from cambist.core.domain.reports import Arrival, Report
+from cambist.core.usecases.ledger import purses
+from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.payment_moves import apply
+from tests.houses import TestHouse
+from tests.usecases.test_ledger import journal, plain
+
+PAID = PaymentStatus.PAID
+
+
+async def booked(house: TestHouse) -> list[tuple[str, dict[str, int]]]:
+    """Kinds and postings of all entries, sorted."""
+    rows = [(entry.kind.value, dict(plain(entry))) for entry in await journal(house)]
+    return sorted(rows, key=str)
+
+
+IN, OUT = {"bank": -100_00, "pending": 100_00}, {"bank": -100_00, "suspense": 100_00}
+
+
+def report(house: TestHouse, *kopecks: int) -> Report:
+    """The bank says paid, by these transfers."""
+    now = house.clock.now()
+    return Report(
+        status=PAID,
+        arrivals=tuple(
+            Arrival(id=f"t{number}", amount=Rub(each), at=now + timedelta(milliseconds=number))
+            for number, each in enumerate(kopecks)
+        ),
+    )
+
+
+async def arrives(house: TestHouse, payment_id: str, *kopecks: int) -> None:
+    await apply(house.ports, payment_id, report(house, *kopecks))
+
+
+async def _paid(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id, 100_00)
+
+
+async def _paid_late(house: TestHouse, payment_id: str) -> None:
+    await house.work(3600)
+    await arrives(house, payment_id, 100_00)
+
+
+async def _too_late(house: TestHouse, payment_id: str) -> None:
+    await house.work(6 * 3600 + 1)
+    await arrives(house, payment_id, 100_00)
+
+
+async def _after_failed(house: TestHouse, payment_id: str) -> None:
+    await apply(house.ports, payment_id, Report(status=PaymentStatus.FAILED))
+    await arrives(house, payment_id, 100_00)
+
+
+async def _second_transfer(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id, 100_00)
+    await arrives(house, payment_id, 100_00, 100_00)
+
+
+async def _two_at_once(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id, 100_00, 100_00)
+
+
+async def _told_often(house: TestHouse, payment_id: str) -> None:
+    for _ in range(2):
+        await asyncio.gather(*(arrives(house, payment_id, 100_00, 100_00) for _ in range(5)))
+
+
+async def _mismatch(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id, 60_00)
+
+
+async def _mismatch_told_often(house: TestHouse, payment_id: str) -> None:
+    await asyncio.gather(*(arrives(house, payment_id, 60_00) for _ in range(5)))
+
+
+async def _accepted(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id, 60_00)
+    await resolve_mismatch(house.ports, payment_id, "paid")
+    await arrives(house, payment_id, 60_00)
+
+
+async def _rejected(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id, 60_00)
+    await resolve_mismatch(house.ports, payment_id, "failed")
+    await arrives(house, payment_id, 60_00)
+
+
+async def _unknown(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id)
+
+
+async def _unknown_accepted(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id)
+    await resolve_mismatch(house.ports, payment_id, "paid", amount=Rub(70_00))
+
+
+async def _unknown_rejected(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id)
+    await resolve_mismatch(house.ports, payment_id, "failed")
+
+
+async def _unknown_rejected_with_an_amount(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id)
+    await resolve_mismatch(house.ports, payment_id, "failed", amount=Rub(70_00))
+
+
+async def _unknown_accepted_and_told(house: TestHouse, payment_id: str) -> None:
+    await _unknown_accepted(house, payment_id)
+    for _ in range(2):
+        await arrives(house, payment_id, 70_00)
+
+
+async def _unknown_rejected_and_told(house: TestHouse, payment_id: str) -> None:
+    await _unknown_rejected_with_an_amount(house, payment_id)
+    for _ in range(2):
+        await arrives(house, payment_id, 70_00)
+
+
+async def _unknown_accepted_and_told_otherwise(house: TestHouse, payment_id: str) -> None:
+    await _unknown_accepted(house, payment_id)
+    await arrives(house, payment_id, 71_00)
+
+
+async def _noted(house: TestHouse, payment_id: str) -> None:
+    await arrives(house, payment_id)
+    for _ in range(2):
+        await arrives(house, payment_id, 60_00)
+
+
+async def _noted_accepted(house: TestHouse, payment_id: str) -> None:
+    await _noted(house, payment_id)
+    await resolve_mismatch(house.ports, payment_id, "paid")
+
+
+async def _failed(house: TestHouse, payment_id: str) -> None:
+    await apply(house.ports, payment_id, Report(status=PaymentStatus.FAILED))
+
+
+REVIEWED = {"bank": -60_00, "review": 60_00}
+CASES: dict[str, tuple[Callable[[TestHouse, str], Awaitable[None]], list[tuple[str, dict[str, int]]]]] = {
+    "nothing but a failure": (_failed, []),
+    "paid": (_paid, [("receipt", IN)]),
+    "paid late": (_paid_late, [("receipt", IN)]),
+    "paid too late": (_too_late, [("suspense", OUT)]),
+    "paid after it failed": (_after_failed, [("suspense", OUT)]),
+    "a second transfer": (_second_transfer, [("receipt", IN), ("suspense", OUT)]),
+    "two transfers in one notice": (_two_at_once, [("receipt", IN), ("suspense", OUT)]),
+    "the same notice again and at once": (_told_often, [("receipt", IN), ("suspense", OUT)]),
+    "another amount": (_mismatch, [("review", REVIEWED)]),
+    "another amount, told often": (_mismatch_told_often, [("review", REVIEWED)]),
+    "another amount, accepted": (
+        _accepted,
+        [("review", REVIEWED), ("review_accepted", {"review": -60_00, "pending": 60_00})],
+    ),
+    "another amount, rejected": (
+        _rejected,
+        [("review", REVIEWED), ("suspense", {"review": -60_00, "suspense": 60_00})],
+    ),
+    "an amount that nobody knows": (_unknown, []),
+    "that the operator says, accepting": (_unknown_accepted, [("receipt", {"bank": -70_00, "pending": 70_00})]),
+    "that the operator does not say, rejecting": (_unknown_rejected, []),
+    "that the operator says, rejecting": (
+        _unknown_rejected_with_an_amount,
+        [("suspense", {"bank": -70_00, "suspense": 70_00})],
+    ),
+    "accepted, and the bank tells of it afterwards": (
+        _unknown_accepted_and_told,
+        [("receipt", {"bank": -70_00, "pending": 70_00})],
+    ),
+    "rejected, and the bank tells of it afterwards": (
+        _unknown_rejected_and_told,
+        [("suspense", {"bank": -70_00, "suspense": 70_00})],
+    ),
+    "accepted, and the bank tells of another amount": (
+        _unknown_accepted_and_told_otherwise,
+        [
+            ("receipt", {"bank": -70_00, "pending": 70_00}),
+            ("suspense", {"bank": -71_00, "suspense": 71_00}),
+        ],
+    ),
+    "that the bank says later": (_noted, [("review", REVIEWED)]),
+    "that the bank says later, accepted": (
+        _noted_accepted,
+        [("review", REVIEWED), ("review_accepted", {"review": -60_00, "pending": 60_00})],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_every_move_of_a_payment_s_money_is_booked_once(house: TestHouse, case: str) -> None:
+    """DECISIONS 4 and issue 5: every move of money that the service knows passes through the ledger."""
+    steps, expected = CASES[case]
+    payment = await house.created()
+    await steps(house, payment["id"])
+    assert await booked(house) == sorted(expected, key=str)
+    for each in await journal(house):
+        assert (each.account_id, each.mode) == (house.account.account_id, Mode.TEST)
+
+
+async def test_rejected_money_that_went_back_has_left_the_books(house: TestHouse) -> None:
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
+    await resolve_mismatch(house.ports, payment["id"], "failed")
+    await house.work(3600)
+    assert ("suspense_returned", {"suspense": -60_00, "bank": 60_00}) in await booked(house)
+    async with house.ports.storage.unit() as unit:
+        found = await purses(unit, house.account.account_id, Mode.TEST)
+    assert {purse: amount for purse, amount in found.items() if amount} == {}

@@ -1,0 +1,256 @@
+"""`verify_ledger`: holds on a lived-in ledger, and names the first bad entry of one that was tampered with
+(DECISIONS 4)."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.ledger import (
+    JournalEntry,
+    LedgerAccount,
+    LedgerHead,
+    Posting,
+    Purse,
+    seal_of,
+)
+from cambist.core.usecases.ledger import seal_all
+from cambist.core.usecases.ledger_check import LedgerReport, verify_ledger
+from cambist.core.usecases.settlement import settle_own
+from tests.books import everything
+from tests.houses import TestHouse
+from tests.usecases.test_ledger import book, entry, journal, plain
+from tests.usecases.test_settlement import caller, paid
+
+
+async def lived_in(house: TestHouse) -> list[JournalEntry]:
+    """Six receipts, settled and sealed, and two that are not yet; the sealed ones in the order of the chain."""
+    for number in range(6):
+        await paid(house, f"{100 + number}.00")
+    await settle_own(house.ports, await caller(house))
+    await paid(house, "200.00")
+    await paid(house, "300.00")
+    sealed = [each for each in await journal(house) if each.number is not None]
+    assert len(sealed) == 12
+    house.made_up = True
+    return sorted(sealed, key=lambda each: each.number or 0)
+
+
+async def write(house: TestHouse, *, save: tuple[Any, ...] = (), add: tuple[Any, ...] = (), remove: Any = ()) -> None:
+    """Change stored rows as no use case does."""
+    async with house.ports.storage.unit() as unit:
+        for record in save:
+            unit[type(record)].save(record)
+        for record in add:
+            unit[type(record)].add(record)
+        for record in remove:
+            unit[type(record)].remove(record)
+        await unit.commit()
+
+
+def changed(record: Any, **fields: Any) -> Any:
+    return msgspec.structs.replace(record, **fields)
+
+
+async def head_of(house: TestHouse) -> LedgerHead:
+    [head] = await everything(house.ports, LedgerHead)
+    found: LedgerHead = head
+    return found
+
+
+async def test_a_lived_in_ledger_holds(house: TestHouse) -> None:
+    assert await verify_ledger(house.ports) == LedgerReport(
+        entries=0, unsealed=0, first_bad_entry=None, bad_balances=()
+    )
+    await lived_in(house)
+    assert await verify_ledger(house.ports) == LedgerReport(
+        entries=14, unsealed=2, first_bad_entry=None, bad_balances=()
+    )
+
+
+Tampering = Callable[[TestHouse, list[JournalEntry]], Awaitable[None]]
+
+
+async def _posting_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
+    more = tuple(Posting(posting.purse, posting.amount * 2) for posting in chain[4].postings)
+    await write(house, save=(changed(chain[4], postings=more),))
+
+
+async def _account_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, save=(changed(chain[4], account_id="acc_other"),))
+
+
+async def _moment_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, save=(changed(chain[4], at=chain[4].at - timedelta(days=1)),))
+
+
+async def _deleted(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, remove=(chain[4],))
+
+
+async def _deleted_and_moved_up(house: TestHouse, chain: list[JournalEntry]) -> None:
+    later = tuple(changed(each, number=(each.number or 0) - 1) for each in chain[5:])
+    await write(house, save=later, remove=(chain[4],))
+
+
+def _forged(house: TestHouse, object_id: str, number: int | None, seal: bytes | None = b"") -> JournalEntry:
+    return changed(entry(house, object_id), number=number, seal=seal)  # type: ignore[no-any-return]  # it is one
+
+
+async def _inserted_before(house: TestHouse, chain: list[JournalEntry]) -> None:
+    # Ids are in the order of the chain here: `!` comes before whatever the fifth one's object is called.
+    await write(house, add=(_forged(house, "!", 5),))
+
+
+async def _inserted_after(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, add=(_forged(house, "~", 5),))
+
+
+async def _inserted_below(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, add=(_forged(house, "~", 0),))
+
+
+async def _inserted_at_the_end(house: TestHouse, chain: list[JournalEntry]) -> None:
+    last = _forged(house, "~", 13)
+    await write(house, add=(changed(last, seal=seal_of(last, 13, chain[-1].seal or b"")),))
+
+
+async def _swapped(house: TestHouse, chain: list[JournalEntry]) -> None:
+    one, two = chain[4], chain[5]
+    await write(house, save=(changed(one, number=6, seal=two.seal), changed(two, number=5, seal=one.seal)))
+
+
+async def _swapped_with_their_seals(house: TestHouse, chain: list[JournalEntry]) -> None:
+    one, two = chain[4], chain[5]
+    await write(house, save=(changed(one, number=6), changed(two, number=5)))
+
+
+async def _seal_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, save=(changed(chain[4], seal=bytes(32)),))
+
+
+async def _seal_taken_away(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, save=(changed(chain[4], seal=None),))
+
+
+async def _number_taken_away(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, save=(changed(chain[4], number=None, seal=None),))
+
+
+async def _head_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, save=(changed(await head_of(house), seal=bytes(32)),))
+
+
+async def _head_deleted(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, remove=(await head_of(house),))
+
+
+async def _cut_off(house: TestHouse, chain: list[JournalEntry]) -> None:
+    await write(house, remove=chain[10:])
+
+
+async def _out_of_balance(house: TestHouse, chain: list[JournalEntry]) -> None:
+    [loose, *_] = [each for each in await journal(house) if each.number is None]
+    wrong = tuple(changed(posting, amount=posting.amount + (posting.amount > 0)) for posting in loose.postings)
+    await write(house, save=(changed(loose, postings=wrong),))
+
+
+async def _renamed(house: TestHouse, chain: list[JournalEntry]) -> None:
+    [loose, *_] = [each for each in await journal(house) if each.number is None]
+    await write(house, save=(changed(loose, revision=2),))
+
+
+SEALED_5 = "is not what was sealed"
+TAMPERINGS: dict[str, tuple[Tampering, tuple[int | None, str]]] = {
+    "a posting changed": (_posting_changed, (5, SEALED_5)),
+    "an account changed": (_account_changed, (5, SEALED_5)),
+    "a moment changed": (_moment_changed, (5, SEALED_5)),
+    "an entry deleted": (_deleted, (5, "is missing from the chain")),
+    "an entry deleted, the rest moved up": (_deleted_and_moved_up, (5, SEALED_5)),
+    "an entry inserted before one of its number": (_inserted_before, (5, SEALED_5)),
+    "an entry inserted after one of its number": (_inserted_after, (5, "has a number that is not its own")),
+    "an entry inserted below the chain": (_inserted_below, (0, "has a number that is not its own")),
+    "an entry added to the chain": (_inserted_at_the_end, (14, "the chain should end at number 12")),
+    "two swapped": (_swapped, (5, SEALED_5)),
+    "two swapped with their seals": (_swapped_with_their_seals, (5, SEALED_5)),
+    "a seal changed": (_seal_changed, (5, SEALED_5)),
+    "a seal taken away": (_seal_taken_away, (5, SEALED_5)),
+    "an entry unsealed": (_number_taken_away, (5, "is missing from the chain")),
+    "the head changed": (_head_changed, (13, "the chain should end at number 12")),
+    "the head deleted": (_head_deleted, (13, "the chain should end at number 0")),
+    "the last entries cut off": (_cut_off, (11, "the chain should end at number 12")),
+    "an unsealed entry out of balance": (_out_of_balance, (None, "1 RUB too much")),
+    "an unsealed entry of another key": (_renamed, (None, "has another id than its kind, object and revision say")),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERINGS)
+async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None:
+    """DECISIONS 4: verify recomputes balances, checks the zero sums and a hash chain, and names the first bad entry."""
+    tamper, (number, reason) = TAMPERINGS[case]
+    chain = await lived_in(house)
+    await tamper(house, chain)
+    report = await verify_ledger(house.ports)
+    assert not report.holds
+    assert report.first_bad_entry is not None
+    assert (report.first_bad_entry.number, report.first_bad_entry.reason) == (number, reason)
+    by_number = {each.number: each.id for each in await journal(house) if each.number is not None}
+    if reason == SEALED_5 and "inserted" not in case:
+        assert report.first_bad_entry.id == by_number[5]
+    if "inserted" in case:
+        assert report.first_bad_entry.id in ("receipt:!:1", "receipt:~:1")
+
+
+async def test_the_last_entries_cut_off_with_their_head_are_missed_by_the_balances(house: TestHouse) -> None:
+    chain = await lived_in(house)
+    head = await head_of(house)
+    await write(house, save=(changed(head, number=10, seal=chain[9].seal),), remove=chain[10:])
+    report = await verify_ledger(house.ports)
+    assert (report.holds, report.first_bad_entry, report.entries) == (False, None, 12)
+    gone = {purse for each in chain[10:] for purse, _ in plain(each)}
+    assert {bad.id.split(":")[2] for bad in report.bad_balances} == gone
+
+
+async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(house: TestHouse) -> None:
+    await lived_in(house)
+    row = f"{house.account.account_id}:test:available:0"
+    async with house.ports.storage.unit() as unit:
+        account = await unit[LedgerAccount].get(row)
+        assert account is not None
+        unit[LedgerAccount].increase(row, "balance", 1)
+        invented = LedgerAccount(
+            id="acc_other:test:available:0", owner="acc_other", mode=Mode.TEST, purse=Purse.AVAILABLE, balance=7
+        )
+        unit[LedgerAccount].add(invented)
+        await unit.commit()
+    report = await verify_ledger(house.ports)
+    assert (report.holds, report.first_bad_entry) == (False, None)
+    assert [(bad.id, bad.kept, bad.counted) for bad in report.bad_balances] == sorted(
+        [(row, account.balance + 1, account.balance), (invented.id, 7, 0)]
+    )
+
+
+async def test_a_running_balance_that_was_deleted_is_named(house: TestHouse) -> None:
+    await lived_in(house)
+    row = f"{house.account.account_id}:test:available:0"
+    async with house.ports.storage.unit() as unit:
+        account = await unit[LedgerAccount].get(row)
+        assert account is not None
+        unit[LedgerAccount].remove(account)
+        await unit.commit()
+    [bad] = (await verify_ledger(house.ports)).bad_balances
+    assert (bad.id, bad.kept, bad.counted) == (row, 0, account.balance)
+
+
+@pytest.mark.parametrize("number", [1000, -5, 0])
+async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(house: TestHouse, number: int) -> None:
+    await book(house, *(entry(house, f"pay_{each}") for each in range(1001)))
+    await seal_all(house.ports)
+    await write(house, add=(_forged(house, "~", number),))
+    report = await verify_ledger(house.ports)
+    assert report.first_bad_entry is not None
+    assert (report.first_bad_entry.id, report.entries) == ("receipt:~:1", 1002)
+    house.made_up = True
