@@ -33,6 +33,8 @@ AT_ONCE = 32
 BUFFER = 256 * 1024
 SILENCE = 30.0
 """Seconds that an upload may stand still."""
+GRACE = 300
+"""Seconds after the end of an address until which an upload that was begun before may end."""
 _LEFT_BEHIND = timedelta(hours=1)
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,12}\Z")
@@ -144,7 +146,7 @@ class LocalFiles:
         try:
             file = await asyncio.to_thread(self._create, draft)
             with file:
-                size = await self._write(file, parts, limit, magic)
+                size = await self._write(file, parts, limit, magic, until=int(query["exp"]) + GRACE)
             await asyncio.to_thread(self._keep, draft, key)
         except OSError as error:
             raise _unavailable(error) from None
@@ -154,7 +156,7 @@ class LocalFiles:
                 draft.unlink()
         return StoredFile(key=key, size=size)
 
-    async def _write(self, file: BinaryIO, parts: AsyncIterator[bytes], limit: int, magic: bytes) -> int:
+    async def _write(self, file: BinaryIO, parts: AsyncIterator[bytes], limit: int, magic: bytes, *, until: int) -> int:
         """Returns the size. Raises: UploadFault."""
         size, looked_at = 0, False
         waiting = bytearray()
@@ -166,6 +168,8 @@ class LocalFiles:
             if part is None:
                 break
             size += len(part)
+            if self._clock.now().timestamp() >= until:
+                raise UploadFault(FORBIDDEN, "The address has expired")
             if size > limit:
                 raise UploadFault(TOO_LARGE, f"The file is over {limit} bytes")
             waiting += part

@@ -25,7 +25,7 @@ from .subscription_moves import (
     mandate_restored,
     past_due,
 )
-from .subscriptions import BindingCharge, Subscription, SubscriptionStatus, awaits_binding
+from .subscriptions import BindingCharge, Subscription, SubscriptionStatus
 
 
 class MandateStanding(StrEnum):
@@ -123,7 +123,7 @@ def follow_binding(
     if holds_mandate(subscription, payment):
         return follow_mandate(after, report, now)
     if report.standing in _GIVEN and mandate is not None:
-        return _bound(after, payment, report, mandate, first, now, is_current=is_current)
+        return _bound(after, payment, report, mandate, first, now)
     if report.standing is _M.CLOSED and is_current and now < payment.expires_at:
         # Closed before its time: by the payment system. At its end it merely lapses, and another may be opened.
         return binding_closed(after, now)
@@ -137,26 +137,32 @@ def _bound(
     mandate: Mandate,
     first: Payment | None,
     now: datetime,
-    *,
-    is_current: bool,
 ) -> Subscription:
     if subscription.is_final:
         if report.standing is not _M.ACTIVE:
             return subscription
         return bound(subscription, mandate, at=now, charge=None, now=now)
-    if not awaits_binding(subscription) and not (is_current and subscription.status is SubscriptionStatus.ACTIVE):
+    if not may_bind(subscription, payment):
         return subscription
-    if subscription.status is SubscriptionStatus.PENDING_BINDING:
-        if payment.binding is BindingCharge.FIRST and first is None:
-            # Bound before paid: it begins when the money is there.
-            return subscription
+    if subscription.status is not SubscriptionStatus.PENDING_BINDING:
+        after = bound(subscription, mandate, at=now, charge=None, now=now)
+    elif payment.binding is BindingCharge.FIRST and first is None:
+        # Bound before paid: it begins when the money is there.
+        return subscription
+    else:
         at = now if first is None or first.paid_at is None else first.paid_at
         after = bound(subscription, mandate, at=at, charge=None if first is None else first.id, now=now)
-    elif is_current:
-        after = bound(subscription, mandate, at=now, charge=None, now=now)
-    else:
-        return subscription
     return follow_mandate(after, report, now)
+
+
+def may_bind(subscription: Subscription, payment: Payment) -> bool:
+    """The subscription takes a mandate of this binding: while it waits for its first one, of any; after a mandate was
+    lost, of those opened since; while it is active, of the last one, for then the payer has just said so."""
+    if subscription.status is SubscriptionStatus.PAUSED and subscription.paused_at is not None:
+        return subscription.rebind_required and payment.created_at >= subscription.paused_at
+    if subscription.status is SubscriptionStatus.ACTIVE:
+        return subscription.binding is not None and subscription.binding.payment_id == payment.id
+    return subscription.status is SubscriptionStatus.PENDING_BINDING
 
 
 def holds_mandate(subscription: Subscription, payment: Payment) -> bool:
@@ -185,6 +191,4 @@ def is_stray_mandate(subscription: Subscription, payment: Payment, report: Bindi
         return True
     if report.standing is _M.OPEN or holds_mandate(subscription, payment):
         return False
-    binding = subscription.binding
-    is_current = binding is not None and binding.payment_id == payment.id
-    return subscription.status is not SubscriptionStatus.PENDING_BINDING and not is_current
+    return not may_bind(subscription, payment)

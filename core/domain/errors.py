@@ -82,7 +82,11 @@ _ENTRIES = (
     Entry("ACCOUNT_NOT_FOUND", 404, "No account of this id; met by operators only"),
     Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; met by operators only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
-    Entry("IDEMPOTENCY_KEY_REUSED", 409, "The key already belongs to a resource of another kind"),
+    Entry(
+        "IDEMPOTENCY_KEY_REUSED",
+        409,
+        "The key already belongs to a resource of another kind, or to a subscription of another shop",
+    ),
     Entry("IDEMPOTENCY_TERMINAL", 409, "The exchange of this key has finished already", Retry.NEW_KEY),
     Entry("EXCHANGE_IN_PROGRESS", 409, "The client has an active exchange; the key is not locked", Retry.SAME_KEY),
     Entry("INVALID_STATE", 409, "The object is not in a state that allows this"),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -32,9 +33,15 @@ class UserType(StrEnum):
 
 
 class CheckOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /kyc/check."""
+    """The body of POST /kyc/check. Its repr hides who it is."""
 
     phone: str
+
+    def __repr__(self) -> str:
+        return "CheckOrder(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
 
 
 class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +51,8 @@ class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class RegisterOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /kyc/register. Which fields the verifier needs is the verifier's to say."""
+    """The body of POST /kyc/register. Which fields the verifier needs is the verifier's to say. Its repr hides who it
+    is."""
 
     phone: str
     selfie_key: str | None = None
@@ -52,6 +60,12 @@ class RegisterOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     address_key: str | None = None
     email: str | None = None
     user_type: str | None = None
+
+    def __repr__(self) -> str:
+        return "RegisterOrder(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
 
     def keys(self) -> dict[str, str]:
         """The files that are given, by the field's name."""

@@ -28,7 +28,11 @@ def _origin(url: str) -> tuple[str, str] | None:
     Parsed once, and strictly: what browsers read in another way than we do (a backslash, a control character, white
     space, anything beyond ASCII, a user before the host) is no address at all.
     """
-    if len(url) > _LONGEST or not url.isascii() or any(char in '\\"<>^`{|}' or char <= " " or char == "\x7f" for char in url):
+    if (
+        len(url) > _LONGEST
+        or not url.isascii()
+        or any(char in '\\"<>^`{|}' or char <= " " or char == "\x7f" for char in url)
+    ):
         return None
     try:
         parts = urlsplit(url)
@@ -37,7 +41,7 @@ def _origin(url: str) -> tuple[str, str] | None:
         return None
     if parts.scheme != "https" or not host or "@" in parts.netloc or "%" in parts.netloc or port == 0:
         return None
-    if not url[:8].lower() == "https://" or parts.netloc.endswith(":") or host.endswith("."):
+    if url[:8].lower() != "https://" or parts.netloc.endswith(":") or host.endswith("."):
         return None
     shown = f"[{host}]" if ":" in host else host
     origin = f"https://{shown}" if port in (None, 443) else f"https://{shown}:{port}"

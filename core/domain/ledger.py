@@ -73,32 +73,12 @@ SERVICE = "service"
 """The owner of what is no merchant's."""
 
 MERCHANT_PURSES = frozenset(
-    (
-        Purse.PENDING,
-        Purse.REVIEW,
-        Purse.SUSPENSE,
-        Purse.AVAILABLE,
-        Purse.RESERVED,
-        Purse.PAID_OUT,
-        Purse.EXCHANGING_RUB,
-        Purse.EXCHANGING_USDT,
-        Purse.SUSPENSE_USDT,
-    )
-)
+    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+) | frozenset((Purse.EXCHANGING_RUB, Purse.EXCHANGING_USDT, Purse.SUSPENSE_USDT))
 
 _RUB_PURSES = frozenset(
-    (
-        Purse.PENDING,
-        Purse.REVIEW,
-        Purse.SUSPENSE,
-        Purse.BANK,
-        Purse.REFUNDING,
-        Purse.CONVERTED_RUB,
-        Purse.EXCHANGING_RUB,
-        Purse.REMITTING,
-        Purse.STOCK_RUB,
-    )
-)
+    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.BANK, Purse.REFUNDING, Purse.CONVERTED_RUB)
+) | frozenset((Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.STOCK_RUB))
 
 _STRIPES: Mapping[Purse, int] = {Purse.PENDING: 4, Purse.BANK: 16}
 """Over how many rows a running balance is spread where every payment moves it: a database locks a row until its commit

@@ -50,6 +50,9 @@ def _book(ports: Ports, unit: Unit, payment: Payment, kind: EntryKind, source: P
         # The bank could not say how much came: it is booked when somebody can.
         return
     amount = payment.actual_amount.kopecks
+    if not amount:
+        # A symbolic binding: confirmed, and nothing debited.
+        return
     post(
         unit,
         journal_entry(

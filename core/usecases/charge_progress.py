@@ -196,20 +196,23 @@ async def watch_charge(ports: Ports, job: Job) -> None:
     bank sends no notice."""
     async with ports.storage.unit() as unit:
         payment = await unit[Payment].get(job.argument)
-    state: ChargeState | None = None
+    state, looks = None, job.attempts
     if payment is not None and has_no_outcome(payment):
         if payment.bank_reference is None:
             payment = await ask_again(ports, payment)
+            # What the bank took just now has a ladder of its own.
+            looks = looks if payment.bank_reference is None else 1
         else:
             try:
                 state = await find(ports, payment)
             except Fault:
                 state = None
             payment = payment if state is None else await conclude(ports, payment, state)
-    await _reschedule(ports, job, payment, state)
+    due = next_look(state, looks, ports.clock.now())
+    await _reschedule(ports, job, payment, due)
 
 
-async def _reschedule(ports: Ports, job: Job, payment: Payment | None, state: ChargeState | None) -> None:
+async def _reschedule(ports: Ports, job: Job, payment: Payment | None, due: datetime) -> None:
     ended = payment is None or not has_no_outcome(payment)
 
     async def work(unit: Unit) -> None:
@@ -219,7 +222,6 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None, state: Ch
         if ended:
             unit[Job].remove(present)
         else:
-            due = next_look(state, job.attempts, ports.clock.now())
             unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
 
     await retrying(ports.storage, work)

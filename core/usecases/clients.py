@@ -68,6 +68,12 @@ class ClientSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     phone: str
     kyc_status: str
 
+    def __repr__(self) -> str:
+        return "ClientSimulation(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
 
 def shown(ports: Ports, client: Client) -> ShownClient:
     """A client as its merchant may see it."""

@@ -10,14 +10,17 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
+from .binding_progress import watch_binding
+from .bindings import WATCH as WATCH_BINDING
 from .charge_effects import EXHAUST, tell_if_exhausted
 from .charge_progress import WATCH_CHARGE, watch_charge
 from .deliveries import deliver
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
-from .ledger import SEAL, first_sealing, seal
 from .kyc_results import FOLLOW, follow
 from .kyc_uploads import TIDY_UPLOAD, tidy_upload
+from .ledger import SEAL, first_sealing, seal
+from .mandate_end import REVOKE, revoke
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
 from .payment_progress import watch
@@ -30,6 +33,7 @@ from .refund_steps import CARRY_OUT
 from .resends import RESEND, resend_batch
 from .retention import RETAIN, first_retention, retain
 from .settlement import DAILY, SETTLE, first_settlement, open_daily, settle
+from .subscription_watch import WATCH_SUBSCRIPTION, watch_subscription
 from .suspense_return import RETURN, send_suspense
 from .withdrawal_progress import EXECUTE, execute
 
@@ -52,6 +56,9 @@ HANDLERS: Mapping[str, Handler] = {
     SETTLE: settle,
     EXECUTE: execute,
     RETURN: send_suspense,
+    WATCH_BINDING: watch_binding,
+    REVOKE: revoke,
+    WATCH_SUBSCRIPTION: watch_subscription,
     CARRY_OUT: carry_out,
     WATCH_CHARGE: watch_charge,
     EXHAUST: tell_if_exhausted,

@@ -9,10 +9,11 @@ from ...ports.bundle import Ports
 from ...ports.faults import Fault, Refused
 from ...ports.jobs import Job
 from ...ports.storage import Unit
+from ..domain.binding_reports import may_bind
 from ..domain.payments import Opening, Payment, PaymentStatus
 from ..domain.reports import Decision
 from ..domain.subscription_moves import revoked
-from ..domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus, awaits_binding
+from ..domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
 from .bindings import WAITING, binder, take_binding
 from .gateway_watch import watched
 from .payment_moves import move
@@ -108,10 +109,7 @@ def _is_needed(subscription: Subscription, payment: Payment) -> bool:
         return False
     if (subscription.mandate_bank, subscription.mandate_reference) == (payment.bank, payment.bank_reference):
         return True
-    if subscription.status is SubscriptionStatus.PENDING_BINDING:
-        return True
-    binding = subscription.binding
-    return awaits_binding(subscription) and binding is not None and binding.payment_id == payment.id
+    return may_bind(subscription, payment)
 
 
 async def _end(ports: Ports, payment: Payment, attempts: int) -> bool:

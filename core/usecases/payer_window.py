@@ -79,7 +79,7 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
     return PayerView(
         id=payment.id,
         standing=present,
-        shop_name=_name(shop, account),
+        shop_name=shop_name(shop, account),
         amount=payment.amount,
         received=payment.actual_amount if payment.actual_amount != payment.amount else None,
         description=payment.description,
@@ -161,7 +161,7 @@ def _standing(ports: Ports, payment: Payment) -> Standing | None:
     return None if shown is None else Standing(status=payment.status, face=shown, now=now, deadline=payment.expires_at)
 
 
-def _name(shop: Shop, account: Account) -> str:
+def shop_name(shop: Shop, account: Account) -> str:
     """Whom the payer pays. The shop every account starts with is named for the merchant, not for payers."""
     default = shop.id == account.default_shop_id and shop.name == DEFAULT_SHOP_NAME
     return account.name if default else shop.name

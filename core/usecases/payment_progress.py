@@ -20,10 +20,11 @@ from ..domain.payments import (
     PaymentStatus,
 )
 from ..domain.reports import Report
-from . import charge_progress, refund_progress
+from . import binding_progress, charge_progress, refund_progress
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
+from .recurring import is_binding_operation
 from .suspense_return import on_return_notice
 from .units import retrying
 
@@ -74,10 +75,13 @@ async def look(ports: Ports, payment: Payment) -> Payment:
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
 
-    Returns the payment that it is about; None for a refund, or money in suspense that is being sent back.
+    Returns the payment that it is about; None for a refund, a binding, or money in suspense that is being sent back.
     """
     if ids.is_prefixed(ids.REFUND, notice.operation):
         await refund_progress.on_notice(ports, notice.operation)
+        return None
+    if is_binding_operation(notice.operation):
+        await binding_progress.on_notice(ports, notice.operation)
         return None
     if notice.operation.startswith(SUSPENSE):
         await on_return_notice(ports, notice.operation)

@@ -134,6 +134,22 @@ async def any_subscription(unit: Unit, subscription_id: str) -> Subscription | N
     return await unit[Subscription].get(subscription_id) if is_id else None
 
 
+async def mandate_operation(unit: Unit, subscription: Subscription) -> str | None:
+    """The operation of the binding that gave the present mandate: by it a bank knows the mandate, too."""
+    reference = subscription.mandate_reference
+    if reference is None:
+        return None
+    found = await unit[Payment].find(
+        account_id=subscription.account_id,
+        mode=subscription.mode,
+        subscription_id=subscription.id,
+        bank=subscription.mandate_bank,
+        bank_reference=reference,
+        limit=1,
+    )
+    return binding_operation(subscription.id, found[0].id) if found else None
+
+
 def no_subscription() -> Refusal:
     """Unknown, foreign, or of the other mode."""
     return Refusal("SUBSCRIPTION_NOT_FOUND", "No subscription of this id")

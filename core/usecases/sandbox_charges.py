@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured, Refused
+from ...ports.faults import Refused
 from ...ports.mandates import (
     NEXT_PAID,
     NEXT_PENDING,
@@ -19,7 +19,8 @@ from ..domain.errors import Refusal, shape_error
 from ..domain.payments import FailureReason, Payment
 from ..domain.subscriptions import Subscription
 from .charge_progress import look
-from .recurring import no_subscription, own_subscription
+from .recurring import mandate_operation, no_subscription, own_subscription
+from .sandbox_subscriptions import simulator_of
 
 RESULTS = (NEXT_PAID, NEXT_PENDING, NEXT_UNAVAILABLE, *FailureReason)
 
@@ -47,16 +48,16 @@ async def wish_next_charge(
     """
     async with ports.storage.unit() as unit:
         subscription = await own_subscription(unit, caller, subscription_id)
+        operation = None if subscription is None else await mandate_operation(unit, subscription)
     if subscription is None:
         raise no_subscription()
     wish = read_wish()
     if wish.result not in RESULTS:
         raise shape_error("result", f"must be one of: {', '.join(RESULTS)}")
-    if subscription.binding is None or subscription.mandate_bank is None:
+    if operation is None:
         raise _unbound(subscription)
-    bank = _simulator(ports, subscription.mandate_bank)
     try:
-        await bank.pretend_next_charge(subscription.binding.operation, wish.result)
+        await _simulator(ports, subscription.mandate_bank).pretend_next_charge(operation, wish.result)
     except Refused:
         raise _unbound(subscription) from None
     return wish
@@ -67,13 +68,10 @@ def _unbound(subscription: Subscription) -> Refusal:
 
 
 def _simulator(ports: Ports, name: str | None) -> MandateSimulator:
-    try:
-        bank = ports.banks.named(name or "")
-    except NotConfigured:
-        bank = None
-    if not isinstance(bank, MandateSimulator) or not bank.capabilities.simulated:
+    simulator = simulator_of(ports, name)
+    if simulator is None:
         raise Refusal("NOT_FOUND", "Endpoint not found")
-    return bank
+    return simulator
 
 
 async def simulate_charge(

@@ -63,7 +63,7 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
         settled = await _settle_payments(ports, unit, run, statement, payments)
         settled += [_settle_correction(unit, run, statement, correction) for correction in corrections]
         _write_lines(unit, run, statement, settled)
-        post(unit, *(_entry(ports, run, each) for each in settled))
+        post(unit, *(_entry(ports, run, each) for each in settled if each.amount.kopecks))
         _add_up(unit, run, statement, settled)
         return payments[-1].created_at if payments else True
 

@@ -104,7 +104,9 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
 
 def _waits(payment: Payment, run: Run) -> bool:
     """Its shop is new, or refunds under way hold all of it."""
-    return payment.shop_id not in run.terms or payment.refund_taken >= (payment.actual_amount or Rub(0))
+    # A symbolic binding brought nothing of which anything could be held, and is settled as that.
+    is_held = Rub(0) < payment.refund_taken and payment.refund_taken >= (payment.actual_amount or Rub(0))
+    return payment.shop_id not in run.terms or is_held
 
 
 async def due_corrections(unit: Unit, run: Run) -> list[Correction]:

@@ -3,10 +3,10 @@ DECISIONS 5)."""
 
 from collections.abc import Callable
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...ports.bundle import Ports
+from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.accounts import Caller, Shop
@@ -26,7 +26,6 @@ from .recurring import no_subscription, own_subscription, save_subscription
 from .subscription_watch import first_subscription_watch
 from .terminals import offered_terminal
 from .units import retrying
-from ...ports.jobs import Job
 
 KIND = "subscription"
 REBIND = "rebind"
@@ -92,9 +91,11 @@ async def _case(ports: Ports, caller: Caller, order: SubscriptionOrder) -> Subsc
 async def _begun(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
     """With its binding recorded, where the bank is asked at once. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE."""
     bank = await pick_binder(ports, unit, subscription)
+    if subscription.scheme is Scheme.WINDOW:
+        return subscription
     if bank is None:
         raise no_route(away=True)
-    return subscription if subscription.scheme is Scheme.WINDOW else await begin(ports, unit, subscription, bank)
+    return await begin(ports, unit, subscription, bank)
 
 
 async def _asked(ports: Ports, subscription: Subscription) -> Subscription:

@@ -16,6 +16,7 @@ from .events import events_router, webhook_endpoint_router
 from .gateways import gateways_router, played_gateways_router
 from .health import health_handlers
 from .kyc import kyc_router
+from .kyc_page import kyc_page_router
 from .letters import letters_router
 from .methods import methods_router
 from .money import money_router
@@ -25,6 +26,7 @@ from .proofs import proofs_router
 from .refunds import played_refunds_router, refunds_router
 from .sandbox import sandbox_router
 from .settlements import played_settlements_router, settlements_router
+from .subscriptions import played_subscriptions_router, subscriptions_router
 from .turnover import turnover_router
 from .uploads import uploads_router
 from .window import WindowStreams, window_router
@@ -61,6 +63,8 @@ def create_app(
             kyc_router(ports),
             clients_router(ports),
             played_clients_router(ports),
+            subscriptions_router(ports),
+            played_subscriptions_router(ports),
             charges_router(ports),
             played_charges_router(ports),
         ],
@@ -71,6 +75,7 @@ def create_app(
             api,
             window_router(ports, streams),
             uploads_router(ports, trusted_proxies),
+            kyc_page_router(ports),
             *health_handlers(ports),
             openapi_handler(ports),
         ],

@@ -20,7 +20,9 @@ from ...core.domain.gateways import GatewayReason, GatewayStatus
 from ...core.domain.kyc import CONTENT_TYPES, UserType
 from ...core.domain.payloads import EVENT_PAYLOADS
 from ...core.domain.payments import FailureReason, PaymentStatus
+from ...core.domain.periods import Interval
 from ...core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
+from ...core.domain.subscriptions import BindingCharge, SubscriptionStatus
 from ...ports.bundle import Ports
 from .openapi_model import API, Operation, Refusals
 from .openapi_operations import OPERATIONS
@@ -53,6 +55,11 @@ _KNOWN_VALUES: Mapping[tuple[str, str], Json] = {
     ("GatewaySimulation", "status"): {"enum": [*GatewayStatus]},
     ("Review", "outcome"): {"enum": ["paid", "failed"]},
     ("Payment", "status"): {"enum": [*PaymentStatus]},
+    ("SubscriptionOrder", "amount_rub"): _RUB,
+    ("SubscriptionOrder", "interval"): {"enum": [*Interval]},
+    ("Subscription", "status"): {"enum": [*SubscriptionStatus]},
+    ("Subscription", "interval"): {"enum": [*Interval]},
+    ("Subscription", "binding_charge"): {"enum": [*BindingCharge]},
     ("Payment", "failure_reason"): {"enum": [*FailureReason]},
     ("Proof", "status"): {"enum": [*ProofStatus]},
     ("Proof", "reason"): {"enum": [*RejectionReason]},

@@ -19,6 +19,7 @@ from .openapi_kyc import KYC
 from .openapi_model import API, MOMENT, PAGES, UUID, Operation, Query, Refusals
 from .openapi_money import MONEY
 from .openapi_refunds import REFUNDS
+from .openapi_subscriptions import SUBSCRIPTIONS
 from .proofs import ProofView
 from .views import PaymentsView, PaymentView
 
@@ -235,4 +236,4 @@ _HEALTH = tuple(
     for path in ("/health", f"{API}/health")
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *REFUNDS, *MONEY, *KYC, *CHARGES, *_EVENTS, *_SANDBOX, *_HEALTH)
+OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *REFUNDS, *MONEY, *KYC, *SUBSCRIPTIONS, *CHARGES, *_EVENTS, *_SANDBOX, *_HEALTH)

@@ -68,7 +68,7 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         external_id=payment.external_id,
         payment_method=payment.payment_method,
         method_id=payment.method_id or UNSET,
-        payment_url=f"{ports.places.pay_url}/p/{payment.id}",
+        payment_url=_page_of(ports, payment),
         expires_at=iso(payment.expires_at),
         refund_pending=payment.refund_pending,
         metadata=shown_metadata(payment),
@@ -82,6 +82,13 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         settled_at=iso_or_none(payment.settled_at),
         sandbox=True if payment.mode is Mode.TEST else UNSET,
     )
+
+
+def _page_of(ports: Ports, payment: Payment) -> str:
+    """Where its payer sees it: a subscription has one page, whatever is paid for it."""
+    if payment.subscription_id is not None:
+        return f"{ports.places.pay_url}/s/{payment.subscription_id}"
+    return f"{ports.places.pay_url}/p/{payment.id}"
 
 
 def payments_view(ports: Ports, page: Page) -> PaymentsView:

@@ -6,7 +6,7 @@ There are no cookies and no sessions: who has the link is the payer.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -53,7 +53,7 @@ RETRY_MILLIS = 3000
 """How long a page waits before it opens a broken stream again."""
 _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
 """Seconds between two looks at payments whose news may take hours; one second for all others."""
-_CLOSED = {"status": None, "face": "closed"}
+CLOSED = {"status": None, "face": "closed"}
 
 Asked = Request[Any, Any, Any]
 
@@ -140,13 +140,13 @@ class _Window:
         view = await payer_window.view(self._ports, payment_id)
         if view is None:
             return self._notice(request, "closed", 404)
-        language = _language(request)
-        return _html(self._page.window(view, language, _wish(request)), language)
+        language = language_of(request)
+        return html_page(self._page.window(view, language, wished_language(request)), language)
 
     async def state(self, payment_id: str) -> Response[bytes]:
         """For pages that cannot keep a stream open."""
         standing = await payer_window.standing(self._ports, payment_id)
-        response = answer(_CLOSED, status=404) if standing is None else answer(_wire(standing))
+        response = answer(CLOSED, status=404) if standing is None else answer(_wire(standing))
         response.headers.update(HEADERS)
         return response
 
@@ -167,7 +167,7 @@ class _Window:
         view = await payer_window.view(self._ports, payment_id)
         if view is None or not view.simulated:
             return self._notice(request, "closed", 404)
-        if _is_foreign(request):
+        if is_foreign(request):
             return self._notice(request, "rejected", 403)
         form = await request.form()
         try:
@@ -177,7 +177,7 @@ class _Window:
             return self._notice(request, "rejected", 400)
         if not await payer_window.play(self._ports, payment_id, act, reason):
             return self._notice(request, "closed", 404)
-        back = self._page.link(payment_id, _wish(request))
+        back = self._page.link(payment_id, wished_language(request))
         return Response("", status_code=303, media_type=_HTML, headers={**HEADERS, "Location": back})
 
     def asset(self, request: Asked, name: str) -> Response[bytes]:
@@ -207,46 +207,75 @@ class _Window:
 
     def _notice(self, request: Asked, kind: str, status: int) -> Response[str]:
         again = 10 if status >= 500 and request.method in ("GET", "HEAD") else None
-        language = _language(request)
+        language = language_of(request)
         # A page that answers a POST cannot be asked for again under its own address.
         payment_id = request.path_params.get("payment_id", "") if request.method == "POST" else ""
         here = self._page.link(payment_id, None) if payment_id else ""
-        response = _html(self._page.notice(kind, language, here=here, refresh=again), language, status)
+        response = html_page(self._page.notice(kind, language, here=here, refresh=again), language, status)
         if status == 503:
             response.headers["Retry-After"] = "5"
         return response
 
 
-async def event_stream(
+class Sight(msgspec.Struct, frozen=True):
+    """What a page is told at one moment. Pages are told again when `key` changes."""
+
+    wire: Mapping[str, Any]
+    key: tuple[Any, ...]
+    is_final: bool
+    pause: float
+    """Seconds until the next look."""
+
+
+def event_stream(
     ports: Ports, streams: WindowStreams, payment_id: str, standing: Standing
 ) -> AsyncGenerator[bytes, None]:
-    """Server-sent events: the standing at once, then whenever it changes, until it is final or the window closes.
+    """Server-sent events of a payment: the standing at once, then whenever it changes, until it is final or the window
+    closes."""
 
-    It looks once a second by the clock, and keeps still while the storage is away.
-    """
-    clock = ports.clock
+    async def read() -> Sight | None:
+        present = await payer_window.standing(ports, payment_id)
+        return None if present is None else _sight(present)
+
+    return follow(ports.clock, streams, _sight(standing), read)
+
+
+async def follow(
+    clock: Clock, streams: WindowStreams, seen: Sight, read: Callable[[], Awaitable[Sight | None]]
+) -> AsyncGenerator[bytes, None]:
+    """Server-sent events of whatever `read` looks at. It looks by the clock, and keeps still while the storage is
+    away."""
     opened = spoken = clock.monotonic()
     streams.open += 1
     try:
-        yield f"retry: {RETRY_MILLIS}\n\n".encode() + _frame(_wire(standing))
-        while standing.face not in FINAL_FACES and clock.monotonic() - opened < STREAM_LIFETIME:
-            if not await streams.pause(clock, _SLOW.get(standing.face, 1.0)):
+        yield f"retry: {RETRY_MILLIS}\n\n".encode() + _frame(seen.wire)
+        while not seen.is_final and clock.monotonic() - opened < STREAM_LIFETIME:
+            if not await streams.pause(clock, seen.pause):
                 return
             try:
-                present = await payer_window.standing(ports, payment_id)
+                present = await read()
             except Unavailable:
-                present = msgspec.structs.replace(standing, now=clock.now())
+                present = seen
             if present is None:
-                yield _frame(_CLOSED)
+                yield _frame(CLOSED)
                 return
-            if (present.face, present.deadline) != (standing.face, standing.deadline):
-                standing, spoken = present, clock.monotonic()
-                yield _frame(_wire(standing))
+            if present.key != seen.key:
+                seen, spoken = present, clock.monotonic()
+                yield _frame(seen.wire)
             elif clock.monotonic() - spoken >= HEARTBEAT:
                 spoken = clock.monotonic()
                 yield b": alive\n\n"
     finally:
         streams.open -= 1
+
+
+def _sight(standing: Standing) -> Sight:
+    return Sight(
+        wire=_wire(standing),
+        key=(standing.face, standing.deadline),
+        is_final=standing.face in FINAL_FACES,
+        pause=_SLOW.get(standing.face, 1.0),
+    )
 
 
 def _wire(standing: Standing) -> dict[str, Any]:
@@ -263,21 +292,21 @@ def _frame(data: Mapping[str, Any]) -> bytes:
     return b"event: state\ndata: " + msgspec.json.encode(data) + b"\n\n"
 
 
-def _html(body: str, language: str, status: int = 200) -> Response[str]:
+def html_page(body: str, language: str, status: int = 200) -> Response[str]:
     headers = {**HEADERS, "Content-Language": language, "Vary": "Accept-Language"}
     return Response(body, status_code=status, media_type=_HTML, headers=headers)
 
 
-def _wish(request: Asked) -> str | None:
+def wished_language(request: Asked) -> str | None:
     wish = request.query_params.get("lang")
     return wish if wish in TEXTS else None
 
 
-def _language(request: Asked) -> str:
-    return pick_language(_wish(request), request.headers.get("accept-language", ""))
+def language_of(request: Asked) -> str:
+    return pick_language(wished_language(request), request.headers.get("accept-language", ""))
 
 
-def _is_foreign(request: Asked) -> bool:
+def is_foreign(request: Asked) -> bool:
     """Whether a browser says that another site sent this form.
 
     `Sec-Fetch-Site` decides where it is sent. Over plain http it is not, and `Origin` is `null` there, because our

@@ -195,6 +195,14 @@ class WindowPage:
             switch=_switch(here),
         )
 
+    def qr(self, payload: str) -> DrawnQr:
+        """What a bank gave, drawn."""
+        return self._qr(payload)
+
+    def draw(self, template: str, texts: Mapping[str, str], language: str, **values: object) -> str:
+        """A further page of the same look, from its own template and texts."""
+        return self._templates.get_template(template).render(t=_Texts(texts), language=language, **values)
+
     def _asset_link(self, name: str) -> str:
         return f"{self.path}/assets/{name}?v={self.assets[name].tag}"
 

@@ -71,6 +71,8 @@ class TestAccount:
             "amount_rub_max": "1000000.00",
             "auto_return": True,
             "direct_links": False,
+            "exchange": False,
+            "exchange_markup_percent": "2",
             "kyc": "off",
             "kyc_flow": "documents",
             "payout_wallet": None,

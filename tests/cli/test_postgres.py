@@ -1,19 +1,11 @@
 """The commands on Postgres: the schema comes by `cambist migrate` only, and what a server refuses becomes a message."""
 
-from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from tests.cli.conftest import Call
-from tests.servers import database, postgres_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The URL of a Postgres server."""
-    with postgres_server() as url:
-        yield url
+from tests.servers import database
 
 
 def test_an_unmigrated_schema_is_refused_with_what_to_do(call: Call, server: str) -> None:

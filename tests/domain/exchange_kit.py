@@ -1,9 +1,11 @@
 """An exchange of 100 USDT at 92.50 less 2 %, and one of 10 000 RUB the other way."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
+from hypothesis import strategies as st
 
 from cambist.core.domain.accounts import Account, Mode, Settings
 from cambist.core.domain.clients import Client, KycStatus
@@ -90,3 +92,21 @@ def incoming(amount: int, source: str = "a:0", at: datetime = NOW, *, is_final: 
 
 def posted(entry: JournalEntry | None) -> dict[Purse, int]:
     return {} if entry is None else {posting.purse: posting.amount for posting in entry.postings}
+
+
+usdt_amounts = st.integers(1, 10**15).map(Usdt)
+rub_amounts = st.integers(1, 1_000_000_00).map(Rub)
+bases = st.decimals(min_value="0.01", max_value="999999", places=12).filter(lambda rate: rate > 0).map(str)
+markups = st.integers(0, 50_0000).map(lambda part: str(Decimal(part) / 10_000))
+
+
+def sold(amount: Usdt, base: str, markup: str, **more: Any) -> Exchange:
+    quote = quote_usdt(amount, base, markup)
+    fields = {name: getattr(quote, name) for name in ("amount_usdt", "amount_rub", "rate", "base_rate")}
+    return exchange(S.RUB_SENDING, markup_percent=markup, amount_usdt_received=amount, **fields, **more)
+
+
+def bought(amount: Rub, base: str, markup: str) -> Exchange:
+    quote = quote_rub(amount, base, markup)
+    fields = {name: getattr(quote, name) for name in ("amount_usdt", "amount_rub", "rate", "base_rate")}
+    return rub_exchange(S.USDT_SENDING, markup_percent=markup, amount_rub_received=amount, **fields)

@@ -95,6 +95,8 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
         ("amount_rub_max", "30", Rub(3000)),
         ("amount_rub_max", "2500000.50", Rub(250_000_050)),
         ("recurring", "false", False),
+        ("exchange", "true", True),
+        *(("exchange_markup_percent", text, text) for text in ("0", "2", "0.0001", "9.9999", "50", "50.0000")),
         ("subscription_scheme", "calendar", Scheme.CALENDAR),
         ("subscription_scheme", "window", Scheme.WINDOW),
         ("return_url", "https://shop.example/thanks?order=1", "https://shop.example/thanks?order=1"),
@@ -120,6 +122,11 @@ def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> N
         *(("ttl_minutes_max", text) for text in ("", "0", "1441", "-1", "1.5", "١", "1e2", "+5", "9" * 30, "60\n")),
         *(("amount_rub_max", text) for text in ("", "29.99", "0", "-100", "1e6", "NaN", "1,000", "99999999999")),
         *(("recurring", text) for text in ("", "yes")),
+        *(("exchange", text) for text in ("", "on")),
+        *(
+            ("exchange_markup_percent", text)
+            for text in ("", "-1", "50.0001", "51", "100", "1.00001", "01", ".5", "2.", "2%", "1e1", "NaN", "٢", "2\n")
+        ),
         *(("subscription_scheme", text) for text in ("", "Window", "rolling")),
         *(("payout_wallet", text) for text in (WALLET[:-1], WALLET[:-1] + "u", WALLET.lower(), f"{WALLET}\n")),
         *(("webhook_secret", text) for text in ("short", "s" * 15, "s" * 257, "with a space inside", "ключ" * 8)),

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
@@ -307,6 +308,27 @@ async def test_an_upload_that_stands_still_is_ended_and_lets_go_of_its_place(tmp
         yield JPEG
 
     assert (await one.receive("0" * 64, query_of(url), whole())).size == len(JPEG)
+
+
+async def test_an_upload_that_drips_ends_with_its_address(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    one = LocalFiles(tmp_path, "https://pay.example", SealedVault({1: bytes(32)}, 1, bytes(32)), clock)
+    url = one.grant("0" * 64, "image/jpeg", UPLOAD_MAX, clock.now() + timedelta(minutes=10))
+    came = 0
+
+    async def drip() -> AsyncIterator[bytes]:
+        nonlocal came
+        yield JPEG
+        while True:
+            await clock.advance(20)
+            came += 1
+            yield b"x"
+
+    with pytest.raises(UploadFault) as caught:
+        await one.receive("0" * 64, query_of(url), drip())
+    assert caught.value.reason == "forbidden"
+    assert came == (10 + 5) * 3
+    assert files(tmp_path) == []
 
 
 async def test_so_many_at_once(tmp_path: Path) -> None:

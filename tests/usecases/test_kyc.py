@@ -16,9 +16,9 @@ from cambist.adapters.kyc.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.clients import Client, DocumentState, KycStatus, operation_of
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.kyc import RegisterOrder
+from cambist.core.domain.kyc import CheckOrder, RegisterOrder
 from cambist.core.usecases.access import authenticate
-from cambist.core.usecases.clients import set_blocked, shown
+from cambist.core.usecases.clients import ClientSimulation, set_blocked, shown
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc_links import hosted_url, open_link
 from cambist.core.usecases.kyc_register import register
@@ -358,7 +358,12 @@ async def test_reprs_hide_who_it_is(kyc: KycHouse) -> None:
     link = open_link(kyc.ports, hosted_url(kyc.ports, "acc_1", PHONE).partition("session=")[2].replace("%3D", "="))
     request = CheckRequest(operation="kyc_1", phone=PHONE, redirect=True, email=FORM["email"])
     grant = Grant(upload_url="https://x/secret", file_key="secret", expires_at=kyc.house.clock.now())
-    for each in (shown(kyc.ports, await kyc.client()), request, link, grant):
+    orders = (
+        CheckOrder(phone=PHONE),
+        RegisterOrder(phone=PHONE, email=FORM["email"], selfie_key="secret"),
+        ClientSimulation(phone=PHONE, kyc_status="verified"),
+    )
+    for each in (shown(kyc.ports, await kyc.client()), request, link, grant, *orders):
         assert PHONE[2:] not in repr(each)
         assert "secret" not in repr(each)
         assert FORM["email"] not in repr(each)

@@ -3,7 +3,7 @@ storage (SPEC "Pagination"; DECISIONS 2: filters, newest first)."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,6 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
@@ -21,33 +20,11 @@ from cambist.core.usecases.shops import create_shop
 from cambist.core.usecases.tallies import add_payment, check_tallies
 from cambist.ports.bundle import Ports
 from tests.houses import open_test_house
-from tests.servers import database, postgres_server
 
 S = PaymentStatus
 START = datetime(2026, 3, 1, tzinfo=UTC)
 COUNT = 1500
 SUBSCRIPTION = f"sub_{UUID(int=7)}"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture
-def migrated_postgres(server: str) -> Iterator[str]:
-    with database(server) as url:
-        asyncio.run(migrate(url))
-        yield url
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The database of a house. Not async, because a server is prepared in an event loop of its own."""
-    if request.param == "postgres":
-        return str(request.getfixturevalue("migrated_postgres"))
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'house.db'}"
 
 
 class Books:

@@ -2,7 +2,7 @@
 order in which requests were read (SPEC "Delivery proof", `already_used`; "Errors", DELIVERY_PROOF_CONFLICT)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.proofs import DeliveryProof, ProofOrder
@@ -19,80 +18,14 @@ from cambist.core.usecases.proof_checks import check
 from cambist.core.usecases.proofs import submit_proof
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
+from tests.gates import GatedStorage
 from tests.proof_kit import HASH, OTHER_HASH, Exchange, open_exchange
-from tests.servers import database, postgres_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "postgres":
-        with database(request.getfixturevalue("server")) as empty:
-            asyncio.run(migrate(empty))
-            yield empty
-        return
-    if request.param == "memory":
-        yield "memory://"
-        return
-    place = f"sqlite:///{tmp_path / 'house.db'}"
-    asyncio.run(migrate(place))
-    yield place
 
 
 @pytest.fixture
 async def exchange(url: str, tmp_path: Path) -> AsyncIterator[Exchange]:
     async with open_exchange(database_url=url, data_dir=tmp_path) as opened:
         yield opened
-
-
-class Gate:
-    """Opens when so many have come, and stays open."""
-
-    def __init__(self, parties: int) -> None:
-        self._missing = parties
-        self._open = asyncio.Event()
-
-    async def pass_through(self) -> None:
-        self._missing -= 1
-        if self._missing <= 0:
-            self._open.set()
-        await self._open.wait()
-
-
-class GatedUnit:
-    """A unit that commits only when all the others are about to, or have."""
-
-    def __init__(self, unit: Unit, gate: Gate) -> None:
-        self._unit = unit
-        self._gate = gate
-
-    def __getitem__(self, kind: Any) -> Any:
-        return self._unit[kind]
-
-    async def commit(self) -> None:
-        await self._gate.pass_through()
-        await self._unit.commit()
-
-
-class GatedStorage:
-    """A storage whose units all read before one of them writes: the race that is hard to meet by chance."""
-
-    def __init__(self, storage: Any, parties: int) -> None:
-        self._storage = storage
-        self._gate = Gate(parties)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    @asynccontextmanager
-    async def unit(self) -> AsyncIterator[GatedUnit]:
-        async with self._storage.unit() as unit:
-            yield GatedUnit(unit, self._gate)
 
 
 class InterruptedStorage:

@@ -26,7 +26,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Fault, Stale
 from cambist.ports.rates import RatePretence, RateQuote, RateSource, RateSources
 from cambist.ports.storage import Unit
-from tests.servers import database, postgres_server
+from tests.servers import database
 
 
 @asynccontextmanager
@@ -238,12 +238,6 @@ class TestJumps:
             return await world.rate(fresh=True)
         except Refusal:
             return None
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

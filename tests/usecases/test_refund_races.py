@@ -2,7 +2,7 @@
 the order in which requests were read (DECISIONS 3; ARCHITECTURE.md, "Units and jobs")."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Usdt
@@ -21,28 +20,6 @@ from cambist.core.usecases.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
 from tests.books import everything
 from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
-from tests.servers import database, postgres_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "postgres":
-        with database(request.getfixturevalue("server")) as empty:
-            asyncio.run(migrate(empty))
-            yield empty
-        return
-    if request.param == "memory":
-        yield "memory://"
-        return
-    place = f"sqlite:///{tmp_path / 'house.db'}"
-    asyncio.run(migrate(place))
-    yield place
 
 
 @pytest.fixture

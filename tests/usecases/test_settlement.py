@@ -10,7 +10,7 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement, SettlementBatch
-from cambist.core.usecases import settlement, shops
+from cambist.core.usecases import settlement, shops, withdrawals
 from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.core.usecases.balance import read_balance
 from cambist.core.usecases.jobs import start_standing
@@ -195,12 +195,12 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
     """The batch stays open until everybody is settled."""
     first = await paid(house)
     other = await create_account(house.ports, "Another")
-    real, broken = settlement.pay_out, [other.account_id]
+    broken = [other.account_id]
 
     async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: str | None = None) -> Any:
         if account_id in broken:
             raise RuntimeError("a slip of the program")
-        return await real(ports, account_id, mode, settlement_id=settlement_id)
+        return await withdrawals.pay_out(ports, account_id, mode, settlement_id=settlement_id)
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)
     await house.work(43_200)

@@ -2,7 +2,7 @@
 (DECISIONS 4 "Withdrawals")."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from cambist.adapters.payouts.script import Ending, Twist
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import Purse
@@ -23,8 +22,8 @@ from cambist.core.usecases.withdrawal_progress import execute
 from cambist.core.usecases.withdrawals import cancel_withdrawal, pay_out
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Unit
+from tests.gates import GatedStorage
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
-from tests.servers import database, postgres_server
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
@@ -154,72 +153,6 @@ class InterruptedStorage:
     async def unit(self) -> AsyncIterator[InterruptedUnit]:
         async with self._storage.unit() as unit:
             yield InterruptedUnit(unit, self)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "postgres":
-        with database(request.getfixturevalue("server")) as empty:
-            asyncio.run(migrate(empty))
-            yield empty
-        return
-    if request.param == "memory":
-        yield "memory://"
-        return
-    place = f"sqlite:///{tmp_path / 'house.db'}"
-    asyncio.run(migrate(place))
-    yield place
-
-
-class Gate:
-    """Opens when so many have come, and stays open."""
-
-    def __init__(self, parties: int) -> None:
-        self._missing = parties
-        self._open = asyncio.Event()
-
-    async def pass_through(self) -> None:
-        self._missing -= 1
-        if self._missing <= 0:
-            self._open.set()
-        await self._open.wait()
-
-
-class GatedUnit:
-    """A unit that commits only when all the others are about to, or have."""
-
-    def __init__(self, unit: Unit, gate: Gate) -> None:
-        self._unit = unit
-        self._gate = gate
-
-    def __getitem__(self, kind: Any) -> Any:
-        return self._unit[kind]
-
-    async def commit(self) -> None:
-        await self._gate.pass_through()
-        await self._unit.commit()
-
-
-class GatedStorage:
-    """A storage whose units all read before one of them writes."""
-
-    def __init__(self, storage: Any, parties: int) -> None:
-        self._storage = storage
-        self._gate = Gate(parties)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    @asynccontextmanager
-    async def unit(self) -> AsyncIterator[GatedUnit]:
-        async with self._storage.unit() as unit:
-            yield GatedUnit(unit, self._gate)
 
 
 async def test_of_payouts_at_once_one_takes_the_money_on_every_storage(url: str, tmp_path: Path) -> None:

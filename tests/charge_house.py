@@ -1,0 +1,232 @@
+"""Houses with subscriptions that are bound already, and what tests of charges do in them."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+
+from cambist.adapters.bank.books import InvoiceEntry
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.charges import ChargeOrder
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.periods import Interval, Scheme
+from cambist.core.domain.subscription_orders import SubscriptionOrder
+from cambist.core.domain.subscriptions import Subscription
+from cambist.core.usecases import accounts
+from cambist.core.usecases.bindings import open_binding
+from cambist.core.usecases.charges import ChargeAnswer, create_charge
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.subscriptions import create_subscription
+from cambist.core.usecases.tallies import check_tallies
+from cambist.ports.bundle import Ports
+from cambist.ports.mandates import ChargePretence, ChargeStatus, MandateEvent, MandatePretence
+from cambist.ports.notes import ProviderNote
+from tests.books import everything
+from tests.houses import TestHouse, open_test_house
+
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+
+
+def told(response: httpx.Response) -> tuple[int, str]:
+    """Status and code of a refusal."""
+    return response.status_code, response.json()["error"]["code"]
+
+
+class ChargeHouse:
+    """A house whose merchant has payers' mandates."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.ports = house.ports
+        self.clock = house.clock
+        self.told_before: dict[str, int] = {}
+        """How many events there were of a subscription once it was bound."""
+
+    async def caller(self, mode: Mode = Mode.TEST) -> Caller:
+        async with self.ports.storage.unit() as unit:
+            account = await unit[Account].get(self.house.account.account_id)
+        assert account is not None
+        return Caller(account=account, mode=mode, key_id="a-key")
+
+    async def set(self, **texts: str) -> None:
+        """Settings of the account."""
+        await accounts.set_settings(self.ports, self.house.account.account_id, texts)
+
+    def bank(self, mode: str = "test") -> SimulatedBank:
+        """The simulated bank of a mode."""
+        bank = self.ports.banks.named(f"simulator-{mode}")
+        assert isinstance(bank, SimulatedBank)
+        return bank
+
+    async def subscribed(
+        self,
+        interval: Interval = Interval.MONTH,
+        count: int = 1,
+        *,
+        scheme: Scheme = Scheme.WINDOW,
+        mode: Mode = Mode.TEST,
+        **fields: Any,
+    ) -> str:
+        """A subscription of 100 RUB that was bound just now, without a first charge; its id. Of other fields than
+        merchants can set it is made up."""
+        await self.set(subscription_scheme=scheme.value)
+        order = SubscriptionOrder(
+            amount_rub="100.00",
+            interval=interval.value,
+            interval_count=count,
+            description="Tea",
+            external_id="tea-club",
+            binding_charge="none",
+        )
+        made = await create_subscription(self.ports, await self.caller(mode), str(uuid4()), lambda: order, lambda: None)
+        subscription_id = made.resource.id
+        await open_binding(self.ports, subscription_id)
+        operation = await self.binding(subscription_id)
+        pretence = MandatePretence(event=MandateEvent.CONFIRM)
+        for notice in await self.bank(mode.value).pretend_mandate(operation, pretence):
+            await on_notice(self.ports, notice)
+        assert (await self.subscription(subscription_id)).can_be_charged
+        self.told_before[subscription_id] = len(await self.house.events(subscription_id))
+        if fields:
+            await self.change(subscription_id, **fields)
+        return subscription_id
+
+    async def binding(self, subscription_id: str) -> str:
+        """The operation of the subscription's present binding."""
+        binding = (await self.subscription(subscription_id)).binding
+        assert binding is not None
+        return binding.operation
+
+    async def change(self, subscription_id: str, **fields: Any) -> None:
+        """Let a subscription stand so."""
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Subscription].get(subscription_id)
+            assert found is not None
+            unit[Subscription].save(msgspec.structs.replace(found, **fields))
+            await unit.commit()
+
+    async def put(self, subscription: Subscription) -> None:
+        """Save it as a function of the domain left it, telling nobody."""
+        async with self.ports.storage.unit() as unit:
+            unit[Subscription].save(subscription)
+            await unit.commit()
+
+    async def open_next(self, subscription_id: str) -> None:
+        """Let the time pass until the next period opens, with all that is due on the way."""
+        after = (await self.window(subscription_id))["next_allowed_at"]
+        await self.house.work((msgspec.convert(after, type=type(self.clock.now())) - self.clock.now()).total_seconds())
+
+    async def post(
+        self,
+        subscription_id: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        mode: str = "test",
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        """POST /subscriptions/{id}/charges, of 100 RUB unless `body` says otherwise, with a fresh key unless one is
+        given."""
+        sent = self.house.headers(mode, Idempotency_Key=key or str(uuid4())) if headers is None else headers
+        return await self.house.http.post(
+            f"/api/v1/subscriptions/{subscription_id}/charges",
+            json={"amount_rub": "100.00", "external_id": "tea-1"} if body is None else body,
+            headers=sent,
+        )
+
+    async def charged(self, subscription_id: str) -> str:
+        """A new charge that the bank took; its id."""
+        response = await self.post(subscription_id)
+        assert response.status_code == 201, response.text
+        payment_id: str = response.json()["id"]
+        return payment_id
+
+    async def charge(self, subscription_id: str, *, key: str | None = None, ports: Ports | None = None) -> ChargeAnswer:
+        """The same by the use case."""
+        order = ChargeOrder(amount_rub="100.00", external_id="tea-1")
+        return await create_charge(
+            ports or self.ports, await self.caller(), subscription_id, key or str(uuid4()), lambda: order
+        )
+
+    async def next(self, subscription_id: str, result: str | None = None, *, executed: bool = True) -> None:
+        """What the bank answers to the next charge; `executed` only tells beyond what the sandbox can."""
+        await self.bank().pretend_next_charge(await self.binding(subscription_id), result or "paid", executed=executed)
+
+    async def end(self, payment_id: str, status: ChargeStatus, failure: str | None = None, **more: Any) -> None:
+        """The bank ends a charge so, and says so."""
+        pretence = ChargePretence(status=status, failure=failure, **more)
+        for notice in await self.bank().pretend_charge(payment_id, pretence):
+            await on_notice(self.ports, notice)
+
+    async def subscription(self, subscription_id: str) -> Subscription:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Subscription].get(subscription_id)
+        assert found is not None
+        return found
+
+    async def payments(self, subscription_id: str) -> list[Payment]:
+        """Its charges, without the binding, the oldest first."""
+        found = [
+            each
+            for each in await everything(self.ports, Payment)
+            if each.subscription_id == subscription_id and each.is_charge
+        ]
+        return sorted(found, key=lambda each: (each.created_at, each.id))
+
+    async def payment(self, payment_id: str) -> Payment:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Payment].get(payment_id)
+        assert found is not None
+        return found
+
+    async def statuses(self, subscription_id: str) -> list[str]:
+        return [payment.status.value for payment in await self.payments(subscription_id)]
+
+    async def window(self, subscription_id: str) -> dict[str, Any]:
+        """GET /subscriptions/{id}/charge-window."""
+        response = await self.house.get(f"/subscriptions/{subscription_id}/charge-window")
+        assert response.status_code == 200, response.text
+        shown: dict[str, Any] = response.json()
+        return shown
+
+    async def events(self, object_id: str) -> list[dict[str, Any]]:
+        """The events of an object, of a subscription those after its binding."""
+        return (await self.house.events(object_id))[self.told_before.get(object_id, 0) :]
+
+    async def told(self, object_id: str) -> list[str]:
+        """What these told, in order: a status, or that a period was given up."""
+        return [
+            "exhausted" if event["event"] == "subscription.charge_exhausted" else event["status"]
+            for event in await self.events(object_id)
+        ]
+
+    async def debits(self) -> Counter[str]:
+        """How many charges the bank has by period: those that took money and keep it, or may still take it."""
+        of_period = {payment.id: payment.period_ref for payment in await everything(self.ports, Payment)}
+        found: Counter[str] = Counter()
+        for note in await everything(self.ports, ProviderNote):
+            if note.provider.startswith("simulator-") and b'"charge":{' in note.body:
+                entry = msgspec.json.decode(note.body, type=InvoiceEntry)
+                gone = sum(refund.amount_kopecks for refund in entry.refunds if refund.keeps_money)
+                if entry.status != "failed" and gone < entry.amount_kopecks:
+                    found[of_period.get(entry.operation) or f"? {entry.operation}"] += 1
+                assert len(entry.transfers) <= 1
+        return found
+
+
+@asynccontextmanager
+async def open_charge_house(**more: Any) -> AsyncIterator[ChargeHouse]:
+    """A house with subscriptions; at the end the tallies and the books are held against the objects, and no period was
+    charged twice at the bank."""
+    async with open_test_house(**more) as house:
+        opened = ChargeHouse(house)
+        yield opened
+        assert await check_tallies(house.ports) == []
+        assert not [ref for ref, number in (await opened.debits()).items() if number > 1]

@@ -1,0 +1,200 @@
+"""A client in a real browser, at a real service: uploads documents and is verified (SPEC "KYC", `{app_url}/kyc`)."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from cambist.frontends.http.kyc_page_texts import KYC_TEXTS
+from cambist.frontends.http.server import Running, running
+from cambist.frontends.settings import Settings
+from cambist.ports.kyc import CheckStatus, DocumentState, Verdict
+from tests.kyc_kit import JPEG, PNG
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PHONE = {"width": 360, "height": 740}
+TEXTS = KYC_TEXTS["en"]
+
+
+def leave_out(reason: str) -> None:
+    """Skip, but not where the whole suite must run."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        found = next((path for path in map(shutil.which, NAMES) if path), playwright.chromium.executable_path)
+        if not Path(found).exists():
+            leave_out("no Chromium: install the system's, or run `playwright install chromium`")
+        opened = await playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield opened
+        await opened.close()
+
+
+class Merchant:
+    """A merchant that requires KYC, at a running service."""
+
+    def __init__(self, service: Running, account: NewAccount) -> None:
+        self.service = service
+        self.account = account
+        self.base = service.house.settings.base_url
+
+    async def link(self, phone: str) -> str:
+        """The hosted page for a client, as POST /kyc/check gives it."""
+        keys = {"X-Api-Key": self.account.live.api_key, "X-Api-Secret": self.account.live.api_secret}
+        async with httpx.AsyncClient(base_url=self.base, headers=keys) as client:
+            answer = await client.post("/api/v1/kyc/check", json={"phone": phone})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["kyc_url"])
+
+    async def set(self, **settings: str) -> None:
+        await set_settings(self.service.house.ports, self.account.account_id, settings)
+
+    @property
+    def verifier(self) -> SimulatedVerifier:
+        verifier = self.service.house.ports.kyc
+        assert isinstance(verifier, SimulatedVerifier)
+        return verifier
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def merchant(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Merchant]:
+    folder = tmp_path_factory.mktemp("kyc")
+    async with running(Settings(database_url="memory://", data_dir=folder, port=0)) as service:
+        account = await create_account(service.house.ports, "Coffee House")
+        merchant = Merchant(service, account)
+        await merchant.set(kyc="required", return_url="https://shop.example/cabinet")
+        yield merchant
+
+
+class Tab:
+    """A client's tab. It notes every request that leaves the service, and everything the browser complains about."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        origin = urlsplit(base)[:2]
+
+        def asked(request: Any) -> None:
+            if urlsplit(request.url)[:2] != origin:
+                self.complaints.append(f"asked for {request.url}")
+
+        def said(message: Any) -> None:
+            if message.type in ("error", "warning"):
+                self.complaints.append(message.text)
+
+        page.on("request", asked)
+        page.on("console", said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    async def shows(self, face: str, texts: Any = TEXTS) -> None:
+        heading = self.page.get_by_role("heading", level=1)
+        await expect(heading).to_have_text(texts[f"{face}_head"], timeout=20_000)
+
+    async def fits(self) -> None:
+        """Nothing sticks out to the side at phone width, and what is pressed is large enough for a thumb."""
+        wide = await self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide == 0
+        for each in await self.page.locator("button, a.button, input[type=file], input[type=email]").all():
+            box = await each.bounding_box()
+            assert box is not None
+            assert box["height"] >= 44
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(browser: Browser, merchant: Merchant) -> AsyncIterator[Tab]:
+    context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
+    opened = Tab(await context.new_page(), merchant.base)
+    yield opened
+    await context.close()
+    assert opened.complaints == []
+
+
+def picture(content: bytes, name: str = "photo.jpg", kind: str = "image/jpeg") -> Any:
+    return {"name": name, "mimeType": kind, "buffer": content}
+
+
+async def give(tab: Tab, field: str, file: Any) -> None:
+    await tab.page.set_input_files(f"input[name={field}_key]", file)
+
+
+async def test_documents_are_uploaded_and_the_page_turns_by_itself(tab: Tab, merchant: Merchant) -> None:
+    await tab.page.goto(await merchant.link("+79001234501"))
+    await tab.shows("documents")
+    await tab.fits()
+    await tab.page.click("#kyc-send")
+    await expect(tab.page.locator("#kyc-error")).to_have_text(TEXTS["error_missing"])
+    await give(tab, "selfie", picture(b"x", "a.gif", "image/gif"))
+    await give(tab, "document", picture(PNG, "b.png", "image/png"))
+    await tab.page.click("#kyc-send")
+    await expect(tab.page.locator("#kyc-error")).to_have_text(TEXTS["error_type"])
+    await give(tab, "selfie", picture(JPEG + bytes(3_000_000)))
+    await tab.page.click("#kyc-send")
+    await tab.shows("processing")
+    await tab.fits()
+    await tab.shows("verified")
+    await tab.fits()
+    await expect(tab.page.locator("#return")).to_have_attribute("href", "https://shop.example/")
+
+
+async def test_a_refused_client_sees_why_and_tries_again(tab: Tab, merchant: Merchant) -> None:
+    phone = "+79001234502"
+    await tab.page.goto(await merchant.link(phone))
+    await give(tab, "selfie", picture(JPEG))
+    await give(tab, "document", picture(JPEG))
+    await tab.page.click("#kyc-send")
+    await tab.shows("processing")
+    from cambist.core.domain.accounts import Mode
+    from cambist.core.domain.clients import operation_of
+    from cambist.core.usecases.kyc import find_client
+
+    ports = merchant.service.house.ports
+    async with ports.storage.unit() as unit:
+        client = await find_client(ports, unit, merchant.account.account_id, Mode.LIVE, phone)
+    assert client is not None
+    await merchant.verifier.pretend(
+        operation_of(client), Verdict(status=CheckStatus.FAILED, passport=DocumentState.FAILED)
+    )
+    await tab.shows("documents")
+    await expect(tab.page.locator(".kyc__again")).to_have_text(TEXTS["again_text"])
+    await tab.fits()
+
+
+async def test_the_form_s_details_lead_to_the_verifier(tab: Tab, merchant: Merchant) -> None:
+    await merchant.set(kyc_flow="redirect")
+    try:
+        await tab.page.goto(await merchant.link("+79001234503"))
+        await tab.shows("details")
+        await tab.fits()
+        await tab.page.fill("input[name=email]", "client@example.com")
+        await tab.page.click("#kyc-send")
+        await tab.shows("form")
+        await tab.fits()
+        href = await tab.page.locator("#kyc-go").get_attribute("href")
+        assert href is not None
+        assert href.startswith("https://kyc.example/form/")
+        await tab.shows("verified")
+    finally:
+        await merchant.set(kyc_flow="documents")
+
+
+async def test_it_speaks_russian_when_asked(tab: Tab, merchant: Merchant) -> None:
+    await tab.page.goto(await merchant.link("+79001234504"))
+    await tab.page.click("a[hreflang=ru]")
+    await tab.shows("documents", KYC_TEXTS["ru"])
+    await tab.fits()

@@ -1,0 +1,132 @@
+"""A crash at any commit of a charge, with lost answers of the bank: nothing is lost, nothing is debited twice (DESIGN
+3, "Nothing is lost by kill -9 at any await")."""
+
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.periods import Interval
+from cambist.core.usecases.jobs import LEASE
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from tests.books import everything
+from tests.charge_house import ChargeHouse, open_charge_house
+from tests.fuses import Fuse, Killed, fused
+
+KEY = str(UUID(int=7))
+LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
+DONE = Twist(ending=Ending.UNKNOWN_DONE)
+AWAY = Twist(ending=Ending.UNAVAILABLE)
+BANKS = {"well": (), "answer lost": (DONE,), "request lost": (LOST,), "lost twice": (LOST, LOST), "away": (AWAY,)}
+COMMITS = {"well": 4, "answer lost": 7, "request lost": 7, "lost twice": 8, "away": 7}
+"""Of the request and all jobs up to the end; a receiver's letter is one more."""
+
+
+async def story(charges: ChargeHouse, subscription_id: str, ports: Ports) -> str:
+    """Charge, repeating the request as long as nobody knows, and let the jobs run to the end. Returns its id."""
+    for _ in range(5):
+        try:
+            answer = await charges.charge(subscription_id, key=KEY, ports=ports)
+        except Refusal as refusal:
+            assert refusal.code == "PROVIDER_UNAVAILABLE"
+        else:
+            break
+    charges.house.ports = ports
+    await charges.house.work(30)
+    return answer.payment.id
+
+
+async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
+    """Run the story with a crash at commit `at`, recover, finish it, check everything. Returns commits seen."""
+    async with open_charge_house(receiver=False) as charges:
+        subscription_id = await charges.subscribed(Interval.MONTH)
+        await charges.open_next(subscription_id)
+        charges.house.script.charge.extend(BANKS[bank])
+        whole, fuse = charges.ports, Fuse(at, after=after)
+        with suppress(Killed):
+            await story(charges, subscription_id, fused(whole, fuse))
+        # The new process: leases of the dead one end, the watch takes up what was left.
+        charges.house.ports = whole
+        await charges.house.work(LEASE + 30)
+        payment_id = await story(charges, subscription_id, whole)
+        await check(charges, subscription_id, payment_id)
+        return fuse.commits
+
+
+async def check(charges: ChargeHouse, subscription_id: str, payment_id: str) -> None:
+    [payment] = await charges.payments(subscription_id)
+    assert (payment.id, payment.status, payment.sequence) == (payment_id, "paid", 1)
+    assert await charges.told(payment_id) == ["paid"]
+    assert await charges.told(subscription_id) == []
+    keys = [each for each in await everything(charges.ports, IdempotencyKey) if each.kind == "charge"]
+    assert [each.resource_id for each in keys] == [payment_id]
+    assert await charges.debits() == {payment.period_ref: 1}
+    subscription = await charges.subscription(subscription_id)
+    assert subscription.anchor == payment.paid_at
+    assert subscription.attempts is not None
+    assert (subscription.attempts.used, subscription.attempts.paid) == (1, True)
+    assert not [job for job in await everything(charges.ports, Job) if job.kind == "charge.watch"]
+
+
+@pytest.mark.parametrize("bank", BANKS)
+async def test_the_story_has_as_many_commits_as_are_swept(bank: str) -> None:
+    assert await run_with_crash(bank, 0, after=False) == COMMITS[bank]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("bank", "at"), [(bank, at) for bank, last in COMMITS.items() for at in range(1, last + 1)])
+async def test_a_crash_at_any_commit_loses_nothing_and_debits_once(bank: str, at: int, after: bool) -> None:
+    await run_with_crash(bank, at, after=after)
+
+
+async def fail(charges: ChargeHouse, subscription_id: str, ports: Ports) -> None:
+    """Both attempts of a daily period fail, each by a key of its own, and jobs run."""
+    for number in (1, 2):
+        await charges.next(subscription_id, "insufficient_funds")
+        with suppress(Refusal):
+            await charges.charge(subscription_id, key=str(UUID(int=number)), ports=ports)
+    charges.house.ports = ports
+    await charges.house.work(30)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, 5))
+async def test_a_crash_at_any_commit_gives_a_period_up_once(at: int, after: bool) -> None:
+    """SPEC: one `subscription.charge_exhausted` per period, "always sent"."""
+    async with open_charge_house(receiver=False) as charges:
+        subscription_id = await charges.subscribed(Interval.DAY)
+        await charges.open_next(subscription_id)
+        whole, fuse = charges.ports, Fuse(at, after=after)
+        with suppress(Killed):
+            await fail(charges, subscription_id, fused(whole, fuse))
+        charges.house.ports = whole
+        await charges.house.work(LEASE + 30)
+        await fail(charges, subscription_id, whole)
+        assert await charges.told(subscription_id) == ["exhausted"]
+        assert await charges.statuses(subscription_id) == ["failed", "failed"]
+        for payment in await charges.payments(subscription_id):
+            assert await charges.told(payment.id) == ["failed"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_crash_while_a_charge_is_taken_back_leaves_nothing_or_one_charge(
+    after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC, 503 PROVIDER_NOT_CONFIGURED."""
+    async with open_charge_house(receiver=False) as charges:
+        subscription_id = await charges.subscribed(Interval.DAY)
+        await charges.open_next(subscription_id)
+        charges.house.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
+        key = str(UUID(int=9))
+        with suppress(Killed, Refusal):
+            await charges.charge(subscription_id, key=key, ports=fused(charges.ports, Fuse(1, after=after)))
+        await charges.house.work(LEASE)
+        charges.house.script.charge.clear()
+        answer = await charges.charge(subscription_id, key=key)
+        await charges.house.work(30)
+        assert (await charges.payment(answer.payment.id)).status == "paid"
+        assert sum((await charges.debits()).values()) == 1

@@ -1,0 +1,358 @@
+"""How charges live on: notices, the watch, what their ends do to subscriptions (SPEC "Subscription charge periods";
+DECISIONS 2, 5)."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.periods import Interval, Scheme
+from cambist.core.domain.subscription_moves import cancelled, mandate_lost, mandate_restored
+from cambist.core.domain.subscriptions import Binding
+from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.ports.bank import Notice
+from cambist.ports.faults import NotConfigured
+from cambist.ports.jobs import Job
+from cambist.ports.mandates import ChargeStatus
+from tests.books import everything
+from tests.charge_house import DAY, HOUR, ChargeHouse, open_charge_house
+
+PAID, FAILED = ChargeStatus.PAID, ChargeStatus.FAILED
+
+
+@pytest.fixture
+async def charges() -> AsyncIterator[ChargeHouse]:
+    async with open_charge_house() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def due(charges: ChargeHouse) -> str:
+    """A subscription of three days whose second period has just opened."""
+    subscription_id = await charges.subscribed(Interval.DAY, 3)
+    await charges.open_next(subscription_id)
+    return subscription_id
+
+
+async def pending(charges: ChargeHouse, subscription_id: str) -> str:
+    """A charge that the bank works on until told otherwise; its id."""
+    await charges.next(subscription_id, "pending")
+    return (await charges.charge(subscription_id)).payment.id
+
+
+async def cancel(charges: ChargeHouse, subscription_id: str) -> None:
+    await charges.put(cancelled(await charges.subscription(subscription_id), charges.clock.now()))
+
+
+async def jobs(charges: ChargeHouse, kind: str) -> list[Job]:
+    return [job for job in await everything(charges.ports, Job) if job.kind == kind]
+
+
+class TestSuccess:
+    async def test_the_anchor_moves_to_the_payment_and_the_period_with_it(self, charges: ChargeHouse, due: str) -> None:
+        """SPEC: "the period is counted from the anchor (date of the last successful payment)"."""
+        before = await charges.subscription(due)
+        payment_id = await pending(charges, due)
+        await charges.clock.advance(3600)
+        await charges.end(payment_id, PAID)
+        after, payment = await charges.subscription(due), await charges.payment(payment_id)
+        assert before.anchor is not None
+        assert after.anchor == payment.paid_at == charges.clock.now()
+        assert after.current_period_start == before.current_period_end
+        assert after.attempts is not None
+        assert (after.attempts.paid, after.attempts.pending) == (True, False)
+        assert (await charges.window(due))["reason"] == "CHARGE_BEFORE_WINDOW"
+
+    async def test_a_success_clears_past_due_and_tells_so(self, charges: ChargeHouse, due: str) -> None:
+        """DECISIONS 5: "past_due clears (event with equal statuses) when ... a charge succeeds"."""
+        await charges.change(due, past_due=True)
+        payment_id = await pending(charges, due)
+        await charges.end(payment_id, PAID, doubled=True)
+        [event] = await charges.events(due)
+        assert (event["status"], event["previous_status"], event["past_due"]) == ("active", "active", False)
+        assert await charges.told(payment_id) == ["paid"]
+
+    async def test_a_success_after_cancellation_is_booked(
+        self, charges: ChargeHouse, due: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """DECISIONS 5: "a success that still arrives is booked and shown to the operator"."""
+        payment_id = await pending(charges, due)
+        await cancel(charges, due)
+        await charges.end(payment_id, PAID)
+        assert (await charges.payment(payment_id)).status == "paid"
+        assert (await charges.subscription(due)).status == "cancelled"
+        assert "after the end of subscription" in caplog.text
+
+    async def test_the_watch_finds_it_where_no_notice_comes(self, charges: ChargeHouse, due: str) -> None:
+        payment_id = await pending(charges, due)
+        await charges.house.work(5)
+        await charges.end(payment_id, PAID, silent=True)
+        assert (await charges.payment(payment_id)).status == "pending"
+        await charges.house.work(6)
+        assert (await charges.payment(payment_id)).status == "paid"
+        assert await jobs(charges, "charge.watch") == []
+
+    async def test_the_watch_goes_on_for_ever_while_the_bank_works(self, charges: ChargeHouse, due: str) -> None:
+        """A pending charge blocks, over the period's edge too, and nothing but the bank's word ends it."""
+        payment_id = await pending(charges, due)
+        await charges.house.work((10 * DAY).total_seconds())
+        assert (await charges.payment(payment_id)).status == "pending"
+        assert (await charges.charge(due)).payment.id == payment_id
+        await charges.end(payment_id, PAID, silent=True)
+        await charges.house.work((6 * HOUR).total_seconds() + 1)
+        late = await charges.payment(payment_id)
+        assert late.status == "paid", "its money is never too late"
+        assert (await charges.subscription(due)).anchor == late.paid_at
+
+    async def test_a_notice_about_nothing_is_nothing(self, charges: ChargeHouse, due: str) -> None:
+        payment_id = await pending(charges, due)
+        assert await on_notice(charges.ports, Notice(operation=f"pay_{uuid4()}")) is None
+        found = await on_notice(charges.ports, Notice(operation=payment_id))
+        assert found is not None
+        assert found.status == "pending"
+
+    async def test_a_bank_that_debits_another_amount_leaves_it_to_the_operator(
+        self, charges: ChargeHouse, due: str
+    ) -> None:
+        """SPEC "Payment statuses", amount_mismatch; the period is held until the review ends."""
+        for outcome, status in (("failed", "MayCharge"), ("paid", "CHARGE_BEFORE_WINDOW")):
+            payment_id = await pending(charges, due)
+            async with charges.ports.storage.unit() as unit:
+                payment = await unit[Payment].get(payment_id)
+                assert payment is not None
+                unit[Payment].save(msgspec.structs.replace(payment, amount=payment.amount - Rub(1)))
+                await unit.commit()
+            await charges.end(payment_id, PAID)
+            assert (await charges.payment(payment_id)).status == "amount_mismatch"
+            assert (await charges.window(due))["reason"] == "CHARGE_PENDING"
+            await resolve_mismatch(charges.ports, payment_id, outcome)
+            await charges.house.work(60)
+            assert (await charges.window(due))["reason"] == (None if status == "MayCharge" else status)
+
+
+class TestFailure:
+    async def test_a_failure_frees_the_period_and_leaves_the_anchor(self, charges: ChargeHouse, due: str) -> None:
+        """SPEC: "Only successful payments move the anchor"."""
+        before = await charges.subscription(due)
+        payment_id = await pending(charges, due)
+        await charges.end(payment_id, FAILED, "insufficient_funds", doubled=True)
+        after, window = await charges.subscription(due), await charges.window(due)
+        assert (after.anchor, after.status) == (before.anchor, "active")
+        assert (window["attempts_used"], window["can_charge"]) == (1, True)
+        assert await charges.told(payment_id) == ["failed"]
+        assert await charges.told(due) == []
+
+    async def test_a_revoked_mandate_pauses_also_when_it_comes_later(self, charges: ChargeHouse, due: str) -> None:
+        payment_id = await pending(charges, due)
+        await charges.end(payment_id, FAILED, "mandate_revoked")
+        assert await charges.told(due) == ["paused"]
+        assert (await charges.subscription(due)).rebind_required
+
+    async def test_a_charge_by_an_earlier_mandate_says_nothing_of_the_new_one(
+        self, charges: ChargeHouse, due: str
+    ) -> None:
+        """The payer bound anew while it was pending."""
+        payment_id = await pending(charges, due)
+        await charges.clock.advance(60)
+        await charges.change(due, binding=Binding(operation="another", requested_at=charges.clock.now()))
+        await charges.end(payment_id, FAILED, "mandate_revoked")
+        assert (await charges.subscription(due)).status == "active"
+
+    async def test_the_last_attempt_gives_the_period_up_before_it_pauses(self, charges: ChargeHouse, due: str) -> None:
+        """SPEC: one `subscription.charge_exhausted` per period; each event has a sequence of its own."""
+        for reason in ("insufficient_funds", "insufficient_funds", "mandate_revoked"):
+            await charges.next(due, reason)
+            with pytest.raises(Refusal, match="refused"):
+                await charges.charge(due)
+        assert await charges.told(due) == ["exhausted", "paused"]
+        [event, _] = await charges.events(due)
+        window = await charges.window(due)
+        assert event == {
+            "event": "subscription.charge_exhausted",
+            "subscription_id": due,
+            "external_id": "tea-club",
+            "is_sandbox": True,
+            "period_ref": window["period_ref"],
+            "retries_used": 3,
+            "retries_max": 3,
+            "retry_window_hours": 6,
+            "next_allowed_at": window["closes_at"],
+            "timestamp": event["timestamp"],
+        }
+
+
+class TestExhaustion:
+    async def fail(self, charges: ChargeHouse, subscription_id: str) -> None:
+        await charges.next(subscription_id, "insufficient_funds")
+        with pytest.raises(Refusal, match="refused"):
+            await charges.charge(subscription_id)
+
+    async def test_it_is_told_when_the_hours_end_also_if_nobody_asks(self, charges: ChargeHouse, due: str) -> None:
+        await self.fail(charges, due)
+        await charges.house.work((6 * HOUR).total_seconds() - 1)
+        assert await charges.told(due) == []
+        await charges.house.work(2)
+        assert await charges.told(due) == ["exhausted"]
+        assert await jobs(charges, "subscription.exhaust") == []
+        with pytest.raises(Refusal) as refused:
+            await charges.charge(due)
+        assert refused.value.code == "RECURRING_CHARGE_EXHAUSTED"
+        await charges.house.work((3 * DAY).total_seconds())
+        assert await charges.told(due) == ["exhausted"], "once"
+
+    async def test_who_asks_first_tells_it_also_with_a_refusal(self, charges: ChargeHouse, due: str) -> None:
+        """`decide_charge(…).announce` is due in the unit that looked."""
+        await self.fail(charges, due)
+        await charges.clock.advance((6 * HOUR).total_seconds())
+        with pytest.raises(Refusal):
+            await charges.charge(due)
+        assert await charges.told(due) == ["exhausted"]
+        await charges.house.work(5)
+        assert await charges.told(due) == ["exhausted"]
+
+    async def test_the_event_of_a_period_that_is_over_comes_before_the_next_attempt_hides_it(
+        self, charges: ChargeHouse, due: str
+    ) -> None:
+        await self.fail(charges, due)
+        await charges.clock.advance((3 * DAY).total_seconds())
+        made = await charges.charge(due)
+        assert await charges.told(due) == ["exhausted"]
+        [event] = await charges.events(due)
+        assert event["period_ref"] != made.payment.period_ref
+        await charges.house.work(60)
+
+    async def test_a_pending_attempt_puts_it_off_and_a_success_makes_it_needless(
+        self, charges: ChargeHouse, due: str
+    ) -> None:
+        await self.fail(charges, due)
+        payment_id = await pending(charges, due)
+        await charges.house.work((7 * HOUR).total_seconds())
+        assert await charges.told(due) == []
+        await charges.end(payment_id, PAID)
+        await charges.house.work((7 * HOUR).total_seconds())
+        assert await charges.told(due) == []
+
+    async def test_a_pending_attempt_that_fails_late_brings_it_at_once(self, charges: ChargeHouse, due: str) -> None:
+        await self.fail(charges, due)
+        payment_id = await pending(charges, due)
+        await charges.house.work((7 * HOUR).total_seconds())
+        await charges.end(payment_id, FAILED)
+        assert await charges.told(due) == ["exhausted"]
+
+    async def test_a_cancelled_subscription_is_not_given_up(self, charges: ChargeHouse, due: str) -> None:
+        """Decided: no further attempt is in question."""
+        await self.fail(charges, due)
+        await cancel(charges, due)
+        await charges.house.work(DAY.total_seconds())
+        assert await charges.told(due) == []
+        assert await jobs(charges, "subscription.exhaust") == []
+
+    async def test_the_calendar_scheme_has_none(self, charges: ChargeHouse) -> None:
+        subscription_id = await charges.subscribed(Interval.DAY, scheme=Scheme.CALENDAR)
+        for _ in range(6):
+            await self.fail(charges, subscription_id)
+        await charges.house.work(DAY.total_seconds() * 2)
+        assert await charges.told(subscription_id) == []
+
+
+class TestUnknown:
+    """SPEC "Charge errors", 503: a lost answer is found out about under the same operation id."""
+
+    async def lose(self, charges: ChargeHouse, subscription_id: str, *endings: Ending) -> str:
+        charges.house.script.charge.extend(Twist(ending=ending) for ending in endings)
+        with pytest.raises(Refusal) as refused:
+            await charges.charge(subscription_id)
+        assert refused.value.code == "PROVIDER_UNAVAILABLE"
+        [*_, last] = await charges.payments(subscription_id)
+        return last.id
+
+    async def test_the_watch_finds_what_was_done(self, charges: ChargeHouse, due: str) -> None:
+        payment_id = await self.lose(charges, due, Ending.UNKNOWN_DONE)
+        await charges.house.work(12)
+        assert (await charges.payment(payment_id)).status == "paid"
+
+    async def test_the_watch_sends_again_what_was_lost(self, charges: ChargeHouse, due: str) -> None:
+        """The same operation: it debits once at most, and the period gets a definite answer."""
+        payment_id = await self.lose(charges, due, *[Ending.UNKNOWN_NOT_DONE] * 3)
+        await charges.house.work(40)
+        assert (await charges.payment(payment_id)).status == "pending"
+        await charges.house.work(60)
+        assert (await charges.payment(payment_id)).status == "paid"
+        assert sum((await charges.debits()).values()) == 1
+
+    async def test_nothing_is_sent_again_after_the_end(self, charges: ChargeHouse, due: str) -> None:
+        """DECISIONS 5: "Cancelling stops queued charges in the same transaction"."""
+        payment_id = await self.lose(charges, due, Ending.UNKNOWN_NOT_DONE)
+        await cancel(charges, due)
+        await charges.house.work(300)
+        assert (await charges.payment(payment_id)).status == "pending", "a request may still be on its way"
+        await charges.house.work(3600)
+        payment = await charges.payment(payment_id)
+        assert (payment.status, payment.failure_reason) == ("failed", "mandate_revoked")
+        assert not await charges.debits()
+
+    async def test_a_paused_one_waits_and_goes_on_when_the_mandate_is_back(
+        self, charges: ChargeHouse, due: str
+    ) -> None:
+        payment_id = await self.lose(charges, due, Ending.UNKNOWN_NOT_DONE)
+        lost = mandate_lost(await charges.subscription(due), charges.clock.now())
+        await charges.put(lost)
+        await charges.house.work(3600)
+        assert (await charges.payment(payment_id)).status == "pending"
+        restored = mandate_restored(await charges.subscription(due), charges.clock.now())
+        await charges.put(restored)
+        await charges.house.work((6 * HOUR).total_seconds() + 2)
+        assert (await charges.payment(payment_id)).status == "paid"
+
+    async def test_after_a_day_it_is_only_asked_for_and_then_given_up(self, charges: ChargeHouse, due: str) -> None:
+        """Decided: a debit that late nobody expects. It fails once no request can be under way."""
+        payment_id = await self.lose(charges, due, *[Ending.UNKNOWN_NOT_DONE] * 50)
+        await charges.house.work((25 * HOUR).total_seconds())
+        left = len(charges.house.script.charge)
+        await charges.house.work((8 * HOUR).total_seconds())
+        assert len(charges.house.script.charge) == left, "nothing was sent any more"
+        payment = await charges.payment(payment_id)
+        assert (payment.status, payment.failure_reason) == ("failed", "unknown")
+        assert await charges.told(due) == ["exhausted"]
+        charges.house.script.charge.clear()
+
+    async def test_a_bank_that_is_gone_leaves_it_pending(self, charges: ChargeHouse, due: str) -> None:
+        payment_id = await self.lose(charges, due, Ending.UNAVAILABLE)
+        charges.house.script.find_charge.extend([Twist(ending=Ending.UNAVAILABLE)] * 6)
+        await charges.house.work(3600)
+        assert (await charges.payment(payment_id)).status == "pending"
+        await charges.house.work((13 * HOUR).total_seconds())
+        assert (await charges.payment(payment_id)).status == "paid"
+
+    async def test_a_bank_that_charges_no_more_when_it_is_asked_leaves_nothing(
+        self, charges: ChargeHouse, due: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """SPEC, 503 PROVIDER_NOT_CONFIGURED: no payment created, period free; the key is free, too."""
+        key = str(uuid4())
+        before = await charges.subscription(due)
+
+        async def charges_no_more(_: object) -> None:
+            raise NotConfigured("switched off just now")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(charges.bank(), "charge", charges_no_more)
+            with pytest.raises(Refusal) as refused:
+                await charges.charge(due, key=key)
+        assert refused.value.code == "PROVIDER_NOT_CONFIGURED"
+        assert await charges.payments(due) == []
+        after = await charges.subscription(due)
+        assert (after.attempts, after.anchor) == (before.attempts, before.anchor)
+        assert await jobs(charges, "charge.watch") == []
+        assert (await charges.charge(due, key=key)).is_new
+
+    async def test_the_watch_hints_of_the_bank_are_followed(self, charges: ChargeHouse, due: str) -> None:
+        await charges.charge(due)
+        [job] = await jobs(charges, "charge.watch")
+        assert job.due == charges.clock.now() + timedelta(seconds=1)

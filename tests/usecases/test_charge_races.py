@@ -1,0 +1,150 @@
+"""Charges of one subscription at once, on every storage: one debit, whoever asks (SPEC "Subscription charge periods",
+"Authentication" 5; ARCHITECTURE.md, "Units and jobs")."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.periods import Interval, Scheme
+from cambist.core.usecases.charge_progress import ask_again, look
+from cambist.core.usecases.charges import ChargeAnswer
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.subscriptions import cancel_subscription
+from cambist.ports.bank import Notice
+from cambist.ports.mandates import ChargePretence, ChargeStatus
+from tests.books import everything
+from tests.charge_house import ChargeHouse, open_charge_house
+from tests.servers import database, postgres_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "postgres":
+        with database(request.getfixturevalue("server")) as empty:
+            asyncio.run(migrate(empty))
+            yield empty
+        return
+    if request.param == "memory":
+        yield "memory://"
+        return
+    place = f"sqlite:///{tmp_path / 'house.db'}"
+    asyncio.run(migrate(place))
+    yield place
+
+
+@pytest.fixture
+async def charges(url: str, tmp_path: Path) -> AsyncIterator[ChargeHouse]:
+    """At its end no period was debited twice."""
+    async with open_charge_house(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[Scheme.WINDOW, Scheme.CALENDAR], ids=lambda scheme: scheme.value)
+async def due(request: pytest.FixtureRequest, charges: ChargeHouse) -> str:
+    subscription_id = await charges.subscribed(Interval.WEEK, scheme=request.param)
+    if request.param is Scheme.WINDOW:
+        await charges.open_next(subscription_id)
+    return subscription_id
+
+
+async def test_many_keys_at_once_make_one_charge(charges: ChargeHouse, due: str) -> None:
+    keys = [str(uuid4()) for _ in range(6)]
+    answers = await asyncio.gather(*(charges.charge(due, key=key) for key in keys))
+    assert len({answer.payment.id for answer in answers}) == 1
+    assert [answer.is_new for answer in answers].count(True) == 1
+    assert sum((await charges.debits()).values()) == 1
+
+
+async def test_one_key_many_times_at_once_makes_one_charge(charges: ChargeHouse, due: str) -> None:
+    key = str(uuid4())
+    answers = await asyncio.gather(*(charges.charge(due, key=key) for _ in range(6)))
+    assert len({answer.payment.id for answer in answers}) == 1
+    assert [answer.is_new for answer in answers].count(True) == 1
+    kept = [each for each in await everything(charges.ports, IdempotencyKey) if each.kind == "charge"]
+    assert [each.resource_id for each in kept] == [answers[0].payment.id]
+
+
+async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: ChargeHouse, due: str) -> None:
+    """After a lost answer the merchant repeats while the watch asks, and the bank says so twice."""
+    key = str(uuid4())
+    charges.house.script.charge.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    with pytest.raises(Refusal):
+        await charges.charge(due, key=key)
+    [payment] = await charges.payments(due)
+    answers = await asyncio.gather(
+        *(charges.charge(due, key=key) for _ in range(3)), ask_again(charges.ports, payment), return_exceptions=True
+    )
+    assert all(isinstance(answer, ChargeAnswer) and not answer.is_new for answer in answers[:3]), answers
+    assert sum((await charges.debits()).values()) == 1
+
+
+async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeHouse, due: str) -> None:
+    await charges.next(due, "pending")
+    payment = (await charges.charge(due)).payment
+    await charges.clock.advance(60)
+    await charges.bank().pretend_charge(payment.id, ChargePretence(status=ChargeStatus.PAID, silent=True))
+    await asyncio.gather(
+        *(on_notice(charges.ports, Notice(operation=payment.id)) for _ in range(4)), look(charges.ports, payment)
+    )
+    assert await charges.told(payment.id) == ["paid"]
+    subscription = await charges.subscription(due)
+    assert subscription.anchor == charges.clock.now()
+
+
+@pytest.mark.parametrize("status", [ChargeStatus.PAID, ChargeStatus.FAILED])
+async def test_an_end_and_a_cancellation_at_once_both_hold(
+    charges: ChargeHouse, due: str, status: ChargeStatus
+) -> None:
+    await charges.next(due, "pending")
+    payment = (await charges.charge(due)).payment
+    await charges.bank().pretend_charge(payment.id, ChargePretence(status=status, silent=True))
+    await asyncio.gather(
+        look(charges.ports, payment), cancel_subscription(charges.ports, await charges.caller(), due)
+    )
+    assert (await charges.payment(payment.id)).status.value == status.value
+    subscription = await charges.subscription(due)
+    assert subscription.status == "cancelled"
+    assert subscription.attempts is not None
+    assert not subscription.attempts.pending
+
+
+async def test_charges_and_a_cancellation_at_once(charges: ChargeHouse, due: str) -> None:
+    """A charge that is made before it may still be debited; none after it."""
+    answers = await asyncio.gather(
+        cancel_subscription(charges.ports, await charges.caller(), due),
+        *(charges.charge(due) for _ in range(4)),
+        return_exceptions=True,
+    )
+    refused = [each.code for each in answers if isinstance(each, Refusal)]
+    assert set(refused) <= {"CHARGE_MANDATE_INACTIVE", "PROVIDER_ERROR"}, answers
+    assert len(await charges.payments(due)) <= 1
+    await charges.house.work(3600)
+    assert not [each for each in await charges.payments(due) if each.status == "pending"]
+
+
+async def test_failures_at_once_give_a_period_up_once(charges: ChargeHouse) -> None:
+    subscription_id = await charges.subscribed(Interval.DAY, 1)
+    await charges.open_next(subscription_id)
+    for _ in range(2):
+        await charges.next(subscription_id, "pending")
+        payment = (await charges.charge(subscription_id)).payment
+        failed = ChargePretence(status=ChargeStatus.FAILED, silent=True)
+        await charges.bank().pretend_charge(payment.id, failed)
+        await asyncio.gather(*(look(charges.ports, payment) for _ in range(4)))
+    answers = await asyncio.gather(*(charges.charge(subscription_id) for _ in range(4)), return_exceptions=True)
+    codes = [each.code for each in answers if isinstance(each, Refusal)]
+    assert codes == ["RECURRING_CHARGE_EXHAUSTED"] * 4
+    assert await charges.told(subscription_id) == ["exhausted"]
