@@ -1,6 +1,7 @@
 """What a payer sees of a subscription: read by its id alone, which is the payer's only key, and nothing personal in
 it."""
 
+import contextlib
 from datetime import datetime
 from enum import StrEnum
 
@@ -63,11 +64,9 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
 async def open_window(ports: Ports, subscription_id: str) -> BindingView | None:
     """The payer opens the link: a bank is asked for a QR, unless one is alive; the page shows what there is then. None
     when there is no such subscription."""
-    try:
+    # No bank can be asked for now: the page says that there is no QR, and lets the payer try again.
+    with contextlib.suppress(Refusal):
         await open_binding(ports, subscription_id)
-    except Refusal:
-        # No bank can be asked for now: the page says that there is no QR, and lets the payer try again.
-        pass
     return await binding_view(ports, subscription_id)
 
 

@@ -21,6 +21,7 @@ from ..domain.ledger import (
     seal_of,
 )
 from ..domain.money import Usdt
+from .again import come_back
 from .units import retrying
 
 SEAL = "ledger.seal"
@@ -86,14 +87,7 @@ def first_sealing(ports: Ports) -> Job:
 async def seal(ports: Ports, job: Job) -> None:
     """Put every entry that is not sealed yet into the hash chain, and come back in an hour."""
     await seal_all(ports)
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is not None:
-            due = ports.clock.now() + _EVERY
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None, attempts=0))
-
-    await retrying(ports.storage, work)
+    await come_back(ports, job, ports.clock.now() + _EVERY, anew=True)
 
 
 async def seal_all(ports: Ports) -> int:

@@ -151,8 +151,8 @@ def is_simulated(ports: Ports, payment: Payment) -> bool:
 async def _payment(unit: Unit, payment_id: str) -> Payment | None:
     # Only ids of our own shape reach the storage: what else stands in a link is not worth a query.
     payment = await unit[Payment].get(payment_id) if is_prefixed(PAYMENT, payment_id) else None
-    # A charge asks its payer nothing.
-    return None if payment is None or payment.is_charge else payment
+    # A charge asks its payer nothing, and a subscription is confirmed on a page of its own.
+    return None if payment is None or payment.subscription_id is not None else payment
 
 
 def _standing(ports: Ports, payment: Payment) -> Standing | None:

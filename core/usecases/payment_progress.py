@@ -2,13 +2,10 @@
 
 from datetime import datetime, timedelta
 
-import msgspec
-
 from ...ports.bank import InvoiceState, InvoiceStatus, Notice
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
-from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.errors import Refusal
 from ..domain.payments import (
@@ -21,12 +18,12 @@ from ..domain.payments import (
 )
 from ..domain.reports import Report
 from . import binding_progress, charge_progress, refund_progress
+from .again import come_back
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
 from .recurring import is_binding_operation
 from .suspense_return import on_return_notice
-from .units import retrying
 
 _S = PaymentStatus
 
@@ -105,7 +102,7 @@ async def watch(ports: Ports, job: Job) -> None:
         payment = await _recover(ports, job, payment)
     if payment is not None and payment.bank_reference is not None:
         payment = await _look_or_expire(ports, payment)
-    await _reschedule(ports, job, payment)
+    await come_back(ports, job, None if payment is None else next_look(payment, job.attempts, ports.clock.now()))
 
 
 async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:
@@ -143,21 +140,6 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
     except Refusal:
         async with ports.storage.unit() as unit:
             return await unit[Payment].get(payment.id)
-
-
-async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
-    due = None if payment is None else next_look(payment, job.attempts, ports.clock.now())
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
-        if due is None:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
-
-    await retrying(ports.storage, work)
 
 
 def next_look(payment: Payment, looks: int, now: datetime) -> datetime | None:

@@ -15,6 +15,7 @@ from ..domain.payloads import ProofReminderPayload
 from ..domain.payments import Payment
 from ..domain.proof_reminders import is_missing, next_reminder, reminder_number
 from ..domain.proofs import DeliveryProof, takes_proof
+from .again import set_due
 from .outbox import announce_of_payment
 from .terminals import terminal_of
 from .units import retrying
@@ -56,10 +57,8 @@ async def remind(ports: Ports, job: Job) -> None:
         if number and is_missing(payment, proof):
             await _announce(ports, unit, payment, payment.paid_at, proof, number)
         due = next_reminder(payment.paid_at, number)
-        if due is None or (proof is not None and proof.is_locked):
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+        is_proven = proof is not None and proof.is_locked
+        set_due(unit, present, None if is_proven else due)
 
     await retrying(ports.storage, work)
 

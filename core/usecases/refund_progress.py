@@ -19,6 +19,7 @@ from ...ports.storage import Unit
 from ..domain.accounts import Mode
 from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
+from .again import set_due
 from .bank_refunds import look_up, next_ask, next_reversal_look, send_back, sends_back
 from .refund_money import take
 from .refund_steps import RACES, drop_job, payment_of, plan, turn
@@ -158,10 +159,7 @@ async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
             return
         refund = await unit[Refund].get(job.argument)
         due = None if refund is None else _next(refund, state, job.attempts, ports.clock.now())
-        if due is None:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+        set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 

@@ -20,6 +20,7 @@ from ..domain.days import iso
 from ..domain.errors import Refusal
 from ..domain.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
 from .accounts import find_account
+from .again import come_back
 from .ledger import seal_all
 from .rates import market_rate
 from .refund_progress import retry_waiting
@@ -60,13 +61,7 @@ async def open_daily(ports: Ports, job: Job) -> None:
             await open_batch(ports, daily_id(mode, last_run(now)), mode, cutoff_of(last_run(now)))
         except Refusal:
             due = now + _NO_RATE
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is not None:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None, attempts=0))
-
-    await retrying(ports.storage, work)
+    await come_back(ports, job, due, anew=True)
 
 
 def daily_id(mode: Mode, run: datetime) -> str:

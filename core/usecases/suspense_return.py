@@ -18,6 +18,7 @@ from ..domain.errors import Refusal
 from ..domain.ledger import EntryKind, Purse, journal_entry
 from ..domain.payments import Payment, Suspense, suspended_transfer
 from .accounts import storable
+from .again import set_due
 from .bank_refunds import look_up, next_ask, next_reversal_look, send_back, sends_back
 from .ledger import post
 from .units import retrying
@@ -156,10 +157,7 @@ async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
             return
         suspense = await unit[Suspense].get(job.argument)
         due = None if suspense is None else _next(suspense, state, job.attempts, ports.clock.now())
-        if due is None:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+        set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 

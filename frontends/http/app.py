@@ -8,6 +8,7 @@ from litestar.types import ASGIApp
 from ...core.domain.quota import API, Network
 from ...ports.bundle import Ports
 from .access import authorized
+from .binding_window import binding_router
 from .charges import charges_router, played_charges_router
 from .clients import clients_router, played_clients_router
 from .edge import Edge
@@ -74,6 +75,7 @@ def create_app(
         route_handlers=[
             api,
             window_router(ports, streams),
+            binding_router(ports, streams),
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports),
             *health_handlers(ports),

@@ -13,7 +13,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.clients import operation_of
 from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.kyc import find_client
 from cambist.frontends.http.kyc_page_texts import KYC_TEXTS
 from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
@@ -159,10 +162,6 @@ async def test_a_refused_client_sees_why_and_tries_again(tab: Tab, merchant: Mer
     await give(tab, "document", picture(JPEG))
     await tab.page.click("#kyc-send")
     await tab.shows("processing")
-    from cambist.core.domain.accounts import Mode
-    from cambist.core.domain.clients import operation_of
-    from cambist.core.usecases.kyc import find_client
-
     ports = merchant.service.house.ports
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, merchant.account.account_id, Mode.LIVE, phone)

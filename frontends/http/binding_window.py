@@ -1,0 +1,170 @@
+"""The page where a payer confirms a subscription, over HTTP: the page, its live status, and the panel that plays the
+payer (SPEC "Behavior", 3; DECISIONS 2 "Payer window", 8).
+
+There are no cookies and no sessions: who has the link is the payer. Opening the page asks a bank for a QR; a page that
+looks again by itself does not.
+"""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from litestar import Request, Response, Router, get, post, route
+from litestar.params import FromPath
+from litestar.response import Stream
+
+from ...core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
+from ...core.domain.errors import Refusal
+from ...core.domain.payments import FailureReason
+from ...core.usecases import binding_window
+from ...core.usecases.binding_window import BindingAct, BindingStanding
+from ...ports.bundle import Ports
+from ...ports.faults import Fault, Unavailable
+from .answers import answer
+from .binding_page import BindingPage
+from .window import (
+    CLOSED,
+    HEADERS,
+    Asked,
+    Sight,
+    WindowStreams,
+    follow,
+    html_page,
+    is_foreign,
+    language_of,
+    log,
+    wished_language,
+)
+from .window_page import WindowPage, millis
+
+_SLOW = (BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
+"""News of these may take hours: looked at every five seconds instead of every one."""
+
+
+def binding_router(ports: Ports, streams: WindowStreams | None = None) -> Router:
+    """Everything under `/s`. Its assets are those of the payer window."""
+    base = urlsplit(ports.places.pay_url).path.rstrip("/")
+    window = _Window(ports, BindingPage(f"{base}/s", WindowPage(f"{base}/p")), streams or WindowStreams())
+
+    @route("/{subscription_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def show(request: Asked, subscription_id: FromPath[str]) -> Response[str]:
+        return await window.show(request, subscription_id)
+
+    @get("/{subscription_id:str}/state", include_in_schema=False)
+    async def state(subscription_id: FromPath[str]) -> Response[bytes]:
+        return await window.state(subscription_id)
+
+    @get("/{subscription_id:str}/events", include_in_schema=False)
+    async def events(request: Asked, subscription_id: FromPath[str]) -> Response[Any]:
+        return await window.events(request, subscription_id)
+
+    @post("/{subscription_id:str}/simulate", include_in_schema=False)
+    async def simulate(request: Asked, subscription_id: FromPath[str]) -> Response[str]:
+        return await window.simulate(request, subscription_id)
+
+    # Functions and not methods of `window`: the framework copies handlers deeply, and a method takes its object along.
+    def on_fault(request: Asked, fault: Exception) -> Response[str]:
+        return window.on_fault(request, fault)
+
+    def on_anything(request: Asked, error: Exception) -> Response[str]:
+        return window.on_anything(request, error)
+
+    return Router(
+        "/s",
+        route_handlers=[show, state, events, simulate],
+        exception_handlers={Refusal: on_fault, Fault: on_fault, Unavailable: on_fault, Exception: on_anything},
+    )
+
+
+class _Window:
+    def __init__(self, ports: Ports, page: BindingPage, streams: WindowStreams) -> None:
+        self._ports = ports
+        self._page = page
+        self._streams = streams
+
+    async def show(self, request: Asked, subscription_id: str) -> Response[str]:
+        if _opens(request):
+            view = await binding_window.open_window(self._ports, subscription_id)
+        else:
+            view = await binding_window.binding_view(self._ports, subscription_id)
+        if view is None:
+            return self._notice(request, "closed", 404)
+        language = language_of(request)
+        return html_page(self._page.draw(view, language, wished_language(request)), language)
+
+    async def state(self, subscription_id: str) -> Response[bytes]:
+        """For pages that cannot keep a stream open."""
+        standing = await binding_window.binding_standing(self._ports, subscription_id)
+        response = answer(CLOSED, status=404) if standing is None else answer(_sight(standing).wire)
+        response.headers.update(HEADERS)
+        return response
+
+    async def events(self, request: Asked, subscription_id: str) -> Response[Any]:
+        standing = await binding_window.binding_standing(self._ports, subscription_id)
+        if standing is None:
+            return self._notice(request, "closed", 404)
+        if self._streams.full:
+            return self._notice(request, "unavailable", 503)
+
+        async def read() -> Sight | None:
+            present = await binding_window.binding_standing(self._ports, subscription_id)
+            return None if present is None else _sight(present)
+
+        return Stream(
+            follow(self._ports.clock, self._streams, _sight(standing), read),
+            media_type="text/event-stream",
+            headers={**HEADERS, "X-Accel-Buffering": "no"},
+        )
+
+    async def simulate(self, request: Asked, subscription_id: str) -> Response[str]:
+        """Play the payer, and send the browser back to the page."""
+        view = await binding_window.binding_view(self._ports, subscription_id)
+        if view is None or not view.simulated:
+            return self._notice(request, "closed", 404)
+        if is_foreign(request):
+            return self._notice(request, "rejected", 403)
+        form = await request.form()
+        try:
+            act = BindingAct(form.get("act", ""))
+            reason = FailureReason(form.get("reason", FailureReason.UNKNOWN))
+        except ValueError:
+            return self._notice(request, "rejected", 400)
+        await binding_window.play_binding(self._ports, subscription_id, act, reason)
+        back = self._page.link(subscription_id, wished_language(request), keep=True)
+        return Response("", status_code=303, media_type="text/html", headers={**HEADERS, "Location": back})
+
+    def on_fault(self, request: Asked, fault: Exception) -> Response[str]:
+        """The storage or the bank does not answer for now."""
+        log.warning("the page of a subscription is unavailable: %s", fault)
+        return self._notice(request, "unavailable", 503)
+
+    def on_anything(self, request: Asked, error: Exception) -> Response[str]:
+        """Our fault: nothing of it goes out, all of it goes to the log."""
+        log.error("unhandled error in the page of a subscription", exc_info=error)
+        return self._notice(request, "unavailable", 500)
+
+    def _notice(self, request: Asked, kind: str, status: int) -> Response[str]:
+        again = 10 if status >= 500 and request.method in ("GET", "HEAD") else None
+        language = language_of(request)
+        subscription_id = request.path_params.get("subscription_id", "") if request.method == "POST" else ""
+        here = self._page.link(subscription_id, None) if subscription_id else ""
+        response = html_page(self._page.notice(kind, language, here=here, refresh=again), language, status)
+        if status == 503:
+            response.headers["Retry-After"] = "5"
+        return response
+
+
+def _opens(request: Request[Any, Any, Any]) -> bool:
+    """A payer opens the page. One that looks again by itself, a look at the headers, and a browser that fetches links
+    before anybody follows them do not."""
+    purpose = request.headers.get("sec-purpose", "") + request.headers.get("purpose", "")
+    return request.method == "GET" and "keep" not in request.query_params and "prefetch" not in purpose
+
+
+def _sight(standing: BindingStanding) -> Sight:
+    """What the page's script reads; times are Unix milliseconds of the service's clock."""
+    return Sight(
+        wire={"face": standing.face.value, "now": millis(standing.now), "deadline": millis(standing.deadline)},
+        key=(standing.face, standing.deadline) if standing.face is BindingFace.WAITING else (standing.face,),
+        is_final=standing.face in FINAL_BINDING_FACES,
+        pause=5.0 if standing.face in _SLOW else 1.0,
+    )
