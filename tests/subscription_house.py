@@ -1,10 +1,13 @@
 """A house with a merchant who sells subscriptions, and the ways in that tests of subscriptions share."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import httpx
 
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.clock import SystemIds
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases.accounts import set_settings
@@ -118,3 +121,9 @@ async def statuses(house: TestHouse, object_id: str) -> list[tuple[str | None, s
 async def choose_calendar(house: TestHouse) -> None:
     """The account's new subscriptions are of the calendar scheme."""
     await set_settings(house.ports, house.account.account_id, {"subscription_scheme": "calendar"})
+
+
+def issue_links(house: TestHouse, after: timedelta | None) -> None:
+    """From now on the bank of test mode issues links so long after they are asked for; None: when it is told."""
+    bank = SimulatedBank("simulator-test", house.ports.storage, house.clock, SystemIds(), links_after=after)
+    house.ports.banks.banks["simulator-test"] = bank  # type: ignore[index]  # a dict of the test's own house

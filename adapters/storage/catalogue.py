@@ -12,6 +12,8 @@ from ...core.domain.accounts import Account, ApiKey, Shop
 from ...core.domain.breaker import Breaker
 from ...core.domain.clients import Client
 from ...core.domain.events import Attempt, Delivery, Event
+from ...core.domain.exchange_funds import ExchangeTransfer
+from ...core.domain.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
 from ...core.domain.feed import Feed, FeedEntry
 from ...core.domain.gateways import Gateway
 from ...core.domain.idempotency import IdempotencyKey
@@ -121,6 +123,16 @@ CATALOGUE: tuple[Table, ...] = (
         uniques=(Unique("clients_phone", ("phone_digest",)),),
         indexes=(("account_id", "mode", "created_at", "id"), ("account_id", "mode", "kyc", "created_at", "id")),
     ),
+    Table(
+        Exchange,
+        "exchanges",
+        # A null is no clash, so exchanges that are final are under no rule.
+        uniques=(Unique(ACTIVE_RULE, ("active_slot",)),),
+        indexes=(("account_id", "mode", "created_at", "id"), ("account_id", "mode", "status", "created_at", "id")),
+    ),
+    # Found by ranges of ids, which the primary key follows.
+    Table(ExchangeTransfer, "exchange_transfers", narrow=True),
+    Table(DirectionSwitch, "direction_switches", narrow=True),
     Table(Upload, "uploads", indexes=(("holder", "id"),), narrow=True),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
     Table(

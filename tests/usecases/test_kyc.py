@@ -73,6 +73,15 @@ async def test_a_document_is_given_to_one_of_two_clients_at_once(kyc: KycHouse) 
     assert await kyc.begun() == 1
 
 
+async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.house.clock.advance(30)
+    notice = CheckNotice(operation=operation_of(await kyc.client()))
+    heard = [kyc.check() for _ in range(4)] + [on_notice(kyc.ports, notice) for _ in range(4)] + [run_due(kyc.ports)]
+    await asyncio.gather(*heard)
+    assert await kyc.events() == [("verified", "pending")]
+
+
 # Lost answers
 
 
