@@ -31,8 +31,10 @@ from ..ports.bundle import Places, Ports
 from ..ports.clock import Clock, Ids
 from ..ports.deposits import DepositWatchers
 from ..ports.jobs import Job
+from ..ports.meter import Meter
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders
+from ..ports.queue import Queue
 from ..ports.rates import RateSource, RateSources
 from ..ports.storage import Storage
 from ..ports.vault import Vault
@@ -92,7 +94,7 @@ async def open_house(
     """
     ticking = clock or SystemClock()
     chance = ids or SystemIds()
-    queue = MemoryQueue(ticking)
+    meter, queue = _shared(settings, ticking)
 
     async def kick(jobs: Sequence[Job]) -> None:
         await queue.kick(jobs)
@@ -102,7 +104,6 @@ async def open_house(
     await files.clean()
     kept = await _open_storage(settings, clock, kick)
     posting = notifier or HttpNotifier(ticking)
-    meter = MemoryMeter()
     places = Places(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
     can = {Mode.LIVE: _LIVE_BANK}
     usual = [
@@ -164,6 +165,20 @@ async def open_house(
             await source.close()
         await meter.close()
         await kept.close()
+        await queue.close()
+
+
+def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:
+    """What processes count and wake each other with: Redis where the settings name one, else this process's memory.
+
+    Redis and Dramatiq are imported only where they are asked for.
+    """
+    if settings.redis_url is None:
+        return MemoryMeter(), MemoryQueue(clock)
+    from ..adapters.meter.redis import RedisMeter
+    from ..adapters.queue.dramatiq import DramatiqQueue
+
+    return RedisMeter(settings.redis_url, clock), DramatiqQueue(settings.redis_url, clock)
 
 
 def _rates(settings: Settings, kept: Storage, clock: Clock, real: Mapping[str, RateSource]) -> RateSources:

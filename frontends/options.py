@@ -21,6 +21,7 @@ _PROVIDER_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
 
 _POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
+_REDIS = ("redis", "rediss", "unix")
 
 
 class VaultKey(msgspec.Struct, frozen=True):
@@ -112,8 +113,23 @@ def _database(raw: Any) -> str:
     return f"postgresql{text[len(parts.scheme) :]}"
 
 
+def _redis(raw: Any) -> str:
+    refusal = ValueError("must be redis://:password@host:port/number, rediss://… or unix:///path")
+    try:
+        text = _text(raw)
+        parts = urlsplit(text)
+        fits = parts.scheme in _REDIS and text.startswith(f"{parts.scheme}://") and parts.port != 0
+    except ValueError:
+        raise refusal from None
+    if not fits or not text.isprintable() or not (parts.path.strip("/") if parts.scheme == "unix" else parts.hostname):
+        raise refusal
+    if parts.scheme != "unix" and not re.fullmatch(r"/?|/[0-9]{1,4}", parts.path):
+        raise refusal
+    return text
+
+
 def masked_url(url: str) -> str:
-    """A database address without its password; a query is left out whole, for it may hold one too."""
+    """A server's address without its password; a query is left out whole, for it may hold one too."""
     parts = urlsplit(url)
     user, at, place = parts.netloc.rpartition("@")
     if ":" in user:
@@ -195,6 +211,13 @@ _ROWS = (
         name="database_url",
         read=_database,
         meaning="postgresql://…, sqlite:///path or memory://; none: SQLite in data_dir",
+        secret=True,
+        shown=lambda url: None if url is None else masked_url(url),
+    ),
+    Option(
+        name="redis_url",
+        read=_redis,
+        meaning="redis://…: limits and wake-ups that several processes share; none: in this process's memory",
         secret=True,
         shown=lambda url: None if url is None else masked_url(url),
     ),

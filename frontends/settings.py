@@ -47,6 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path = Path("cambist-data")
     database_url: str | None = None
     """`postgresql://…`, `sqlite:///path` or `memory://`; None: SQLite in `data_dir`. May hold a password."""
+    redis_url: str | None = None
+    """Where several processes count requests together and wake each other; None: in memory. May hold a password."""
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 64
@@ -90,8 +92,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        if self.database_url is not None:
-            shown["database_url"] = masked_url(self.database_url)
+        for name in ("database_url", "redis_url"):
+            if shown[name] is not None:
+                shown[name] = masked_url(shown[name])
         if self.coingecko_key is not None:
             shown["coingecko_key"] = "***"
         return list(shown.items())
@@ -262,3 +265,24 @@ def _explain(option: Option, settings: Settings, found: _Raw | None) -> Explaine
         origin="default" if found is None else found.origin,
         meaning=option.meaning,
     )
+
+
+def for_many_processes(settings: Settings) -> Settings:
+    """The same, where several processes on several machines can share it (DESIGN 5, `api` and `worker`).
+
+    Raises: SettingsError with all that keeps them from it, and why.
+    """
+    faults: list[SettingFault] = []
+
+    def need(name: str, message: str) -> None:
+        faults.append(SettingFault(name=name, origin=f"{PREFIX}{name.upper()}", message=message))
+
+    if not settings.storage_url.startswith("postgresql://"):
+        need("database_url", "must be postgresql://…: several processes cannot share SQLite or memory")
+    if settings.redis_url is None:
+        need("redis_url", "is needed: with counters in memory every process would grant the whole limit")
+    if settings.vault is None:
+        need("vault_key", "and CAMBIST_VAULT_PEPPER are needed: every machine would make a key file of its own")
+    if faults:
+        raise SettingsError(tuple(faults))
+    return settings

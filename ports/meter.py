@@ -25,4 +25,11 @@ class Meter(Protocol):
         """
         ...
 
+    async def works(self) -> bool:
+        """Whether all processes are counted together just now, found out by asking the server. Never raises.
+
+        False while a meter that lost its server counts by itself: limits are then looser, and health says so.
+        """
+        ...
+
     async def close(self) -> None: ...

@@ -16,3 +16,9 @@ class Queue(Protocol):
     async def wait(self, seconds: float) -> None:
         """Return at the next kick, or after `seconds`, whichever comes first."""
         ...
+
+    async def works(self) -> bool:
+        """Whether kicks reach the workers just now, found out by asking the server. Never raises."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,10 +1,12 @@
-"""The books against the objects: every balance follows from payments, refunds, settlements and withdrawals, and the
-ledger proves itself (DECISIONS 4; invariants of the domain)."""
+"""The books against the objects: every balance follows from payments, refunds, settlements, withdrawals and exchanges,
+and the ledger proves itself (DECISIONS 4; invariants of the domain)."""
 
 from collections import Counter
 from typing import Any
 
 from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import SERVICE, LedgerAccount, Purse
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.refunds import Refund, holds_money, is_open, remainder
@@ -12,8 +14,10 @@ from cambist.core.domain.settlement import Correction, Settlement, SettlementBat
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.ledger_check import verify_ledger
 from cambist.ports.bundle import Ports
+from tests.exchange_books import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
 
 Owner = tuple[str, Mode]
+_SIMPLE = (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.RESERVED, Purse.PAID_OUT)
 _OPEN = (WithdrawalStatus.PENDING, WithdrawalStatus.PROCESSING, WithdrawalStatus.SENT)
 
 
@@ -36,19 +40,20 @@ async def check_books(ports: Ports) -> None:
     assert report.holds, report
     await _check_sums_of_refunds(ports)
     await _check_statements(ports)
+    check_exchanges(await everything(ports, Exchange), await everything(ports, ExchangeTransfer))
     expected = await _expected(ports)
     found = await balances(ports)
     owners = {account.id for account in await everything(ports, Account)}
     for owner in owners:
         for mode in Mode:
-            for purse in (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.RESERVED, Purse.PAID_OUT):
+            for purse in (*_SIMPLE, *CLIENT_PURSES):
                 assert found[owner, mode, purse] == expected[owner, mode, purse], (owner, mode, purse)
             earned = expected[owner, mode, Purse.AVAILABLE]
             held = found[owner, mode, Purse.RESERVED] + found[owner, mode, Purse.PAID_OUT]
             assert found[owner, mode, Purse.AVAILABLE] + held == earned, (owner, mode)
     for mode in Mode:
-        assert found[SERVICE, mode, Purse.REFUNDING] == expected[SERVICE, mode, Purse.REFUNDING]
-        assert found[SERVICE, mode, Purse.FEES] == expected[SERVICE, mode, Purse.FEES]
+        for purse in (Purse.REFUNDING, Purse.FEES, *SERVICE_PURSES):
+            assert found[SERVICE, mode, purse] == expected[SERVICE, mode, purse], (mode, purse)
         assert found[SERVICE, mode, Purse.ROUNDING] >= 0
 
 
@@ -80,6 +85,7 @@ async def _expected(ports: Ports) -> Counter[tuple[str, Mode, Purse]]:
             sums[withdrawal.account_id, withdrawal.mode, Purse.RESERVED] += withdrawal.amount.units
         if withdrawal.status is WithdrawalStatus.COMPLETED:
             sums[withdrawal.account_id, withdrawal.mode, Purse.PAID_OUT] += withdrawal.amount.units
+    add_exchanges(sums, await everything(ports, Exchange), await everything(ports, ExchangeTransfer))
     return sums
 
 

@@ -1,7 +1,8 @@
 """Houses with subscriptions that are bound already, and what tests of charges do in them."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -19,7 +20,7 @@ from cambist.core.domain.periods import Interval, Scheme
 from cambist.core.domain.subscription_orders import SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases import accounts
-from cambist.core.usecases.bindings import open_binding
+from cambist.core.usecases.binding_opening import open_binding
 from cambist.core.usecases.charges import ChargeAnswer, create_charge
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.subscriptions import create_subscription
@@ -154,6 +155,14 @@ class ChargeHouse:
         return await create_charge(
             ports or self.ports, await self.caller(), subscription_id, key or str(uuid4()), lambda: order
         )
+
+    async def together(self, *works: Awaitable[Any]) -> list[Any]:
+        """All of it at once, with time passing for those who wait for another; what each returned or raised."""
+        everyone = asyncio.gather(*works, return_exceptions=True)
+        while not everyone.done():
+            await asyncio.wait({everyone}, timeout=0.01)
+            await self.clock.advance(0.02)
+        return await everyone
 
     async def next(self, subscription_id: str, result: str | None = None, *, executed: bool = True) -> None:
         """What the bank answers to the next charge; `executed` only tells beyond what the sandbox can."""

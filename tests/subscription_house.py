@@ -11,7 +11,7 @@ from cambist.adapters.clock import SystemIds
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.bindings import open_binding
+from cambist.core.usecases.binding_opening import open_binding
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.sandbox_subscriptions import simulator_of
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
@@ -56,9 +56,7 @@ async def play(house: TestHouse, subscription_id: str, outcome: str) -> httpx.Re
 
 async def call(house: TestHouse, subscription_id: str, action: str, **headers: str) -> httpx.Response:
     """POST /subscriptions/{id}/{action}."""
-    return await house.http.post(
-        f"/api/v1/subscriptions/{subscription_id}/{action}", headers=house.headers(**headers)
-    )
+    return await house.http.post(f"/api/v1/subscriptions/{subscription_id}/{action}", headers=house.headers(**headers))
 
 
 async def shown(house: TestHouse, subscription_id: str) -> dict[str, Any]:

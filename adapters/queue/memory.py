@@ -51,6 +51,13 @@ class MemoryQueue:
         while self._due and self._due[0] <= now:
             heapq.heappop(self._due)
 
+    async def works(self) -> bool:
+        """There is no server to lose."""
+        return True
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
     async def _nap(self, seconds: float) -> bool:
         """True when the time is over or a due job was kicked; False when a kick moved the time to wake at."""
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -133,6 +133,8 @@ class EntryKind(StrEnum):
     """What the client brought is the service's: exchanging -> stock, and what is left for the merchant -> available."""
     EXCHANGE_FAILED = "exchange_failed"
     """What did not go is back in stock, and what the client brought for it in suspense."""
+    SANDBOX_CLEARED = "sandbox_cleared"
+    """A test object is forgotten: all that its entries moved goes back the way it came (DECISIONS 8)."""
 
 
 class Posting(msgspec.Struct, frozen=True, array_like=True):

@@ -22,7 +22,7 @@ from ..domain.binding_reports import (
     is_stray_mandate,
     symbolically_paid,
 )
-from ..domain.payments import LATE_WINDOW, Opening, Payment, PaymentStatus
+from ..domain.payments import LATE_WINDOW, Payment, PaymentStatus
 from ..domain.periods import current_period
 from ..domain.reports import Decision
 from ..domain.subscription_moves import Mandate
@@ -168,7 +168,7 @@ async def watch_binding(ports: Ports, job: Job) -> None:
     mandate where the bank sends no notice, and lets it lapse."""
     async with ports.storage.unit() as unit:
         payment = await unit[Payment].get(job.argument)
-    if payment is not None and payment.bank_reference is None and payment.status in WAITING:
+    if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, payment)
     if payment is not None and payment.bank_reference is not None:
         payment = await look_or_lapse(ports, payment)
@@ -185,14 +185,16 @@ async def look_or_lapse(ports: Ports, payment: Payment) -> Payment:
 
 async def _recover(ports: Ports, payment: Payment) -> Payment | None:
     """Ask again, under the same operation. Once its time is over nobody can confirm: what no bank knows is taken back.
-    None when it was."""
-    if ports.clock.now() < payment.expires_at:
+    None when it was. One that its subscription ended is left to `mandate_end.revoke`."""
+    if payment.status in WAITING and ports.clock.now() < payment.expires_at:
         return await ask(ports, payment)
+    if payment.status not in (*WAITING, PaymentStatus.EXPIRED):
+        return payment
     try:
         found = await find_at_bank(ports, payment)
     except NO_ANSWER:
-        return payment
-    if found is None or found.bank_reference is not None:
+        return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN))
+    if found is None or found.bank_reference is not None or found.status not in WAITING:
         return found
 
     async def work(unit: Unit) -> None:
@@ -224,8 +226,8 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
 def next_look(payment: Payment, subscription: Subscription, looks: int, now: datetime) -> datetime | None:
     """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
-    if payment.bank_reference is None:
-        return now + step if payment.status in WAITING or payment.opening is Opening.UNKNOWN else None
+    if payment.bank_reference is None and payment.status in WAITING:
+        return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
     if payment.status in WAITING:
         wait = step if payment.bank_link is None and payment.qr_payload is None else PAYER_LOOKS
         return min(now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))

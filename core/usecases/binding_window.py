@@ -18,7 +18,7 @@ from ..domain.payer_window import web_link
 from ..domain.payments import FailureReason, Payment
 from ..domain.periods import Interval
 from ..domain.subscriptions import BindingCharge, Subscription, binding_ends_at
-from .bindings import open_binding
+from .binding_opening import open_binding
 from .payer_window import shop_name
 from .recurring import any_subscription
 from .sandbox_subscriptions import play_event, simulator_of

@@ -28,8 +28,6 @@ from ..domain.subscriptions import (
     BindingCharge,
     Subscription,
     SubscriptionStatus,
-    awaits_binding,
-    binding_ends_at,
 )
 from ..domain.terminals import Terminal
 from .gateway_watch import watched
@@ -265,32 +263,6 @@ async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
     await save_subscription(ports, unit, before, binding_closed(after, now) if after.binding_url_pending else after)
 
 
-async def open_binding(ports: Ports, subscription_id: str) -> None:
-    """The payer opened the link of our window: ask a bank, unless a QR is alive already (SPEC "Behavior", 3). Two
-    openings at once make one binding.
-
-    Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank can be asked.
-    """
-
-    async def work(unit: Unit) -> str | None:
-        before, now = await any_subscription(unit, subscription_id), ports.clock.now()
-        if before is None or not opens_here(before, now):
-            return None
-        binding = before.binding
-        payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
-        if payment is not None and is_alive(before, payment, now):
-            return None
-        bank = await pick_binder(ports, unit, before)
-        if bank is None:
-            raise no_route(away=True)
-        after = await begin(ports, unit, before, bank)
-        await save_subscription(ports, unit, before, after)
-        return None if after.binding is None else after.binding.payment_id
-
-    begun = await retrying(ports.storage, work)
-    await ask_for(ports, begun)
-
-
 async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = True) -> None:
     """Ask for a binding that was just recorded; None: there is none."""
     if payment_id is None:
@@ -299,16 +271,3 @@ async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = Tru
         payment = await unit[Payment].get(payment_id)
     if payment is not None and payment.opening is Opening.ASKING:
         await ask(ports, payment, announced=announced)
-
-
-def opens_here(subscription: Subscription, now: datetime) -> bool:
-    """A payer who opens our page may bind there now. Links of the calendar scheme are the payment system's."""
-    ends_at = binding_ends_at(subscription)
-    in_time = ends_at is None or now < ends_at
-    return subscription.scheme is Scheme.WINDOW and awaits_binding(subscription) and in_time
-
-
-def is_alive(subscription: Subscription, payment: Payment, now: datetime) -> bool:
-    """The binding can still be confirmed: whoever opens the page again sees the same QR."""
-    mine = subscription.binding is not None and subscription.binding.payment_id == payment.id
-    return mine and payment.status in WAITING and now < payment.expires_at

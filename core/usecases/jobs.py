@@ -15,6 +15,8 @@ from .bindings import WATCH as WATCH_BINDING
 from .charge_effects import EXHAUST, tell_if_exhausted
 from .charge_progress import WATCH_CHARGE, watch_charge
 from .deliveries import deliver
+from .exchange_progress import watch_exchange
+from .exchange_steps import WATCH_EXCHANGE
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc_results import FOLLOW, follow
@@ -64,6 +66,7 @@ HANDLERS: Mapping[str, Handler] = {
     EXHAUST: tell_if_exhausted,
     FOLLOW: follow,
     TIDY_UPLOAD: tidy_upload,
+    WATCH_EXCHANGE: watch_exchange,
 }
 
 LEASE = 60.0

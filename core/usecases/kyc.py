@@ -34,7 +34,7 @@ async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
     if phone is not None:
         if is_verified_for_tests(caller.mode, phone):
             return
-        client = await _present(ports, caller, phone)
+        client = await present_client(ports, caller, phone)
     require_verified(client)
 
 
@@ -44,13 +44,13 @@ async def pass_exchange_gate(ports: Ports, caller: Caller, phone: str) -> None:
 
     Raises: Refusal CLIENT_BLOCKED, CLIENT_NOT_REGISTERED.
     """
-    client = await _present(ports, caller, phone)
+    client = await present_client(ports, caller, phone)
     if is_verified_for_tests(caller.mode, phone) and (client is None or not client.blocked):
         return
     require_registered(client)
 
 
-async def _present(ports: Ports, caller: Caller, phone: str) -> Client | None:
+async def present_client(ports: Ports, caller: Caller, phone: str) -> Client | None:
     """The client as it stands; where its check is in progress, as the verifier has it, if it answers."""
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, caller.account_id, caller.mode, phone)

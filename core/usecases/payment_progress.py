@@ -8,6 +8,7 @@ from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused
 from ...ports.jobs import Job
 from ..domain import ids
 from ..domain.errors import Refusal
+from ..domain.exchanges import operation_exchange
 from ..domain.payments import (
     LATE_WINDOW,
     SUSPENSE,
@@ -19,6 +20,7 @@ from ..domain.payments import (
 from ..domain.reports import Report
 from . import binding_progress, charge_progress, refund_progress
 from .again import come_back
+from .exchange_progress import on_exchange_notice
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
@@ -72,13 +74,18 @@ async def look(ports: Ports, payment: Payment) -> Payment:
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
 
-    Returns the payment that it is about; None for a refund, a binding, or money in suspense that is being sent back.
+    Returns the payment that it is about; None for a refund, a binding, an exchange, or money in suspense that
+    is being sent back.
     """
     if ids.is_prefixed(ids.REFUND, notice.operation):
         await refund_progress.on_notice(ports, notice.operation)
         return None
     if is_binding_operation(notice.operation):
         await binding_progress.on_notice(ports, notice.operation)
+        return None
+    exchange_id = operation_exchange(notice.operation)
+    if exchange_id is not None:
+        await on_exchange_notice(ports, exchange_id)
         return None
     if notice.operation.startswith(SUSPENSE):
         await on_return_notice(ports, notice.operation)

@@ -12,6 +12,7 @@ from ..domain.payments import FailureReason, Payment
 from .payment_progress import on_notice
 from .payments import get_payment
 from .sandbox_charges import simulate_charge
+from .sandbox_subscriptions import simulate_binding
 
 _OUTCOMES = {
     "processing": InvoiceStatus.PROCESSING,
@@ -45,6 +46,9 @@ async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: Paymen
         return await simulate_charge(
             ports, payment, outcome=wanted.outcome, failure=wanted.failure_reason, payer_name=wanted.payer_name
         )
+    if payment.binding is not None:
+        await simulate_binding(ports, payment, outcome=wanted.outcome, failure=wanted.failure_reason)
+        return await get_payment(ports, caller, payment_id)
     return await simulate_payment(ports, payment, pretence)
 
 

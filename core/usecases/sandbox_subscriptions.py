@@ -9,10 +9,11 @@ from ...ports.faults import NotConfigured, Refused
 from ...ports.mandates import MandateEvent, MandatePretence, MandateSimulator
 from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
+from ..domain.payments import Payment
 from ..domain.subscriptions import Subscription, SubscriptionStatus, awaits_binding
+from .binding_opening import open_binding
 from .binding_progress import on_notice
-from .bindings import open_binding
-from .recurring import any_subscription, mandate_operation
+from .recurring import any_subscription, binding_operation, mandate_operation
 from .subscriptions import get_subscription
 
 _S = SubscriptionStatus
@@ -78,17 +79,31 @@ async def play_event(
             bank, operation = (None, None) if binding is None else (binding.bank, binding.operation)
         else:
             bank, operation = subscription.mandate_bank, await mandate_operation(unit, subscription)
+    await _play(ports, bank, operation, MandatePretence(event=event, failure=failure))
+    async with ports.storage.unit() as unit:
+        return await any_subscription(unit, subscription.id) or subscription
+
+
+async def simulate_binding(ports: Ports, payment: Payment, *, outcome: str, failure: str | None) -> None:
+    """What a binding payment is told to become, its payer does: `paid` confirms, `failed` refuses, also where its QR
+    has lapsed. Raises: Refusal INVALID_STATUS for all other outcomes; as `play_event`."""
+    event = {"paid": MandateEvent.CONFIRM, "failed": MandateEvent.REFUSE}.get(outcome)
+    if event is None:
+        raise Refusal("INVALID_STATUS", "A payer who binds pays or refuses: paid, failed")
+    operation = binding_operation(payment.subscription_id or "", payment.id)
+    await _play(ports, payment.bank, operation, MandatePretence(event=event, failure=failure))
+
+
+async def _play(ports: Ports, bank: str | None, operation: str | None, pretence: MandatePretence) -> None:
     simulator = simulator_of(ports, bank)
     if simulator is None:
         raise Refusal("NOT_FOUND", "Endpoint not found")
     try:
-        notices = await simulator.pretend_mandate(operation or "", MandatePretence(event=event, failure=failure))
+        notices = await simulator.pretend_mandate(operation or "", pretence)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no binding yet", retry_after=10) from None
     for notice in notices:
         await on_notice(ports, notice.operation)
-    async with ports.storage.unit() as unit:
-        return await any_subscription(unit, subscription.id) or subscription
 
 
 def simulator_of(ports: Ports, name: str | None) -> MandateSimulator | None:

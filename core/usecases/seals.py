@@ -3,6 +3,7 @@
 from ...ports.vault import Vault
 from ..domain.accounts import Account
 from ..domain.clients import Client
+from ..domain.exchanges import Exchange
 from ..domain.payments import Payment
 from ..domain.subscriptions import Subscription
 
@@ -29,6 +30,15 @@ def client_phone_place(client_id: str) -> str:
 
 def kyc_request_place(client_id: str) -> str:
     return f"clients.request:{client_id}"
+
+
+def exchange_phone_place(exchange_id: str) -> str:
+    return f"exchanges.client_phone:{exchange_id}"
+
+
+def open_exchange_phone(vault: Vault, exchange: Exchange) -> str:
+    """The phone of an exchange's client in E.164. Raises: VaultError."""
+    return vault.unseal(exchange.client_phone, exchange_phone_place(exchange.id)).decode()
 
 
 def open_client_phone(vault: Vault, client: Client) -> str:

@@ -204,7 +204,7 @@ async def settle_now(
 async def settle_own(ports: Ports, caller: Caller) -> Settlement:
     """Settle everything that the caller's account was paid in test mode, now (DECISIONS 8, POST /sandbox/settlements).
 
-    Raises: Refusal RATE_UNAVAILABLE.
+    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE when all of it was deleted at the same time.
     """
     now = ports.clock.now()
     batch_id = f"{caller.mode}:{caller.account_id}:{ports.ids.uuid()}"
@@ -212,8 +212,10 @@ async def settle_own(ports: Ports, caller: Caller) -> Settlement:
     cutoff = now + timedelta(microseconds=1)
     await _open_and_settle(ports, batch_id, caller.mode, cutoff, caller.account_id, _nobody)
     async with ports.storage.unit() as unit:
-        [statement] = await unit[Settlement].find(batch_id=batch_id, account_id=caller.account_id)
-    return statement
+        found = await unit[Settlement].find(batch_id=batch_id, account_id=caller.account_id)
+    if not found:
+        raise Refusal("INVALID_STATE", "The account's test data was deleted meanwhile")
+    return found[0]
 
 
 async def _open_and_settle(

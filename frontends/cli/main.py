@@ -10,6 +10,8 @@ from .session import INTERRUPTED
 
 COMMANDS: Mapping[str, str] = {
     "serve": "service",
+    "api": "service",
+    "worker": "service",
     "demo": "service",
     "migrate": "service",
     "config": "config",

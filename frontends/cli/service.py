@@ -1,9 +1,10 @@
-"""`cambist serve`, `cambist demo`, `cambist migrate`: the service itself. What they need is heavy and imported late."""
+"""`cambist serve`, its halves `api` and `worker`, `demo`, `migrate`. What they need is heavy and imported late."""
 
 import asyncio
 
 import click
 
+from ..settings import for_many_processes
 from .output import Answer, fields
 from .session import answering, guarded, loaded_settings
 
@@ -20,6 +21,35 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
         from ..http.server import serve as run_server
 
         run_server(settings)
+
+    guarded(run)
+
+
+@click.command()
+@click.option("--host", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on; 0: any free one.")
+def api(host: str | None, port: int | None) -> None:
+    """API and payment window without a worker, one of several processes on Postgres and Redis. SIGTERM drains."""
+
+    def run() -> None:
+        settings = for_many_processes(loaded_settings(host=host, port=port).settings)
+        from ..http.server import serve as run_server
+
+        run_server(settings, works=False)
+
+    guarded(run)
+
+
+@click.command()
+@click.option("--workers", type=click.IntRange(1, 1024), help="How many jobs run side by side.")
+def worker(workers: int | None) -> None:
+    """A worker without HTTP, one of several processes on Postgres and Redis. SIGTERM drains."""
+
+    def run() -> None:
+        settings = for_many_processes(loaded_settings(workers=workers).settings)
+        from ..worker.process import work
+
+        work(settings)
 
     guarded(run)
 

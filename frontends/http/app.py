@@ -14,6 +14,7 @@ from .clients import clients_router, played_clients_router
 from .edge import Edge
 from .errors import HANDLERS
 from .events import events_router, webhook_endpoint_router
+from .exchanges import exchanges_router, played_exchanges_router
 from .gateways import gateways_router, played_gateways_router
 from .health import health_handlers
 from .kyc import kyc_router
@@ -64,6 +65,8 @@ def create_app(
             kyc_router(ports),
             clients_router(ports),
             played_clients_router(ports),
+            exchanges_router(ports),
+            played_exchanges_router(ports),
             subscriptions_router(ports),
             played_subscriptions_router(ports),
             charges_router(ports),

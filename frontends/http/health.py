@@ -1,5 +1,6 @@
 """Health: `/health` for monitors, `/livez` and `/readyz` for whatever starts and stops the process."""
 
+import asyncio
 import logging
 
 import msgspec
@@ -14,12 +15,15 @@ from .answers import answer
 log = logging.getLogger("cambist.health")
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Conventions", health check."""
+class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """SPEC "Conventions", health check. `core` tells of the storage, without which nothing works."""
 
     status: str
     timestamp: str
     core: str
+    degraded: tuple[str, ...] = ()
+    """What does not work as it should: `storage`, `meter` (each process counts requests by itself), `queue` (jobs are
+    found a second later). Absent when all is well. Without meter and queue payments go on."""
 
 
 async def storage_works(ports: Ports) -> bool:
@@ -37,9 +41,16 @@ def health_handlers(ports: Ports) -> list[HTTPRouteHandler]:
 
     @get(["/health", "/api/v1/health"])
     async def health() -> Response[bytes]:
-        core = "ok" if await storage_works(ports) else "degraded"
-        view = Health(status=core, timestamp=iso(ports.clock.now()), core=core)
-        return answer(view, status=200 if core == "ok" else 503)
+        storage, meter, queue = await asyncio.gather(storage_works(ports), ports.meter.works(), ports.queue.works())
+        works = {"storage": storage, "meter": meter, "queue": queue}
+        degraded = tuple(name for name, is_well in works.items() if not is_well)
+        view = Health(
+            status="degraded" if degraded else "ok",
+            timestamp=iso(ports.clock.now()),
+            core="ok" if storage else "degraded",
+            degraded=degraded,
+        )
+        return answer(view, status=503 if degraded else 200)
 
     @get("/livez")
     async def livez() -> Response[bytes]:
@@ -47,6 +58,7 @@ def health_handlers(ports: Ports) -> list[HTTPRouteHandler]:
 
     @get("/readyz")
     async def readyz() -> Response[bytes]:
+        # The storage alone: a balancer that goes by this must not take every process out while Redis is away.
         ready = await storage_works(ports)
         return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503)
 

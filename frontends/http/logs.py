@@ -42,5 +42,5 @@ def configure_logging(level: str, form: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     # What libraries say at their lower levels is of no use to operators, and statements carry their values.
-    for name in ("alembic", "aiosqlite", "asyncio", "sqlalchemy"):
+    for name in ("alembic", "aiosqlite", "asyncio", "dramatiq", "sqlalchemy"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -15,12 +15,14 @@ from .health import Health
 from .letters import LONGEST_WAIT, LettersView
 from .methods import MethodView
 from .openapi_charges import CHARGES
+from .openapi_exchanges import EXCHANGES
 from .openapi_kyc import KYC
 from .openapi_model import API, MOMENT, PAGES, UUID, Operation, Query, Refusals
 from .openapi_money import MONEY
 from .openapi_refunds import REFUNDS
 from .openapi_subscriptions import SUBSCRIPTIONS
 from .proofs import ProofView
+from .sandbox import ForgottenView
 from .views import PaymentsView, PaymentView
 
 
@@ -209,6 +211,14 @@ _SANDBOX = (
         refusals={404: ("GATEWAY_NOT_FOUND", "NOT_FOUND")},
     ),
     Operation(
+        "delete",
+        f"{API}/sandbox/data",
+        "Sandbox",
+        "Forget the account's test objects",
+        answer=ForgottenView,
+        refusals={404: ("NOT_FOUND",)},
+    ),
+    Operation(
         "get",
         f"{API}/sandbox/letters",
         "Sandbox",
@@ -236,4 +246,15 @@ _HEALTH = tuple(
     for path in ("/health", f"{API}/health")
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_PAYMENTS, *REFUNDS, *MONEY, *KYC, *SUBSCRIPTIONS, *CHARGES, *_EVENTS, *_SANDBOX, *_HEALTH)
+OPERATIONS: tuple[Operation, ...] = (
+    *_PAYMENTS,
+    *REFUNDS,
+    *MONEY,
+    *KYC,
+    *EXCHANGES,
+    *SUBSCRIPTIONS,
+    *CHARGES,
+    *_EVENTS,
+    *_SANDBOX,
+    *_HEALTH,
+)

@@ -1,10 +1,12 @@
 """The sandbox over HTTP, for test keys only (DECISIONS 8)."""
 
-from litestar import Response, Router, post
+import msgspec
+from litestar import Response, Router, delete, post
 from litestar.params import FromPath
 
 from ...core.usecases.operations import Review, resolve_own_mismatch
 from ...core.usecases.sandbox import PaymentSimulation, simulate
+from ...core.usecases.sandbox_data import forget_test_data
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
@@ -12,8 +14,15 @@ from .bodies import read_body
 from .views import payment_view
 
 
+class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):
+    """What was forgotten: how many records of each kind. Not `complete`: call again, and it goes on."""
+
+    removed: dict[str, int]
+    complete: bool
+
+
 def sandbox_router(ports: Ports) -> Router:
-    """POST /sandbox/payments/{id}/simulate and /resolve."""
+    """POST /sandbox/payments/{id}/simulate and /resolve, DELETE /sandbox/data."""
 
     @post("/payments/{payment_id:str}/simulate", status_code=200)
     async def simulate_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
@@ -27,4 +36,10 @@ def sandbox_router(ports: Ports) -> Router:
         wanted = read_body(body, request.headers.get("content-type"), Review)
         return answer(payment_view(ports, await resolve_own_mismatch(ports, request.auth, payment_id, wanted.outcome)))
 
-    return Router("/sandbox", route_handlers=[simulate_payment, resolve_payment], guards=[require_test_mode])
+    @delete("/data", status_code=200)
+    async def forget(request: ApiRequest) -> Response[bytes]:
+        forgotten = await forget_test_data(ports, request.auth)
+        return answer(ForgottenView(removed=forgotten.removed, complete=forgotten.complete))
+
+    handlers = [simulate_payment, resolve_payment, forget]
+    return Router("/sandbox", route_handlers=handlers, guards=[require_test_mode])

@@ -1,4 +1,4 @@
-"""The whole service in one process: API, payer window and worker on one event loop."""
+"""The whole service in one process: API, payer window and worker on one event loop; or all but the worker."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from math import ceil
 
@@ -17,7 +17,7 @@ from ...core.domain.accounts import Mode
 from ...ports.bank import BankRoutes
 from ..compose import House, open_house
 from ..settings import Settings
-from ..worker.loop import Worker
+from ..worker.process import at_work, run_loop
 from .app import create_app
 from .logs import configure_logging
 from .window import WindowStreams
@@ -54,32 +54,23 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, *, works: bool = True) -> None:
     """Serve until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return.
 
+    Without `works` it does no jobs: other processes do.
     Says on stdout, in one line, where it accepts requests: scripts wait for that line.
     Raises: OSError when the address cannot be listened on; what `open_house` raises.
     """
     configure_logging(settings.log_level, settings.log_format)
 
     async def until_stopped() -> None:
-        async with running(settings) as service:
+        async with running(settings, works=works) as service:
             _say_what_is_simulated(service.house.ports.banks)
             sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")
             sys.stdout.flush()
             await asyncio.wait([service.stopped])
 
     run_loop(until_stopped())
-
-
-def run_loop(main: Coroutine[None, None, None]) -> None:
-    """Run a coroutine on the quickest event loop at hand."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -98,8 +89,11 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def running(settings: Settings, listener: socket.socket | None = None) -> AsyncIterator[Running]:
-    """A service that accepts requests and does its jobs, from here to the end of the block; then it drains.
+async def running(
+    settings: Settings, listener: socket.socket | None = None, *, works: bool = True
+) -> AsyncIterator[Running]:
+    """A service that accepts requests and, with `works`, does its jobs, from here to the end of the block; then it
+    drains.
 
     It listens on `listener`, which it closes, or on a socket of its own.
     Raises: OSError when the address cannot be listened on; what `open_house` raises; what the worker died of.
@@ -109,20 +103,17 @@ async def running(settings: Settings, listener: socket.socket | None = None) -> 
         async with open_house(settings) as house:
             streams = WindowStreams()
             server = _Server(_config(house, streams), streams)
-            worker = Worker(house.ports, at_once=settings.workers)
             _handle_signals(server)
-            working = asyncio.create_task(worker.work())
-            working.add_done_callback(lambda done: _stop_if_dead(done, server))
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            ready = asyncio.create_task(server.ready.wait())
-            try:
-                await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-                yield Running(house, serving, lambda: server.should_exit)
-            finally:
-                ready.cancel()
-                server.should_exit = True
-                await serving
-                await _finish(worker, working, settings.shutdown_seconds)
+            async with at_work(house, lambda: _stop(server)) if works else contextlib.nullcontext():
+                serving = asyncio.create_task(server.serve(sockets=[listener]))
+                ready = asyncio.create_task(server.ready.wait())
+                try:
+                    await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+                    yield Running(house, serving, lambda: server.should_exit)
+                finally:
+                    ready.cancel()
+                    _stop(server)
+                    await serving
 
 
 def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
@@ -144,30 +135,13 @@ def _handle_signals(server: uvicorn.Server) -> None:
     The loop hears each signal beside the server's own handler, so this only says once more what that one said: called
     itself, it would take one Ctrl-C for two.
     """
-
-    def stop() -> None:
-        server.should_exit = True
-
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, _stop, server)
 
 
-def _stop_if_dead(working: asyncio.Task[None], server: uvicorn.Server) -> None:
-    if not working.cancelled() and working.exception() is not None:
-        log.critical("the worker died; the service stops", exc_info=working.exception())
-        server.should_exit = True
-
-
-async def _finish(worker: Worker, working: asyncio.Task[None], patience: float) -> None:
-    worker.stop()
-    done, _ = await asyncio.wait([working], timeout=patience)
-    if not done:
-        log.warning("jobs under way did not end in %.0f s; their leases bring them back", patience)
-        working.cancel()
-        return
-    # A worker that died is no orderly end: whoever watches over the process shall see it fail, and start it again.
-    working.result()
+def _stop(server: uvicorn.Server) -> None:
+    server.should_exit = True
 
 
 def _say_what_is_simulated(banks: BankRoutes) -> None:

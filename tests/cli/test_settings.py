@@ -133,6 +133,10 @@ class TestReading:
         settings = _load({"CAMBIST_DATABASE_URL": given}).settings
         assert settings.database_url == settings.storage_url == kept
 
+    @pytest.mark.parametrize("url", ["redis://h", "rediss://:p@h:6380/3", "unix:///run/redis.sock?db=1"])
+    def test_a_redis_address_is_kept(self, url: str) -> None:
+        assert _load({"CAMBIST_REDIS_URL": url}).settings.redis_url == url
+
     def test_vault_keys_may_be_several_and_the_first_seals(self) -> None:
         env = {"CAMBIST_VAULT_KEY": f"2:{OTHER_KEY},1:{KEY}", "CAMBIST_VAULT_PEPPER": PEPPER}
         vault = _load(env).settings.vault
@@ -178,6 +182,8 @@ class TestFaults:
             *(("CAMBIST_BASE_URL", value) for value in ("api.example", "ftp://a", "https://u:p@a", "https://a?x=1")),
             *(("CAMBIST_BASE_URL", value) for value in ("https://a#x", "https://", "https://a b", "https://a:0", "https://[")),
             *(("CAMBIST_DATABASE_URL", value) for value in ("mysql://a/b", "/tmp/x.db", "sqlite://x.db", "sqlite:///")),
+            *(("CAMBIST_REDIS_URL", value) for value in ("http://h", "redis:h", "redis://", "redis://h:port", "unix://")),
+            *(("CAMBIST_REDIS_URL", value) for value in ("redis://h/cambist", "redis://h/0\n", "redis://h:0/0")),
             *(("CAMBIST_DATABASE_URL", value) for value in ("memory://x", "postgresql:h/db", "postgresql://h:port/db")),
         ],
     )  # fmt: skip
@@ -243,6 +249,36 @@ class TestFaults:
         assert list(_faults({}, folder=folder)) == [f"{path}: {line.split()[0]}"]
 
 
+class TestManyProcesses:
+    """DESIGN 5: `api` and `worker` need what several processes can share."""
+
+    SHARED: ClassVar = {
+        "CAMBIST_DATABASE_URL": URL,
+        "CAMBIST_REDIS_URL": "redis://h",
+        "CAMBIST_VAULT_KEY": KEY,
+        "CAMBIST_VAULT_PEPPER": PEPPER,
+    }
+
+    def test_all_of_it_is_enough(self) -> None:
+        settings = _load(self.SHARED).settings
+        assert for_many_processes(settings) is settings
+
+    @pytest.mark.parametrize(
+        ("without", "changed"),
+        [
+            ("CAMBIST_DATABASE_URL", {"CAMBIST_DATABASE_URL": ""}),
+            ("CAMBIST_DATABASE_URL", {"CAMBIST_DATABASE_URL": "sqlite:////data/cambist.db"}),
+            ("CAMBIST_DATABASE_URL", {"CAMBIST_DATABASE_URL": "memory://"}),
+            ("CAMBIST_REDIS_URL", {"CAMBIST_REDIS_URL": ""}),
+            ("CAMBIST_VAULT_KEY", {"CAMBIST_VAULT_KEY": "", "CAMBIST_VAULT_PEPPER": ""}),
+        ],
+    )
+    def test_one_thing_less_is_refused_by_name(self, without: str, changed: dict[str, str]) -> None:
+        with pytest.raises(SettingsError) as caught:
+            for_many_processes(_load({**self.SHARED, **changed}).settings)
+        assert [fault.origin for fault in caught.value.faults] == [without]
+
+
 class TestWarnings:
     def test_an_unknown_variable_is_told_with_the_nearest_name(self) -> None:
         assert _load({"CAMBIST_DATABSE_URL": "x"}).warnings == (
@@ -267,14 +303,16 @@ class TestSecrets:
     def test_no_repr_and_no_explanation_holds_a_secret(self) -> None:
         url = f"{URL}?password=hunter3"
         keys = {"CAMBIST_VAULT_KEY": KEY, "CAMBIST_VAULT_PEPPER": PEPPER, "CAMBIST_COINGECKO_KEY": "CG-hunter4"}
+        keys["CAMBIST_REDIS_URL"] = "redis://:hunter5@redis.example:6379/1"
         loaded = _load({"CAMBIST_DATABASE_URL": url, **keys})
         assert loaded.settings.coingecko_key == "CG-hunter4"
         text = f"{loaded!r} {loaded.settings!r} {loaded.settings} {list(loaded.settings.__rich_repr__())}"
         raw = (repr(bytes.fromhex(KEY)), repr(bytes.fromhex(PEPPER)))
-        for secret in ("hunter2", "hunter3", "hunter4", KEY, PEPPER, *raw):
+        for secret in ("hunter2", "hunter3", "hunter4", "hunter5", KEY, PEPPER, *raw):
             assert secret not in text
         shown = {each.name: each.value for each in loaded.explained}
         assert shown["database_url"] == "postgresql://cambist:***@db.example:5432/cambist?***"
+        assert shown["redis_url"] == "redis://:***@redis.example:6379/1"
         assert (shown["vault_key"], shown["vault_pepper"], shown["coingecko_key"]) == ("***", "***", "***")
 
     def test_no_fault_quotes_a_value(self) -> None:

@@ -1,22 +1,52 @@
 """Every meter keeps what ports/meter.py promises."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
+import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.meter import memory as room
+from cambist.adapters.meter import redis as redis_room
 from cambist.adapters.meter.memory import MemoryMeter
+from cambist.adapters.meter.redis import RedisMeter
 from cambist.ports.meter import Gauge, Meter
+from tests.servers import RedisServer, forget, own_redis, redis_server
 
+START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 IP, KEY = Gauge("general:ip:203.0.113.7", 3), Gauge("general:key:svc_test_1", 2)
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(scope="module")
+def shared_redis() -> Iterator[str]:
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def names(shared_redis: str) -> Iterator[str]:
+    """A prefix for this test's keys."""
+    prefix = f"cambist-test-{secrets.token_hex(6)}"
+    yield prefix
+    forget(shared_redis, f"{prefix}:*")
+
+
+def _on_redis(request: pytest.FixtureRequest) -> Meter:
+    url, prefix = request.getfixturevalue("shared_redis"), request.getfixturevalue("names")
+    return RedisMeter(url, SystemClock(), prefix=prefix)
+
+
+MAKERS: dict[str, Callable[[pytest.FixtureRequest], Meter]] = {"memory": lambda _: MemoryMeter(), "redis": _on_redis}
+
+
+@pytest.fixture(params=list(MAKERS))
 async def meter(request: pytest.FixtureRequest) -> AsyncIterator[Meter]:
-    made = {"memory": MemoryMeter}[request.param]()
+    made = MAKERS[request.param](request)
     yield made
     await made.close()
 
@@ -51,6 +81,29 @@ class TestEveryMeter:
 
     async def test_nothing_to_count(self, meter: Meter) -> None:
         assert list(await meter.count(1, [])) == []
+
+    async def test_requests_at_once_each_stop_at_their_own_first_gauge_over(self, meter: Meter) -> None:
+        """What goes to a server in one call is judged as if it came one after the other."""
+        wide = Gauge("general:key:svc_test_2", 1_000)
+        counts = await asyncio.gather(*(meter.count(1, [IP, wide]) for _ in range(10)))
+        assert sorted(map(tuple, counts)) == [(1, 1), (2, 2), (3, 3), *((reached,) for reached in range(4, 11))]
+
+    async def test_a_name_may_hold_anything_that_a_header_can(self, meter: Meter) -> None:
+        for name in ("general:key:*", "general:key:{a}\r\nDEL x", "general:key:\u0416", "general:key:\udcff"):
+            assert list(await meter.count(1, [Gauge(name, 5)])) == [1]
+
+    async def test_no_limit_is_too_high(self, meter: Meter) -> None:
+        assert list(await meter.count(1, [Gauge("gateway:1:calls", 2**62), KEY])) == [1, 1]
+
+    async def test_a_meter_whose_server_answers_works(self, meter: Meter) -> None:
+        assert await meter.works()
+
+    async def test_one_who_asked_and_is_gone_harms_nobody(self, meter: Meter) -> None:
+        gone = asyncio.create_task(meter.count(1, [KEY]))
+        stays = asyncio.create_task(meter.count(1, [IP]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        assert list(await stays) == [1]
 
 
 class TestMemory:
@@ -90,3 +143,99 @@ class TestMemory:
         for number in range(requests):
             passed += (await meter.count(1, [Gauge(f"general:key:{number}", 1)]))[0] <= 1
         assert passed <= room._OVERFLOW_SLOTS
+
+
+class TestRedis:
+    async def test_processes_count_together(self, shared_redis: str, names: str) -> None:
+        meters = [RedisMeter(shared_redis, SystemClock(), prefix=names) for _ in range(3)]
+        wide = Gauge("general:ip:203.0.113.9", 1_000)
+        counts = await asyncio.gather(*(meter.count(1, [wide]) for _ in range(100) for meter in meters))
+        assert sorted(count[0] for count in counts) == list(range(1, 301))
+        for meter in meters:
+            await meter.close()
+
+    async def test_no_name_stands_in_redis_and_every_counter_ends(self, shared_redis: str, names: str) -> None:
+        """A merchant that sends its secret for a key has not told Redis."""
+        meter = RedisMeter(shared_redis, SystemClock(), prefix=names)
+        await meter.count(1, [Gauge("general:ip:203.0.113.7", 9), Gauge("general:key:sk_live_secret", 9)])
+        await meter.close()
+        with redis.Redis.from_url(shared_redis, decode_responses=True) as client:
+            keys = list(client.scan_iter(f"{names}:*"))
+            assert len(keys) == 2
+            assert not [key for key in keys if "secret" in key or "203" in key]
+            assert all(0 < client.ttl(key) <= redis_room._KEPT for key in keys)
+
+    async def test_what_one_tick_asks_goes_in_one_call(self, shared_redis: str, names: str) -> None:
+        meter = RedisMeter(shared_redis, SystemClock(), prefix=names)
+        calls = 0
+        run = meter._run
+
+        async def counted(keys: list[str], arguments: list[int]) -> list[int]:
+            nonlocal calls
+            calls += 1
+            return await run(keys, arguments)
+
+        meter._run = counted  # type: ignore[method-assign]
+        await asyncio.gather(*(meter.count(1, [IP, KEY]) for _ in range(50)))
+        assert calls == 1
+        await meter.close()
+
+    async def test_more_than_a_batch_is_answered_in_several(
+        self, shared_redis: str, names: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(redis_room, "_BATCH", 3)
+        meter = RedisMeter(shared_redis, SystemClock(), prefix=names)
+        wide = Gauge("general:ip:203.0.113.9", 1_000)
+        counts = await asyncio.gather(*(meter.count(1, [wide]) for _ in range(10)))
+        assert [count[0] for count in counts] == list(range(1, 11))
+        await meter.close()
+
+
+class TestRedisAway:
+    @pytest.fixture
+    def server(self) -> Iterator[RedisServer]:
+        with own_redis() as server:
+            yield server
+
+    async def test_each_process_counts_by_itself_up_to_the_full_limit_and_comes_back(self, server: RedisServer) -> None:
+        clock = VirtualClock(START)
+        meter = RedisMeter(server.url, clock)
+        assert list(await meter.count(1, [IP, KEY])) == [1, 1]
+        server.stop()
+        for reached in (1, 2, 3):
+            assert list(await meter.count(1, [IP])) == [reached]
+        assert list(await meter.count(1, [IP, KEY])) == [4], "and no further"
+        assert not await meter.works()
+        server.start()
+        assert list(await meter.count(1, [IP])) == [5], "not asked again at once"
+        await clock.advance(1)
+        assert list(await meter.count(1, [IP])) == [1], "a server without its script, and empty"
+        assert await meter.works()
+        await meter.close()
+
+    async def test_one_that_never_was_there_is_no_error(self, server: RedisServer) -> None:
+        server.stop()
+        meter = RedisMeter(server.url, SystemClock())
+        wide = Gauge("general:ip:203.0.113.9", 1_000)
+        counts = await asyncio.gather(*(meter.count(1, [wide]) for _ in range(600)))
+        assert sorted(count[0] for count in counts) == list(range(1, 601))
+        assert not await meter.works()
+        await meter.close()
+
+    async def test_asking_for_health_finds_it_back(self, server: RedisServer) -> None:
+        server.stop()
+        clock = VirtualClock(START)
+        meter = RedisMeter(server.url, clock)
+        assert not await meter.works()
+        server.start()
+        assert await meter.works()
+        assert list(await meter.count(1, [KEY])) == [1]
+        await meter.close()
+
+    async def test_a_redis_that_refuses_to_write_is_away(self, server: RedisServer) -> None:
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("maxmemory", "1")
+        meter = RedisMeter(server.url, VirtualClock(START))
+        assert [list(await meter.count(1, [KEY])) for _ in range(3)] == [[1], [2], [3]]
+        assert not await meter.works()
+        await meter.close()

@@ -1,17 +1,22 @@
 """Every queue keeps what ports/queue.py promises."""
 
 import asyncio
-from collections.abc import Callable
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import redis
 
 from cambist.adapters.clock import SystemClock, VirtualClock
+from cambist.adapters.queue import dramatiq as dramatiq_room
 from cambist.adapters.queue import memory as room
+from cambist.adapters.queue.dramatiq import DramatiqQueue
 from cambist.adapters.queue.memory import MemoryQueue
-from cambist.ports.clock import Clock
 from cambist.ports.jobs import Job
 from cambist.ports.queue import Queue
+from tests.servers import RedisServer, forget, own_redis, redis_server
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 
@@ -21,10 +26,41 @@ def clock() -> VirtualClock:
     return VirtualClock(START)
 
 
-@pytest.fixture(params=[MemoryQueue], ids=["memory"])
-def queue(request: pytest.FixtureRequest, clock: VirtualClock) -> Queue:
-    make: Callable[[Clock], Queue] = request.param
-    return make(clock)
+@dataclass
+class Ends:
+    """Where kicks come from and where workers wait: two processes of a queue that is for several, else the same."""
+
+    far: Queue
+    near: Queue
+
+
+@pytest.fixture(scope="module")
+def shared_redis() -> Iterator[str]:
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def namespace(shared_redis: str) -> Iterator[str]:
+    """The beginning of this test's keys."""
+    name = f"cambist-test-{secrets.token_hex(6)}"
+    yield name
+    forget(shared_redis, f"{name}:*")
+
+
+@pytest.fixture(params=["memory", "dramatiq, one process", "dramatiq, two processes"])
+async def ends(request: pytest.FixtureRequest, clock: VirtualClock) -> AsyncIterator[Ends]:
+    if request.param == "memory":
+        queue = MemoryQueue(clock)
+        yield Ends(queue, queue)
+        return
+    url, namespace = request.getfixturevalue("shared_redis"), request.getfixturevalue("namespace")
+    near = DramatiqQueue(url, clock, namespace=namespace)
+    far = DramatiqQueue(url, clock, namespace=namespace) if "two" in request.param else near
+    yield Ends(far, near)
+    await far.close()
+    if near is not far:
+        await near.close()
 
 
 def job(seconds: float = 0, number: int = 1) -> Job:
@@ -38,63 +74,97 @@ class Worker:
     def __init__(self, queue: Queue, clock: VirtualClock, seconds: float) -> None:
         self._queue, self._clock, self._seconds = queue, clock, seconds
         self.woke: float | None = None
+        """By the virtual clock, which stands still while a message is under way."""
         self.task = asyncio.create_task(self._wait())
 
     async def _wait(self) -> None:
         await self._queue.wait(self._seconds)
         self.woke = self._clock.monotonic()
 
+    async def wakes(self) -> float | None:
+        """When it returned, in real time within ten seconds."""
+        await asyncio.wait([self.task], timeout=10)
+        return self.woke
+
 
 class TestEveryQueue:
-    async def test_wait_ends_after_its_seconds(self, queue: Queue, clock: VirtualClock) -> None:
-        worker = Worker(queue, clock, 5)
+    async def test_wait_ends_after_its_seconds(self, ends: Ends, clock: VirtualClock) -> None:
+        worker = Worker(ends.near, clock, 5)
         await clock.advance(4.9)
         assert worker.woke is None
         await clock.advance(1)
         assert worker.woke == 5.0
 
-    async def test_a_wait_for_nothing_returns(self, queue: Queue) -> None:
-        await queue.wait(0)
-        await queue.wait(-1)
+    async def test_a_wait_for_nothing_returns(self, ends: Ends) -> None:
+        await ends.near.wait(0)
+        await ends.near.wait(-1)
 
-    async def test_a_kick_wakes_at_once(self, queue: Queue, clock: VirtualClock) -> None:
-        worker = Worker(queue, clock, 60)
+    async def test_a_kick_wakes_at_once(self, ends: Ends, clock: VirtualClock) -> None:
+        worker = Worker(ends.near, clock, 60)
         await clock.advance(1)
-        await queue.kick([job()])
-        await clock.advance(0)
-        assert worker.woke == 1.0
+        await ends.far.kick([job()])
+        assert await worker.wakes() == 1.0
 
-    async def test_a_kick_wakes_every_waiter(self, queue: Queue, clock: VirtualClock) -> None:
-        workers = [Worker(queue, clock, 60) for _ in range(3)]
+    async def test_a_kick_wakes_every_waiter(self, ends: Ends, clock: VirtualClock) -> None:
+        workers = [Worker(ends.near, clock, 60) for _ in range(3)]
         await clock.advance(1)
-        await queue.kick([job()])
-        await clock.advance(0)
-        assert [worker.woke for worker in workers] == [1.0] * 3
+        await ends.far.kick([job()])
+        assert [await worker.wakes() for worker in workers] == [1.0] * 3
 
-    async def test_a_kick_that_nobody_waited_for_is_not_lost(self, queue: Queue, clock: VirtualClock) -> None:
-        await queue.kick([job()])
+    async def test_a_kick_that_nobody_waited_for_is_not_lost(self, ends: Ends, clock: VirtualClock) -> None:
+        await ends.far.kick([job()])
         await clock.advance(10)
-        worker = Worker(queue, clock, 60)
+        worker = Worker(ends.near, clock, 60)
+        assert await worker.wakes() == 10.0
+
+    async def test_a_kick_wakes_once(self, ends: Ends, clock: VirtualClock) -> None:
+        first = Worker(ends.near, clock, 60)
         await clock.advance(0)
-        assert worker.woke == 10.0
-
-    async def test_a_kick_wakes_once(self, queue: Queue, clock: VirtualClock) -> None:
-        await queue.kick([job(number=1), job(number=2)])
-        await queue.wait(60)
-        worker = Worker(queue, clock, 60)
+        await ends.far.kick([job(number=1), job(number=2)])
+        assert await first.wakes() == 0.0
+        second = Worker(ends.near, clock, 60)
         await clock.advance(59)
-        assert worker.woke is None
+        assert second.woke is None
         await clock.advance(1)
-        assert worker.woke == 60.0
+        assert second.woke == 60.0
 
-    async def test_a_kick_with_no_jobs_wakes_nobody(self, queue: Queue, clock: VirtualClock) -> None:
-        worker = Worker(queue, clock, 60)
+    async def test_kicks_one_after_the_other_all_wake(self, ends: Ends, clock: VirtualClock) -> None:
+        for turn in range(3):
+            worker = Worker(ends.near, clock, 60)
+            await clock.advance(1)
+            await ends.far.kick([job()])
+            assert await worker.wakes() == turn + 1.0
+
+    async def test_a_kick_with_no_jobs_wakes_nobody(self, ends: Ends, clock: VirtualClock) -> None:
+        worker = Worker(ends.near, clock, 60)
         await clock.advance(1)
-        await queue.kick([])
+        await ends.far.kick([])
         await clock.advance(1)
         assert worker.woke is None
         await clock.advance(60)
         assert worker.woke == 60.0
+
+    async def test_a_cancelled_waiter_leaves_the_hint_to_the_next(self, ends: Ends, clock: VirtualClock) -> None:
+        first = Worker(ends.near, clock, 60)
+        await clock.advance(1)
+        await ends.far.kick([job()])
+        first.task.cancel()
+        await asyncio.gather(first.task, return_exceptions=True)
+        assert first.woke is None
+        second = Worker(ends.near, clock, 60)
+        assert await second.wakes() == 1.0
+
+    async def test_a_cancelled_waiter_leaves_no_timer_behind(self, ends: Ends, clock: VirtualClock) -> None:
+        worker = Worker(ends.near, clock, 60)
+        await clock.advance(1)
+        worker.task.cancel()
+        await asyncio.gather(worker.task, return_exceptions=True)
+        await clock.advance(0)
+        assert clock.next_wake() is None
+
+    async def test_a_queue_whose_server_answers_works(self, ends: Ends) -> None:
+        assert await ends.near.works()
+        assert await ends.far.works()
 
 
 class TestMemory:
@@ -134,26 +204,6 @@ class TestMemory:
         await clock.advance(30)
         assert worker.woke == 15.0
 
-    async def test_a_cancelled_waiter_leaves_the_hint_to_the_next(self, clock: VirtualClock) -> None:
-        queue = MemoryQueue(clock)
-        first = Worker(queue, clock, 60)
-        await clock.advance(1)
-        await queue.kick([job()])
-        first.task.cancel()
-        await asyncio.gather(first.task, return_exceptions=True)
-        assert first.woke is None
-        second = Worker(queue, clock, 60)
-        await clock.advance(0)
-        assert second.woke == 1.0
-
-    async def test_a_cancelled_waiter_leaves_no_timer_behind(self, clock: VirtualClock) -> None:
-        worker = Worker(MemoryQueue(clock), clock, 60)
-        await clock.advance(1)
-        worker.task.cancel()
-        await asyncio.gather(worker.task, return_exceptions=True)
-        await clock.advance(0)
-        assert clock.next_wake() is None
-
     async def test_due_times_are_kept_up_to_a_bound_the_earliest_first(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
         await queue.kick([job(1 + number) for number in reversed(range(3 * room._REMEMBERED))])
@@ -170,3 +220,86 @@ class TestMemory:
         await queue.kick([job()])
         await waiting
         await queue.wait(0.001)
+
+
+class TestDramatiq:
+    @pytest.fixture
+    def server(self) -> Iterator[RedisServer]:
+        with own_redis() as server:
+            yield server
+
+    async def test_a_later_job_is_not_sent(self, shared_redis: str, namespace: str, clock: VirtualClock) -> None:
+        """Workers look by themselves at what is due next; a message that waits for weeks helps nobody."""
+        queue = DramatiqQueue(shared_redis, clock, namespace=namespace)
+        await queue.kick([job(60)])
+        await queue.close()
+        assert _waiting(shared_redis, namespace) == 0
+
+    async def test_kicks_that_come_together_are_one_message(
+        self, shared_redis: str, namespace: str, clock: VirtualClock
+    ) -> None:
+        queue = DramatiqQueue(shared_redis, clock, namespace=namespace)
+        for number in range(100):
+            await queue.kick([job(number=number)])
+        await queue.close()
+        assert _waiting(shared_redis, namespace) == 1
+
+    async def test_messages_do_not_pile_up_where_no_worker_runs(
+        self, shared_redis: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(dramatiq_room, "_ENOUGH", 3)
+        for _ in range(5):
+            queue = DramatiqQueue(shared_redis, VirtualClock(START), namespace=namespace)
+            await queue.kick([job()])
+            await queue.close()
+        assert _waiting(shared_redis, namespace) == 3
+
+    async def test_a_worker_that_rests_is_woken_without_redis(self, server: RedisServer, clock: VirtualClock) -> None:
+        queue = DramatiqQueue(server.url, clock)
+        server.stop()
+        worker = Worker(queue, clock, 60)
+        await clock.advance(1)
+        await queue.kick([job()])
+        assert await worker.wakes() == 1.0
+        await queue.close()
+
+    async def test_redis_away_loses_kicks_says_so_once_and_comes_back(
+        self, server: RedisServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        clock = VirtualClock(START)
+        queue = DramatiqQueue(server.url, clock)
+        server.stop()
+        for _ in range(3):
+            await queue.kick([job()])
+            assert not await queue.works()
+            await clock.advance(2)
+        assert [record.message for record in caplog.records if "away" in record.message] == [
+            "Redis is away; workers look for jobs every second"
+        ]
+        server.start()
+        assert await queue.works()
+        await queue.kick([job()])
+        await queue.close()
+        assert _waiting(server.url, dramatiq_room.NAMESPACE) == 1
+
+    async def test_a_listener_outlives_a_restart_of_redis_that_empties_it(self, server: RedisServer) -> None:
+        clock = VirtualClock(START)
+        near, far = DramatiqQueue(server.url, clock), DramatiqQueue(server.url, clock)
+        for turn in range(2):
+            worker = Worker(near, clock, 60)
+            await clock.advance(1)
+            await far.kick([job()])
+            assert await worker.wakes() == 1.0 + 3 * turn
+            server.stop()
+            assert not await far.works()
+            server.start()
+            await clock.advance(2)  # the sender's pause
+        await far.close()
+        await near.close()
+
+
+def _waiting(url: str, namespace: str) -> int:
+    """Messages that nobody has taken."""
+    with redis.Redis.from_url(url) as client:
+        count: int = client.llen(f"{namespace}:{dramatiq_room._QUEUE}")
+    return count

@@ -99,7 +99,7 @@ class TestAnswers:
             without = await charges.post(subscription_id, {"amount_rub": "100.00"})
             assert (without.status_code, without.json()["id"]) == (200, first)
             await charges.house.work(10)
-        assert again.json()["period_ref"] == f"{charges.clock.now():%Y-%m-%d}"
+        assert (await charges.payment(first)).period_ref == f"{charges.clock.now():%Y-%m-%d}"
         await charges.house.work(DAY.total_seconds())
         assert await charges.charged(subscription_id) != first
 
@@ -406,3 +406,12 @@ class TestSandbox:
         response = await charges.post(subscription_id, {"amount_rub": amount})
         assert response.status_code == answer
         assert response.json()["error"].get("details", {}).get("failure_reason") == code
+
+
+async def test_charging_is_in_the_money_bucket_and_reading_is_not(charges: ChargeHouse) -> None:
+    """SPEC "Limits", 1: `POST /subscriptions/{id}/charges` is one of the four."""
+    subscription_id = await due(charges)
+    assert (await charges.post(subscription_id)).headers["X-RateLimit-Limit"] == "120"
+    for path in ("charges", "charge-window"):
+        response = await charges.house.get(f"/subscriptions/{subscription_id}/{path}")
+        assert response.headers["X-RateLimit-Limit"] == "60"

@@ -33,6 +33,7 @@ PATIENCE = 60.0
 
 _CAMBIST = Path(sysconfig.get_path("scripts"), "cambist")
 _READY = re.compile(r"cambist serves at (\S+)\n")
+WORKS = re.compile(r"cambist works\n")
 _LOOK = 0.02
 
 
@@ -113,7 +114,7 @@ class Process:
 
 
 class Service(Process):
-    """`cambist serve`."""
+    """`cambist serve`, or `cambist api`."""
 
     def ready(self) -> str:
         """The base URL, once the service accepts requests."""
@@ -146,6 +147,12 @@ class Installation:
     def start_service(self, *arguments: str) -> Service:
         """Start `cambist serve` and do not wait for it."""
         service = Service(("serve", *arguments), self.folder, self.environ, len(self.started))
+        self.started.append(service)
+        return service
+
+    def start_api(self) -> Service:
+        """Start `cambist api` and do not wait for it."""
+        service = Service(("api",), self.folder, self.environ, len(self.started))
         self.started.append(service)
         return service
 

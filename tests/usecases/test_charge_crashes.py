@@ -22,19 +22,17 @@ LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 DONE = Twist(ending=Ending.UNKNOWN_DONE)
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 BANKS = {"well": (), "answer lost": (DONE,), "request lost": (LOST,), "lost twice": (LOST, LOST), "away": (AWAY,)}
-COMMITS = {"well": 4, "answer lost": 7, "request lost": 7, "lost twice": 8, "away": 7}
+COMMITS = {"well": 4, "answer lost": 5, "request lost": 6, "lost twice": 8, "away": 6}
 """Of the request and all jobs up to the end; a receiver's letter is one more."""
 
 
 async def story(charges: ChargeHouse, subscription_id: str, ports: Ports) -> str:
     """Charge, repeating the request as long as nobody knows, and let the jobs run to the end. Returns its id."""
-    for _ in range(5):
-        try:
-            answer = await charges.charge(subscription_id, key=KEY, ports=ports)
-        except Refusal as refusal:
-            assert refusal.code == "PROVIDER_UNAVAILABLE"
-        else:
+    for _ in range(4):
+        with suppress(Refusal):
+            await charges.charge(subscription_id, key=KEY, ports=ports)
             break
+    answer = await charges.charge(subscription_id, key=KEY, ports=ports)
     charges.house.ports = ports
     await charges.house.work(30)
     return answer.payment.id

@@ -62,7 +62,7 @@ async def due(request: pytest.FixtureRequest, charges: ChargeHouse) -> str:
 
 async def test_many_keys_at_once_make_one_charge(charges: ChargeHouse, due: str) -> None:
     keys = [str(uuid4()) for _ in range(6)]
-    answers = await asyncio.gather(*(charges.charge(due, key=key) for key in keys))
+    answers = await charges.together(*(charges.charge(due, key=key) for key in keys))
     assert len({answer.payment.id for answer in answers}) == 1
     assert [answer.is_new for answer in answers].count(True) == 1
     assert sum((await charges.debits()).values()) == 1
@@ -70,7 +70,7 @@ async def test_many_keys_at_once_make_one_charge(charges: ChargeHouse, due: str)
 
 async def test_one_key_many_times_at_once_makes_one_charge(charges: ChargeHouse, due: str) -> None:
     key = str(uuid4())
-    answers = await asyncio.gather(*(charges.charge(due, key=key) for _ in range(6)))
+    answers = await charges.together(*(charges.charge(due, key=key) for _ in range(6)))
     assert len({answer.payment.id for answer in answers}) == 1
     assert [answer.is_new for answer in answers].count(True) == 1
     kept = [each for each in await everything(charges.ports, IdempotencyKey) if each.kind == "charge"]
@@ -84,8 +84,8 @@ async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: C
     with pytest.raises(Refusal):
         await charges.charge(due, key=key)
     [payment] = await charges.payments(due)
-    answers = await asyncio.gather(
-        *(charges.charge(due, key=key) for _ in range(3)), ask_again(charges.ports, payment), return_exceptions=True
+    answers = await charges.together(
+        *(charges.charge(due, key=key) for _ in range(3)), ask_again(charges.ports, payment)
     )
     assert all(isinstance(answer, ChargeAnswer) and not answer.is_new for answer in answers[:3]), answers
     assert sum((await charges.debits()).values()) == 1
@@ -96,12 +96,12 @@ async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeHouse, 
     payment = (await charges.charge(due)).payment
     await charges.clock.advance(60)
     await charges.bank().pretend_charge(payment.id, ChargePretence(status=ChargeStatus.PAID, silent=True))
-    await asyncio.gather(
+    await charges.together(
         *(on_notice(charges.ports, Notice(operation=payment.id)) for _ in range(4)), look(charges.ports, payment)
     )
     assert await charges.told(payment.id) == ["paid"]
     subscription = await charges.subscription(due)
-    assert subscription.anchor == charges.clock.now()
+    assert subscription.anchor == (await charges.payment(payment.id)).paid_at
 
 
 @pytest.mark.parametrize("status", [ChargeStatus.PAID, ChargeStatus.FAILED])
@@ -111,7 +111,7 @@ async def test_an_end_and_a_cancellation_at_once_both_hold(
     await charges.next(due, "pending")
     payment = (await charges.charge(due)).payment
     await charges.bank().pretend_charge(payment.id, ChargePretence(status=status, silent=True))
-    await asyncio.gather(
+    await charges.together(
         look(charges.ports, payment), cancel_subscription(charges.ports, await charges.caller(), due)
     )
     assert (await charges.payment(payment.id)).status.value == status.value
@@ -123,10 +123,9 @@ async def test_an_end_and_a_cancellation_at_once_both_hold(
 
 async def test_charges_and_a_cancellation_at_once(charges: ChargeHouse, due: str) -> None:
     """A charge that is made before it may still be debited; none after it."""
-    answers = await asyncio.gather(
+    answers = await charges.together(
         cancel_subscription(charges.ports, await charges.caller(), due),
         *(charges.charge(due) for _ in range(4)),
-        return_exceptions=True,
     )
     refused = [each.code for each in answers if isinstance(each, Refusal)]
     assert set(refused) <= {"CHARGE_MANDATE_INACTIVE", "PROVIDER_ERROR"}, answers
@@ -143,8 +142,8 @@ async def test_failures_at_once_give_a_period_up_once(charges: ChargeHouse) -> N
         payment = (await charges.charge(subscription_id)).payment
         failed = ChargePretence(status=ChargeStatus.FAILED, silent=True)
         await charges.bank().pretend_charge(payment.id, failed)
-        await asyncio.gather(*(look(charges.ports, payment) for _ in range(4)))
-    answers = await asyncio.gather(*(charges.charge(subscription_id) for _ in range(4)), return_exceptions=True)
+        await charges.together(*(look(charges.ports, payment) for _ in range(4)))
+    answers = await charges.together(*(charges.charge(subscription_id) for _ in range(4)))
     codes = [each.code for each in answers if isinstance(each, Refusal)]
     assert codes == ["RECURRING_CHARGE_EXHAUSTED"] * 4
     assert await charges.told(subscription_id) == ["exhausted"]

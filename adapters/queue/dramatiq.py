@@ -1,0 +1,213 @@
+"""Kicks between processes: Dramatiq over Redis.
+
+Dramatiq runs actors in threads, one message each; here jobs are claimed from the database by an asyncio loop, and a
+message says no more than "look". So the bridge is small: one actor, in one thread of each worker process, that wakes
+the loop. A message names no job: any worker that looks finds all that is due. It reaches one worker process, which is
+enough; the others look by themselves within a second, and so does that one where the message is lost.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import dramatiq
+import redis
+from dramatiq.brokers.redis import RedisBroker
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
+from redis.retry import Retry
+
+from ...ports.clock import Clock
+from ...ports.jobs import Job
+
+NAMESPACE = "cambist:queue"
+
+_QUEUE = "kicks"
+_ACTOR = "look"
+_SOON = timedelta(seconds=1)
+"""Jobs due later than that are found by the workers' own look at what is due next."""
+_PAUSE = 0.02
+"""Seconds between two messages of a process: kicks of that time are one message (each costs 0.4 ms of CPU)."""
+_PAUSE_AWAY = 1.0
+_ENOUGH = 64
+"""Messages that wait, at most: where no worker runs, they must not fill Redis."""
+_LOOK_MS = 100
+"""Milliseconds after which an idle worker's thread asks Redis again, at most."""
+_STOP_MS = 1000
+_ANSWERS_WITHIN = 0.5
+
+log = logging.getLogger("cambist.queue")
+
+
+class _Watched(redis.Redis):
+    """A client that notes whether Redis answers, for every command that the broker's threads send."""
+
+    is_away = False
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """As ever; but a deadline is a lost connection, which Dramatiq knows how to wait out."""
+        try:
+            answer = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # theirs
+        except NoScriptError:
+            raise  # an answer, and the broker's scripts handle it
+        except redis.RedisError as error:
+            self._note(away=True)
+            if isinstance(error, redis.TimeoutError):
+                raise redis.ConnectionError("Redis does not answer in time") from error
+            raise
+        self._note(away=False)
+        return answer
+
+    def _note(self, *, away: bool) -> None:
+        if away != self.is_away:
+            self.is_away = away
+            log.warning("Redis is %s", "away; workers look for jobs every second" if away else "back; kicks are sent")
+
+
+class DramatiqQueue:
+    """Sends kicks from any process; takes them in from the first `wait` on."""
+
+    def __init__(self, url: str, clock: Clock, *, namespace: str = NAMESPACE) -> None:
+        """Connects at the first kick or wait.
+
+        With Dramatiq's defaults what a killed worker had taken stays with it for many minutes: heartbeats count for
+        60 seconds, and one command in a thousand looks for workers without one.
+        """
+        self._clock = clock
+        self._redis = _client(url)
+        self._broker: Any = RedisBroker(  # type: ignore[no-untyped-call]  # theirs
+            client=self._redis, namespace=namespace, middleware=[], heartbeat_timeout=5000, maintenance_chance=1_000_000
+        )
+        self._actor = dramatiq.actor(broker=self._broker, queue_name=_QUEUE, actor_name=_ACTOR)(self._look)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-queue")
+        self._sending: asyncio.Task[None] | None = None
+        self._is_wanted = False
+        self._is_hinted = False
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._worker: dramatiq.Worker | None = None
+        self._lock = threading.Lock()
+
+    async def kick(self, jobs: Sequence[Job]) -> None:
+        """Wake this process's own workers if they rest, else somebody's. Never waits for Redis."""
+        soon = self._clock.now() + _SOON
+        if not any(job.due <= soon for job in jobs):
+            return
+        if self._waiters:
+            self._arrive()
+            return
+        self._is_wanted = True
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send())
+
+    async def wait(self, seconds: float) -> None:
+        """Return when a kick came, now or since the last wait, or after `seconds`."""
+        self._listen()
+        if seconds > 0 and not self._is_hinted:
+            await self._nap(seconds)
+        # Only now, when this waiter is sure to return: one cancelled before leaves its hint to the next.
+        self._is_hinted = False
+
+    async def works(self) -> bool:
+        """Whether Redis answers."""
+        with contextlib.suppress(redis.RedisError, OSError):
+            await self._in_thread(self._redis.ping)
+        return not self._redis.is_away
+
+    async def close(self) -> None:
+        """Send the kick that waits, stop listening, disconnect."""
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+        if self._is_wanted and not self._redis.is_away:
+            await self._in_thread(self._push)
+        with self._lock:
+            self._loop = None
+        if self._worker is not None:
+            await asyncio.to_thread(_stop, self._worker)
+        await asyncio.to_thread(self._thread.shutdown)
+        self._broker.close()
+        self._redis.close()
+
+    async def _nap(self, seconds: float) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = asyncio.ensure_future(self._clock.sleep(seconds))
+        timer.add_done_callback(lambda _: _wake(waiter))
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+            timer.cancel()
+
+    def _arrive(self) -> None:
+        self._is_hinted = True
+        for waiter in self._waiters:
+            _wake(waiter)
+
+    def _look(self) -> None:
+        """The actor, in the worker's thread."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._arrive)
+
+    def _listen(self) -> None:
+        if self._worker is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        # While Redis is away they say so every three seconds, each; _Watched says it once.
+        for name in (_QUEUE, f"{_QUEUE}.DQ"):
+            logging.getLogger(f"dramatiq.worker.ConsumerThread({name})").disabled = True
+        self._worker = dramatiq.Worker(self._broker, worker_threads=1, worker_timeout=_LOOK_MS)
+        self._worker.start()
+
+    async def _send(self) -> None:
+        """Send until no kick came during the last pause."""
+        try:
+            while self._is_wanted:
+                self._is_wanted = False
+                await self._in_thread(self._push)
+                await self._clock.sleep(_PAUSE_AWAY if self._redis.is_away else _PAUSE)
+        finally:
+            self._sending = None
+
+    def _push(self) -> None:
+        """In the thread of its own: Dramatiq's `send` blocks. A kick that does not arrive is a second's delay."""
+        try:
+            if self._broker.do_qsize(_QUEUE) < _ENOUGH:
+                self._actor.send()
+        except (redis.RedisError, dramatiq.BrokerError, OSError):
+            log.debug("a kick was lost", exc_info=True)
+
+    async def _in_thread(self, work: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _client(url: str) -> _Watched:
+    """Short deadlines, and one more try: a connection that a restart of Redis has broken costs no kick."""
+    client: Any = _Watched.from_url(
+        url,
+        socket_timeout=_ANSWERS_WITHIN,
+        socket_connect_timeout=_ANSWERS_WITHIN,
+        retry=Retry(NoBackoff(), 1),
+    )
+    watched: _Watched = client  # its own kind, which the signature does not say
+    return watched
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _stop(worker: dramatiq.Worker) -> None:
+    """Its threads are daemons: one that hangs does not keep the process."""
+    try:
+        worker.stop(timeout=_STOP_MS)
+    except Exception:
+        log.debug("the listener did not stop in order", exc_info=True)

@@ -1,0 +1,166 @@
+"""How an exchange lives on: what its client sends is looked at, then what it is owed is sent, until there is an end;
+and some hours longer, for money that comes late (SPEC "Exchange statuses"; DECISIONS 6).
+
+Job, bank's notice and sandbox all do the same: bring it as far as it goes now. Each step reads what stands and is one
+unit, so it does not matter how many do it at once, nor where one of them dies.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain.exchange_funds import Incoming, deposit_source
+from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
+from .again import set_due
+from .bank_refunds import ASK_AGAIN
+from .exchange_opening import give_up, open_address
+from .exchange_payout import Paying, begin_payout, pay_out
+from .exchange_steps import RACES, enter_funds
+from .units import retrying
+
+LOOK = timedelta(seconds=10)
+"""How often the chain is looked at while an exchange awaits its money."""
+LATE_FOR = timedelta(hours=6)
+"""So long after `expires_at` it is looked for money that came late."""
+
+_LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
+"""Until so long after `expires_at`, it is looked so often."""
+_AWAY = timedelta(minutes=1)
+"""A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
+_SHORTEST = timedelta(seconds=1)
+
+_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, OutcomeUnknown, Refused)
+"""It says nothing about the money."""
+
+_S = ExchangeStatus
+
+log = logging.getLogger("cambist.exchanges")
+
+
+async def watch_exchange(ports: Ports, job: Job) -> None:
+    """The job that follows an exchange."""
+    before = await _stored(ports, job.argument)
+    paying = None if before is None else await progress(ports, before)
+    has_moved = before is not None and paying is not None and paying.exchange.version != before.version
+    await _come_back(ports, job, paying, has_moved=has_moved)
+
+
+async def on_exchange_notice(ports: Ports, exchange_id: str) -> None:
+    """The bank says that something happened to an operation of this exchange. Only a hint: the bank is asked."""
+    exchange = await _stored(ports, exchange_id)
+    if exchange is not None:
+        await progress(ports, exchange)
+
+
+async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Exchange].get(exchange_id)
+
+
+async def progress(ports: Ports, exchange: Exchange) -> Paying | None:
+    """Bring an exchange as far as it goes now; how it then stands, or None when it was taken back."""
+    present: Exchange | None = exchange
+    if exchange.status is _S.PENDING:
+        present = await _open(ports, exchange)
+    if present is None:
+        return None
+    present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
+    if present.status is _S.USDT_RECEIVED:
+        present = await _tried(present, "its payout cannot begin", lambda each: begin_payout(ports, each))
+    if present.status is not _S.RUB_SENDING:
+        return Paying(present)
+    try:
+        return await pay_out(ports, present)
+    except (NotConfigured, NotSupported) as fault:
+        # What may have been sent must not go another way: it waits until the bank is wired again.
+        log.error("exchange %s: its payout cannot go on: %s", present.id, fault)  # noqa: TRY400 - no slip of the program
+        return Paying(present)
+
+
+async def _tried(exchange: Exchange, trouble: str, step: Callable[[Exchange], Awaitable[Exchange]]) -> Exchange:
+    try:
+        return await step(exchange)
+    except _NO_ANSWER as fault:
+        log.warning("exchange %s: %s: %s", exchange.id, trouble, fault)
+        return exchange
+
+
+async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
+    """Go on with an exchange whose maker died, or end it when its time is over."""
+    if ports.clock.now() >= exchange.expires_at:
+        return await give_up(ports, exchange.id)
+    try:
+        return await open_address(ports, exchange)
+    except _NO_ANSWER as fault:
+        log.warning("exchange %s: it cannot be opened: %s", exchange.id, fault)
+        return exchange
+
+
+async def look_at_funds(ports: Ports, exchange: Exchange) -> Exchange:
+    """See what came, and let it take effect. Raises: Unavailable, NotConfigured; then nothing is decided."""
+    return await take_funds(ports, exchange, await seen_funds(ports, exchange))
+
+
+async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
+    """What came to an exchange's address so far, final or not. Raises: Unavailable, NotConfigured."""
+    if exchange.crypto_deposit_address is None:
+        return ()
+    watcher = ports.deposits.named(exchange.watcher or "")
+    return [
+        Incoming(
+            source=deposit_source(deposit.tx_hash, deposit.index),
+            amount=deposit.units,
+            at=deposit.at,
+            is_final=deposit.is_final,
+        )
+        for deposit in await watcher.deposits(exchange.crypto_deposit_address)
+    ]
+
+
+async def take_funds(ports: Ports, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
+    """Let what was seen take effect; the exchange as it then stands."""
+    if exchange.crypto_deposit_address is None:
+        return exchange
+
+    async def work(unit: Unit) -> Exchange:
+        present = await unit[Exchange].get(exchange.id)
+        if present is None:
+            raise LookupError(f"{exchange.id} is gone")
+        return await enter_funds(ports, unit, present, seen)
+
+    return await retrying(ports.storage, work, again_on=RACES)
+
+
+async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved: bool) -> None:
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None or present.attempts != job.attempts:
+            return
+        asked = 0 if has_moved else present.attempts
+        due = None if paying is None else next_look(paying, asked, ports.clock.now())
+        set_due(unit, present, due, anew=has_moved)
+
+    await retrying(ports.storage, work)
+
+
+def next_look(paying: Paying, asked: int, now: datetime) -> datetime | None:
+    """When an exchange is looked at again, after `asked` times since it moved; None: it is over."""
+    exchange = paying.exchange
+    if exchange.is_final:
+        return _late_look(exchange, now)
+    if exchange.status is _S.PENDING or exchange.status in AWAITING:
+        return min(now + LOOK, exchange.expires_at) if now < exchange.expires_at else now + _AWAY
+    if paying.check_after is not None:
+        return now + max(_SHORTEST, min(timedelta(seconds=paying.check_after), ASK_AGAIN[-1]))
+    return now + ASK_AGAIN[min(max(asked, 1), len(ASK_AGAIN)) - 1]
+
+
+def _late_look(exchange: Exchange, now: datetime) -> datetime | None:
+    if exchange.crypto_deposit_address is None:
+        return None
+    passed = now - exchange.expires_at
+    return next((now + pause for until, pause in _LATE_LOOKS if passed < until), None)

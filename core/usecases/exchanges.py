@@ -1,0 +1,219 @@
+"""What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on (SPEC "Endpoints:
+Exchanges"; DECISIONS 1, 6). What becomes of them is in exchange_progress.py."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Conflict, NotConfigured, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain import ids
+from ..domain.accounts import Caller
+from ..domain.errors import Refusal, shape_error
+from ..domain.exchange_money import ExchangeQuote, quote_usdt
+from ..domain.exchange_orders import (
+    ExchangeCase,
+    ReadExchange,
+    Step,
+    judge_exchange,
+    new_exchange,
+)
+from ..domain.exchanges import ACTIVE_RULE, Direction, DirectionSwitch, Exchange, ExchangeStatus
+from ..domain.idempotency import IdempotencyKey
+from .exchange_opening import open_new
+from .exchange_progress import LOOK, seen_funds, take_funds
+from .exchange_steps import first_watch, turn, watch_now
+from .idempotency import KEY_TAKEN, Made, once
+from .kyc import find_client, present_client
+from .rates import market_rate
+from .seals import exchange_phone_place
+from .units import retrying
+
+KIND = "exchange"
+
+_S = ExchangeStatus
+_NEWEST_FIRST = "-created_at"
+_MERCHANT_CANCELS = (_S.PENDING, _S.AWAITING_USDT)
+
+
+class ExchangePage(msgspec.Struct, frozen=True):
+    """A page of exchanges, newest first, and how many there are in all."""
+
+    exchanges: list[Exchange]
+    number: int
+    size: int
+    total: int
+
+
+async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_order: ReadExchange) -> Made[Exchange]:
+    """Begin an exchange of USDT to RUB, once per key. `read_order` reads the body, and is called only for a new key.
+
+    Raises: Refusal, in the order of DECISIONS 1 and of `exchange_orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an
+    exchange that is over; PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED when there is no deposit address to be had:
+    then nothing was created, and the key is free.
+    """
+
+    async def make(lock: Callable[[str], IdempotencyKey]) -> Exchange:
+        case = await _judged(ports, caller, ExchangeCase(order=read_order(), account=caller.account, mode=caller.mode))
+        made = await open_new(ports, await _written(ports, case, lock))
+        if made is None:
+            raise Refusal("PROVIDER_UNAVAILABLE", "No deposit address at the moment; try again", retry_after=30)
+        return made
+
+    async def recall(exchange_id: str) -> Exchange | None:
+        async with ports.storage.unit() as unit:
+            exchange = await unit[Exchange].get(exchange_id)
+        if exchange is not None and exchange.is_final:
+            raise Refusal("IDEMPOTENCY_TERMINAL", "The exchange of this Idempotency-Key is over; use a new one")
+        if exchange is not None and exchange.status is _S.PENDING:
+            # Its maker is still at work, or died: the address is the same, whoever asks for it.
+            return await open_new(ports, exchange)
+        return exchange
+
+    return await once(ports, caller, key, KIND, make=make, recall=recall)
+
+
+async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
+    """The case with all that its rules look at, each looked at once nothing before it is refused. Raises: Refusal."""
+    judge_exchange(case, Step.ORDER)
+    async with ports.storage.unit() as unit:
+        switch = await unit[DirectionSwitch].get(case.direction)
+    case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on)
+    judge_exchange(case, Step.ORDER)
+    client = await present_client(ports, caller, case.order.client_phone)
+    case = msgspec.structs.replace(case, client=client)
+    judge_exchange(case, Step.CLIENT)
+    return msgspec.structs.replace(case, quote=await _quote(ports, case))
+
+
+async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
+    """What the client is offered, by a rate of now; None where there is none."""
+    try:
+        known = await market_rate(ports, case.mode, fresh=True)
+    except Refusal:
+        return None
+    return quote_usdt(case.amount_usdt, known.rate, case.account.settings.exchange_markup_percent)
+
+
+async def _written(ports: Ports, case: ExchangeCase, lock: Callable[[str], IdempotencyKey]) -> Exchange:
+    """The exchange, its key and its watch, on disk. Raises: Refusal; Conflict of the key."""
+    phone, account = case.order.client_phone, case.account
+    exchange_id = ids.prefixed(ids.EXCHANGE, ports.ids.uuid())
+    key, digest = lock(exchange_id), ports.vault.fingerprint(f"exchange:{account.id}:{case.mode}:{phone}")
+    sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
+    try:
+        watcher = ports.deposits.of_mode(case.mode).name
+    except NotConfigured:
+        watcher = None
+
+    async def work(unit: Unit) -> Exchange:
+        # What may have changed while others were asked: the client may be blocked by now.
+        client = await find_client(ports, unit, account.id, case.mode, phone)
+        active = await unit[Exchange].find(active_slot=digest, limit=1)
+        present = msgspec.structs.replace(case, client=client, has_active=bool(active))
+        try:
+            judge_exchange(present, Step.CLIENT)
+            judge_exchange(present, Step.QUOTE)
+        except Refusal:
+            if await unit[IdempotencyKey].get(key.id) is not None:
+                # The exchange that this very key made meanwhile may be the reason.
+                raise Conflict(KEY_TAKEN) from None
+            raise
+        if watcher is None:
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "No deposit addresses are given out at present")
+        now = ports.clock.now()
+        exchange = new_exchange(
+            present, exchange_id=exchange_id, phone=sealed, phone_digest=digest, key_id=key.id, now=now
+        )
+        exchange = msgspec.structs.replace(exchange, watcher=watcher)
+        unit[IdempotencyKey].add(key)
+        unit[Job].add(first_watch(exchange, now + LOOK))
+        return unit[Exchange].add(exchange)
+
+    # The client's other exchange was first, or this key's: reading again tells which.
+    return await retrying(ports.storage, work, again_on=(ACTIVE_RULE,))
+
+
+async def get_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
+    """One exchange of the caller's account and mode. Raises: Refusal EXCHANGE_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        return await _own(unit, caller, exchange_id)
+
+
+async def _own(unit: Unit, caller: Caller, exchange_id: str) -> Exchange:
+    exchange = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    if exchange is None or (exchange.account_id, exchange.mode) != (caller.account_id, caller.mode):
+        raise Refusal("EXCHANGE_NOT_FOUND", "No exchange of this id")
+    return exchange
+
+
+async def list_exchanges(ports: Ports, caller: Caller, status: str | None, number: int, size: int) -> ExchangePage:
+    """A page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
+    VALIDATION_ERROR."""
+    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    if status is not None:
+        criteria["status"] = read_status(status)
+    async with ports.storage.snapshot() as seen:
+        total = await seen[Exchange].total(**criteria)
+        found: list[Exchange] = []
+        if (number - 1) * size < total:
+            found = await seen[Exchange].page(number, size, order=_NEWEST_FIRST, **criteria)
+    return ExchangePage(found, number, size, total)
+
+
+def read_status(text: str) -> ExchangeStatus:
+    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
+    try:
+        return ExchangeStatus(text.lower())
+    except ValueError:
+        raise shape_error("status", f"must be one of: {', '.join(ExchangeStatus)}") from None
+
+
+async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
+    """Call an exchange off before its client sent anything. The chain is looked at first: what is on its way counts.
+
+    Raises: Refusal EXCHANGE_NOT_FOUND; INVALID_STATE once USDT were seen, or it is over; PROVIDER_UNAVAILABLE while
+    nobody can tell whether any were sent.
+    """
+    exchange = await get_exchange(ports, caller, exchange_id)
+    _require_cancellable(exchange)
+    try:
+        seen = await seen_funds(ports, exchange)
+    except (Unavailable, NotConfigured):
+        raise Refusal(
+            "PROVIDER_UNAVAILABLE", "Whether USDT were sent cannot be seen at the moment; try again", retry_after=30
+        ) from None
+    _require_cancellable(await take_funds(ports, exchange, seen))
+    if any(not incoming.is_final for incoming in seen):
+        raise Refusal("INVALID_STATE", "USDT are on their way to the exchange's address")
+
+    async def work(unit: Unit) -> Exchange:
+        present = await _own(unit, caller, exchange_id)
+        _require_cancellable(present)
+        await watch_now(ports, unit, present.id)
+        return await turn(ports, unit, present, _S.CANCELLED)
+
+    return await retrying(ports.storage, work)
+
+
+def _require_cancellable(exchange: Exchange) -> None:
+    if exchange.status not in _MERCHANT_CANCELS:
+        raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it can only be cancelled before USDT came")
+
+
+async def set_direction(ports: Ports, direction: Direction, *, is_on: bool) -> DirectionSwitch:
+    """An operator switches a direction off or on for all merchants. Exchanges under way go on."""
+
+    async def work(unit: Unit) -> DirectionSwitch:
+        present = await unit[DirectionSwitch].get(direction)
+        wanted = DirectionSwitch(id=direction.value, is_on=is_on, since=ports.clock.now())
+        if present is None:
+            return unit[DirectionSwitch].add(wanted)
+        if present.is_on is is_on:
+            return present
+        return unit[DirectionSwitch].save(msgspec.structs.replace(wanted, version=present.version))
+
+    return await retrying(ports.storage, work, again_on=("direction_switches_id",))

@@ -1,0 +1,143 @@
+"""Playing the client, the chain and the bank of an exchange in test mode (DECISIONS 8)."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.deposits import DepositSimulator
+from ...ports.faults import NotConfigured, Refused
+from ...ports.remittances import RemittanceSimulator, RemittanceStatus
+from ...ports.storage import Unit
+from ..domain.accounts import Caller
+from ..domain.errors import Refusal, shape_error
+from ..domain.exchange_money import depositable
+from ..domain.exchange_payouts import PartStatus, next_part
+from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
+from ..domain.money import Usdt
+from .exchange_progress import look_at_funds, progress
+from .exchange_steps import RACES, fail, watch_now
+from .exchanges import get_exchange
+from .units import retrying
+
+_S = ExchangeStatus
+
+OUTCOMES = ("usdt_received", "completed", "failed")
+FAILED_BY_SANDBOX = "failed in the sandbox"
+
+_ROUNDS = 100
+"""More than there are steps and parts of any exchange."""
+
+
+class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/exchanges/{id}/simulate."""
+
+    outcome: str
+    amount_usdt: str | None = None
+    """With `usdt_received`: what the client sends; absent: what is missing."""
+
+
+async def simulate_exchange(
+    ports: Ports, caller: Caller, exchange_id: str, read_wish: Callable[[], ExchangeSimulation]
+) -> Exchange:
+    """Lead the exchange to `outcome`, and answer with it as it then stands; one that is there already stays.
+
+    Raises: Refusal EXCHANGE_NOT_FOUND, VALIDATION_ERROR, INVALID_AMOUNT; INVALID_STATE where no way leads there.
+    """
+    exchange = await get_exchange(ports, caller, exchange_id)
+    wish = read_wish()
+    amount = _amount(wish)
+    if exchange.is_final and exchange.status.value == wish.outcome:
+        return exchange
+    if wish.outcome == "usdt_received":
+        return await _deposit(ports, exchange, amount)
+    if wish.outcome == "completed":
+        return await _complete(ports, exchange)
+    return await _fail(ports, exchange)
+
+
+def _amount(wish: ExchangeSimulation) -> Usdt | None:
+    if wish.outcome not in OUTCOMES:
+        raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    if wish.amount_usdt is None:
+        return None
+    try:
+        amount = Usdt.parse(wish.amount_usdt)
+    except ValueError as error:
+        raise shape_error("amount_usdt", str(error)) from None
+    if amount <= Usdt(0):
+        raise Refusal("INVALID_AMOUNT", "amount_usdt must be above zero")
+    return amount
+
+
+async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exchange:
+    """Let the client send USDT, and have the service see them. What follows is left to the watch."""
+    watcher = None if exchange.watcher is None else _wired(lambda: ports.deposits.named(exchange.watcher or ""))
+    address = exchange.crypto_deposit_address
+    if address is None or not isinstance(watcher, DepositSimulator):
+        raise _no_way(exchange, _S.USDT_RECEIVED)
+    if amount is None and exchange.status not in AWAITING:
+        raise _no_way(exchange, _S.USDT_RECEIVED)
+    missing = exchange.amount_usdt - exchange.amount_usdt_received
+    sent = depositable(missing) if amount is None else amount
+    await watcher.pretend_deposit(address, sent.units)
+    seen = await look_at_funds(ports, exchange)
+    await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange.id))
+    return seen
+
+
+async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
+    if exchange.status in AWAITING:
+        exchange = await _deposit(ports, exchange, None)
+    for _ in range(_ROUNDS):
+        if exchange.is_final or exchange.status in AWAITING:
+            break
+        exchange = await _at_bank(ports, exchange, RemittanceStatus.DONE)
+    if exchange.status is not _S.COMPLETED:
+        raise _no_way(exchange, _S.COMPLETED)
+    return exchange
+
+
+async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
+    """A technical error before the payout; a refusal of the bank in it."""
+    if exchange.status is _S.RUB_SENDING:
+        exchange = await _at_bank(ports, exchange, RemittanceStatus.FAILED)
+    elif not exchange.is_final:
+
+        async def work(unit: Unit) -> Exchange:
+            present = await unit[Exchange].get(exchange.id)
+            if present is None or present.is_final or present.status is _S.RUB_SENDING:
+                raise _no_way(present or exchange, _S.FAILED)
+            return await fail(ports, unit, present, FAILED_BY_SANDBOX)
+
+        exchange = await retrying(ports.storage, work, again_on=RACES)
+    if exchange.status is not _S.FAILED:
+        raise _no_way(exchange, _S.FAILED)
+    return exchange
+
+
+async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -> Exchange:
+    """Have the service do what it can, and the simulated bank do so with the part that it has in hand."""
+    paying = await progress(ports, exchange)
+    exchange = exchange if paying is None else paying.exchange
+    part = None if exchange.is_final else next_part(exchange.parts)
+    bank = None if exchange.bank is None else _wired(lambda: ports.banks.named(exchange.bank or ""))
+    if part is None or part.status is not PartStatus.SENT or not isinstance(bank, RemittanceSimulator):
+        return exchange
+    try:
+        await bank.pretend_remittance(part.operation, status)
+    except Refused:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such payout yet", retry_after=10) from None
+    paying = await progress(ports, exchange)
+    return exchange if paying is None else paying.exchange
+
+
+def _wired(find: Callable[[], object]) -> object:
+    try:
+        return find()
+    except NotConfigured:
+        return None
+
+
+def _no_way(exchange: Exchange, outcome: ExchangeStatus) -> Refusal:
+    return Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it cannot become {outcome} from there")

@@ -1,0 +1,150 @@
+"""Exchanges over HTTP. No rule lives here (SPEC "Exchange", "Endpoints: Exchanges"; DECISIONS 6, 8)."""
+
+import msgspec
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.exchange_orders import ExchangeOrder
+from ...core.domain.exchanges import Exchange, shown_received
+from ...core.usecases.exchanges import ExchangePage, cancel_exchange, create_exchange, get_exchange, list_exchanges
+from ...core.usecases.sandbox_exchanges import ExchangeSimulation, simulate_exchange
+from ...core.usecases.seals import open_exchange_phone
+from ...ports.bundle import Ports
+from .access import ApiRequest, require_test_mode
+from .answers import answer, created
+from .bodies import page_of, read_body
+from .views import Pagination, pagination
+
+
+class NewExchangeView(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of POST /exchanges."""
+
+    id: str
+    status: str
+    crypto_deposit_address: str | None
+    network: str | None
+    amount_usdt: str
+    amount_rub: str
+    rate: str
+    expires_at: str
+    external_id: str | None
+
+
+class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
+    """The exchange object (SPEC "Exchange")."""
+
+    id: str
+    status: str
+    direction: str
+    amount_usdt: str
+    amount_usdt_received: str | None
+    amount_rub: str
+    rate: str
+    crypto_deposit_address: str | None
+    network: str | None
+    client_phone: str
+    expires_at: str
+    completed_at: str | None
+    external_id: str | None
+    created_at: str
+
+    def __repr__(self) -> str:
+        return f"ExchangeView(id={self.id!r}, …)"
+
+
+class ExchangesView(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[ExchangeView]
+    pagination: Pagination
+
+
+def new_exchange_view(exchange: Exchange) -> NewExchangeView:
+    """What its maker is told."""
+    return NewExchangeView(
+        id=exchange.id,
+        status=exchange.status.value,
+        crypto_deposit_address=exchange.crypto_deposit_address,
+        network=exchange.network,
+        amount_usdt=str(exchange.amount_usdt),
+        amount_rub=str(exchange.amount_rub),
+        rate=exchange.rate,
+        expires_at=iso(exchange.expires_at),
+        external_id=exchange.external_id,
+    )
+
+
+def exchange_view(ports: Ports, exchange: Exchange) -> ExchangeView:
+    """The exchange object of the interface, its phone in plain."""
+    received = shown_received(exchange)
+    return ExchangeView(
+        id=exchange.id,
+        status=exchange.status.value,
+        direction=exchange.direction.value,
+        amount_usdt=str(exchange.amount_usdt),
+        amount_usdt_received=None if received is None else str(received),
+        amount_rub=str(exchange.amount_rub),
+        rate=exchange.rate,
+        crypto_deposit_address=exchange.crypto_deposit_address,
+        network=exchange.network,
+        client_phone=open_exchange_phone(ports.vault, exchange),
+        expires_at=iso(exchange.expires_at),
+        completed_at=iso_or_none(exchange.completed_at),
+        external_id=exchange.external_id,
+        created_at=iso(exchange.created_at),
+    )
+
+
+def exchanges_view(ports: Ports, page: ExchangePage) -> ExchangesView:
+    """A page of exchanges."""
+    return ExchangesView(
+        data=[exchange_view(ports, exchange) for exchange in page.exchanges],
+        pagination=pagination(page.number, page.size, page.total),
+    )
+
+
+def exchanges_router(ports: Ports) -> Router:
+    """POST /exchanges, GET /exchanges, GET /exchanges/{id}, POST /exchanges/{id}/cancel."""
+
+    @post("/")
+    async def create(request: ApiRequest) -> Response[bytes]:
+        body = await request.body()
+        made = await create_exchange(
+            ports,
+            request.auth,
+            request.headers.get("idempotency-key"),
+            lambda: read_body(body, request.headers.get("content-type"), ExchangeOrder),
+        )
+        return created(new_exchange_view(made.resource), replayed=made.replayed)
+
+    @get("/")
+    async def page(request: ApiRequest) -> Response[bytes]:
+        number, size = page_of(request.query_params)
+        found = await list_exchanges(ports, request.auth, request.query_params.get("status"), number, size)
+        return answer(exchanges_view(ports, found))
+
+    @get("/{exchange_id:str}")
+    async def one(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
+        return answer(exchange_view(ports, await get_exchange(ports, request.auth, exchange_id)))
+
+    @post("/{exchange_id:str}/cancel", status_code=200)
+    async def cancel(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
+        return answer(exchange_view(ports, await cancel_exchange(ports, request.auth, exchange_id)))
+
+    return Router("/exchanges", route_handlers=[create, page, one, cancel])
+
+
+def played_exchanges_router(ports: Ports) -> Router:
+    """POST /sandbox/exchanges/{id}/simulate, for test keys only (DECISIONS 8)."""
+
+    @post("/{exchange_id:str}/simulate", status_code=200)
+    async def simulate(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
+        body = await request.body()
+        played = await simulate_exchange(
+            ports,
+            request.auth,
+            exchange_id,
+            lambda: read_body(body, request.headers.get("content-type"), ExchangeSimulation),
+        )
+        return answer(exchange_view(ports, played))
+
+    return Router("/sandbox/exchanges", route_handlers=[simulate], guards=[require_test_mode])

@@ -1,0 +1,76 @@
+"""A worker in its process: beside the API (`cambist serve`), or alone (`cambist worker`)."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+from ..compose import House, open_house
+from ..http.logs import configure_logging
+from ..settings import Settings
+from .loop import Worker
+
+log = logging.getLogger("cambist.worker")
+
+
+def work(settings: Settings) -> None:
+    """Do jobs until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return.
+
+    Says on stdout, in one line, that it works: scripts wait for that line.
+    Raises: what `open_house` raises; what the worker died of.
+    """
+    configure_logging(settings.log_level, settings.log_format)
+
+    async def until_stopped() -> None:
+        async with open_house(settings) as house:
+            stopped = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stopped.set)
+            async with at_work(house, stopped.set):
+                sys.stdout.write("cambist works\n")
+                sys.stdout.flush()
+                await stopped.wait()
+
+    run_loop(until_stopped())
+
+
+def run_loop(main: Coroutine[None, None, None]) -> None:
+    """Run a coroutine on the quickest event loop at hand."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+@asynccontextmanager
+async def at_work(house: House, on_death: Callable[[], None]) -> AsyncIterator[None]:
+    """A worker is at work inside; at the end it finishes what is under way. `on_death`: it died of itself.
+
+    Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
+    start it again.
+    """
+    worker = Worker(house.ports, at_once=house.settings.workers)
+    working = asyncio.create_task(worker.work())
+
+    def look_why(done: "asyncio.Task[None]") -> None:
+        if not done.cancelled() and done.exception() is not None:
+            log.critical("the worker died; the process stops", exc_info=done.exception())
+            on_death()
+
+    working.add_done_callback(look_why)
+    try:
+        yield
+    finally:
+        worker.stop()
+        patience = house.settings.shutdown_seconds
+        done, _ = await asyncio.wait([working], timeout=patience)
+        if done:
+            working.result()
+        else:
+            log.warning("jobs under way did not end in %.0f s; their leases bring them back", patience)
+            working.cancel()

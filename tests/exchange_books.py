@@ -1,0 +1,74 @@
+"""What exchanges say of the books (DECISIONS 6): for tests/books.py."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchange_money import shares
+from cambist.core.domain.exchange_payouts import paid_out
+from cambist.core.domain.exchanges import Exchange, ExchangeStatus, held_units
+from cambist.core.domain.ledger import SERVICE, Currency, Purse
+
+S = ExchangeStatus
+Sums = Counter[tuple[str, Mode, Purse]]
+
+CLIENT_PURSES = (Purse.EXCHANGING_USDT, Purse.EXCHANGING_RUB, Purse.SUSPENSE_USDT)
+SERVICE_PURSES = (Purse.REMITTING, Purse.SENDING, Purse.STOCK_RUB, Purse.STOCK_USDT)
+
+
+def add_exchanges(sums: Sums, exchanges: Sequence[Exchange], transfers: Sequence[ExchangeTransfer]) -> None:
+    """Add what all exchanges hold, have given, and have earned."""
+    for exchange in exchanges:
+        _add(sums, exchange)
+    for transfer in transfers:
+        purse = Purse.SUSPENSE_USDT if transfer.currency is Currency.USDT else Purse.SUSPENSE
+        if transfer.resolved_at is None:
+            sums[transfer.account_id, transfer.mode, purse] += transfer.suspended
+
+
+def _add(sums: Sums, exchange: Exchange) -> None:
+    mode, status = exchange.mode, exchange.status
+    held = Purse.EXCHANGING_USDT if exchange.takes_usdt else Purse.EXCHANGING_RUB
+    sums[exchange.account_id, mode, held] += held_units(exchange)
+    if not exchange.takes_usdt:
+        if status is S.USDT_SENDING:
+            sums[SERVICE, mode, Purse.SENDING] += exchange.amount_usdt.units
+            sums[SERVICE, mode, Purse.STOCK_USDT] -= exchange.amount_usdt.units
+        if status is S.COMPLETED:
+            sums[SERVICE, mode, Purse.STOCK_RUB] += exchange.amount_rub.kopecks
+            sums[SERVICE, mode, Purse.STOCK_USDT] -= shares(exchange).total.units
+            sums[exchange.account_id, mode, Purse.AVAILABLE] += shares(exchange).merchant.units
+        return
+    paid = paid_out(exchange.parts)
+    sums[SERVICE, mode, Purse.STOCK_RUB] -= paid.kopecks
+    if status is S.RUB_SENDING:
+        sums[SERVICE, mode, Purse.REMITTING] += exchange.amount_rub.kopecks - paid.kopecks
+        sums[SERVICE, mode, Purse.STOCK_RUB] -= exchange.amount_rub.kopecks - paid.kopecks
+    if status in (S.COMPLETED, S.FAILED):
+        split = shares(exchange, paid)
+        sums[SERVICE, mode, Purse.STOCK_USDT] += split.stock.units
+        sums[exchange.account_id, mode, Purse.AVAILABLE] += split.merchant.units
+
+
+def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeTransfer]) -> None:
+    """One active exchange per client; what came is what was counted, suspended or rounded, each once; nobody is paid
+    more than was quoted, nor for less than was asked."""
+    slots = Counter(exchange.active_slot for exchange in exchanges if exchange.active_slot is not None)
+    assert not [slot for slot, times in slots.items() if times > 1]
+    for exchange in exchanges:
+        assert (exchange.active_slot is None) is exchange.is_final is (exchange.completed_at is not None), exchange
+        mine = [transfer for transfer in transfers if transfer.exchange_id == exchange.id]
+        assert all(each.amount == each.counted + each.suspended + each.rounded for each in mine), exchange
+        counted = sum(each.counted for each in mine)
+        if exchange.parts:
+            assert sum(part.amount.kopecks for part in exchange.parts) == exchange.amount_rub.kopecks, exchange
+        if not exchange.is_final:
+            assert counted == held_units(exchange), exchange
+        elif exchange.status in (S.EXPIRED, S.CANCELLED):
+            assert counted == 0, exchange
+        elif exchange.takes_usdt:
+            kept = shares(exchange, paid_out(exchange.parts))
+            assert counted == kept.total.units - kept.client.units, exchange
+        else:
+            assert counted == (exchange.amount_rub.kopecks if exchange.status is S.COMPLETED else 0), exchange

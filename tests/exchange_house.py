@@ -1,0 +1,174 @@
+"""Houses whose merchant exchanges, and what tests of exchanges do in them."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.deposits.simulator import SimulatedDeposits
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchange_orders import ExchangeOrder
+from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.ledger import SERVICE, Purse
+from cambist.core.domain.money import Usdt
+from cambist.core.usecases import accounts
+from cambist.core.usecases.clients import set_blocked
+from cambist.core.usecases.exchange_progress import progress
+from cambist.core.usecases.exchanges import create_exchange
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.ports.remittances import RemittanceStatus
+from tests.books import balances, everything
+from tests.houses import TestHouse, open_test_house
+
+PHONE = "+70000000001"
+"""Verified in test mode."""
+BANK_ID = "bank100000000004"
+RUB_100 = 9065_00
+"""Kopecks for 100 USDT at the simulated market rate of 92.50 and the default markup of 2 %."""
+EARNED_100 = 2_00000000
+"""Of them the merchant's, in units of USDT."""
+
+
+def told(response: httpx.Response) -> tuple[int, str]:
+    """Status and code of a refusal."""
+    return response.status_code, response.json()["error"]["code"]
+
+
+class ExchangeHouse:
+    """A house with a merchant to whom exchanges are connected."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.ports = house.ports
+
+    async def set(self, **texts: str) -> None:
+        """Settings of the account."""
+        await accounts.set_settings(self.ports, self.house.account.account_id, texts)
+
+    async def caller(self, mode: Mode = Mode.TEST) -> Caller:
+        async with self.ports.storage.unit() as unit:
+            account = await unit[Account].get(self.house.account.account_id)
+        assert account is not None
+        return Caller(account=account, mode=mode, key_id="a-key")
+
+    def order(self, amount: str = "100", phone: str = PHONE, **more: Any) -> ExchangeOrder:
+        return ExchangeOrder(amount_usdt=amount, client_phone=phone, client_bank_id=BANK_ID, **more)
+
+    async def made(self, amount: str = "100", phone: str = PHONE, *, key: str | None = None) -> Exchange:
+        """A new exchange, by the use case."""
+        order = self.order(amount, phone)
+        return (await create_exchange(self.ports, await self.caller(), key or str(uuid4()), lambda: order)).resource
+
+    async def post(self, body: Any = None, *, key: str | None = None, mode: str = "test") -> httpx.Response:
+        """POST /exchanges of 100 USDT, unless `body` says otherwise, with a fresh key unless one is given."""
+        sent = {"amount_usdt": "100", "client_phone": PHONE, "client_bank_id": BANK_ID, **(body or {})}
+        headers = self.house.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key)
+        return await self.house.http.post("/api/v1/exchanges", json=sent, headers=headers)
+
+    async def created(self, **body: Any) -> dict[str, Any]:
+        """The answer of POST /exchanges."""
+        response = await self.post(body)
+        assert response.status_code == 201, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
+        """POST a path below /api/v1, without a key."""
+        return await self.house.http.post(f"/api/v1{path}", json=body, headers=self.house.headers(mode))
+
+    async def simulate(self, exchange_id: str, outcome: str, **more: Any) -> httpx.Response:
+        return await self.act(f"/sandbox/exchanges/{exchange_id}/simulate", {"outcome": outcome, **more})
+
+    async def cancel(self, exchange_id: str, mode: str = "test") -> httpx.Response:
+        return await self.act(f"/exchanges/{exchange_id}/cancel", mode=mode)
+
+    async def shown(self, exchange_id: str) -> dict[str, Any]:
+        """GET /exchanges/{id}."""
+        response = await self.house.get(f"/exchanges/{exchange_id}")
+        assert response.status_code == 200, response.text
+        shown: dict[str, Any] = response.json()
+        return shown
+
+    def bank(self, mode: str = "test") -> SimulatedBank:
+        bank = self.ports.banks.named(f"simulator-{mode}")
+        assert isinstance(bank, SimulatedBank)
+        return bank
+
+    @property
+    def watcher(self) -> SimulatedDeposits:
+        """Of test mode."""
+        watcher = self.ports.deposits.of_mode("test")
+        assert isinstance(watcher, SimulatedDeposits)
+        return watcher
+
+    async def exchange(self, exchange_id: str) -> Exchange:
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Exchange].get(exchange_id)
+        assert found is not None
+        return found
+
+    async def status(self, exchange_id: str) -> str:
+        return (await self.exchange(exchange_id)).status.value
+
+    async def send(self, exchange_id: str, amount: str = "100", **more: Any) -> str:
+        """The client sends USDT; nobody has looked yet. The transaction's hash."""
+        address = (await self.exchange(exchange_id)).crypto_deposit_address
+        assert address is not None
+        return await self.watcher.pretend_deposit(address, Usdt.parse(amount).units, **more)
+
+    async def look(self, exchange_id: str) -> str:
+        """Bring the exchange as far as it goes now; its status."""
+        paying = await progress(self.ports, await self.exchange(exchange_id))
+        assert paying is not None
+        return paying.exchange.status.value
+
+    async def at_bank(self, operation: str, status: RemittanceStatus, failure: str | None = None) -> None:
+        """The bank does so with a payout, and says so."""
+        for notice in await self.bank().pretend_remittance(operation, status, failure):
+            await on_notice(self.ports, notice)
+
+    async def remitted(self) -> dict[str, int]:
+        """Kopecks of every remittance in the bank's books that is done or may be."""
+        notes = self.bank()._remittances
+        found: dict[str, int] = {}
+        for exchange in await everything(self.ports, Exchange):
+            for part in exchange.parts:
+                page = await notes.read(part.operation)
+                if page is not None and page.status is not RemittanceStatus.FAILED:
+                    found[part.operation] = page.amount_kopecks
+        return found
+
+    async def transfers(self) -> Sequence[ExchangeTransfer]:
+        return await everything(self.ports, ExchangeTransfer)
+
+    async def purses(self, *wanted: Purse) -> list[int]:
+        """Running balances of the merchant or the service in test mode."""
+        found = await balances(self.ports)
+        owners = (self.house.account.account_id, SERVICE)
+        return [sum(found[owner, Mode.TEST, purse] for owner in owners) for purse in wanted]
+
+    async def said(self, exchange_id: str) -> list[str]:
+        """The statuses that events told of, in order."""
+        return [event["status"] for event in await self.house.events(exchange_id)]
+
+    async def block(self, client_id: str, *, blocked: bool = True) -> None:
+        await set_blocked(self.ports, client_id, blocked)
+
+    async def run_due(self) -> None:
+        await run_due(self.ports)
+
+
+@asynccontextmanager
+async def open_exchange_house(**settings: Any) -> AsyncIterator[ExchangeHouse]:
+    """A house whose merchant may exchange; at the end the books hold."""
+    async with open_test_house(**settings) as house:
+        exchanges = ExchangeHouse(house)
+        await exchanges.set(exchange="true")
+        yield exchanges
+        # Whoever put other ports into the house has its books checked by them.
+        house.ports = exchanges.ports

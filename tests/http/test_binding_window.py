@@ -1,0 +1,163 @@
+"""The page where a payer confirms a subscription (SPEC "Behavior", 3 and `success_url`; DECISIONS 2 "Payer window")."""
+
+import httpx
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.frontends.http.binding_texts import BINDING_TEXTS
+from cambist.frontends.http.window import HEADERS
+from cambist.ports.mandates import MandateEvent
+from tests.houses import TestHouse
+from tests.subscription_house import bindings, bound, call, open_link, play, pretend, record, shown, subscribed
+from tests.windows import Page
+
+SHOP = "https://shop.example/thanks"
+
+
+async def page(house: TestHouse, made: dict[str, str] | str, query: str = "", **headers: str) -> httpx.Response:
+    subscription_id = made if isinstance(made, str) else made["id"]
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await house.http.get(f"/s/{subscription_id}{query}", headers=sent)
+
+
+async def face(house: TestHouse, made: dict[str, str], query: str = "?keep=1") -> str | None:
+    return Page((await page(house, made, query)).text).main["data-face"]
+
+
+async def test_opening_asks_the_bank_and_shows_shop_terms_and_qr(house: TestHouse) -> None:
+    made = await subscribed(house, amount_rub="1490", description="Coffee club", interval="day", interval_count=3)
+    assert await bindings(house, made["id"]) == []
+    answer = await page(house, made, "?lang=en")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert all(answer.headers[name] == value for name, value in HEADERS.items())
+    [payment] = await bindings(house, made["id"])
+    drawn = Page(answer.text)
+    for text in ("Merchant", "₽1,490.00", "every 3 days", "Coffee club", made["id"], "15:00", "Test mode"):
+        assert text in drawn.text
+    assert payment.bank_link in [tag["href"] for tag in drawn.all("a")]
+    assert 'id="qr"' in answer.text
+
+
+async def test_a_page_that_looks_by_itself_opens_nothing(house: TestHouse) -> None:
+    """A reload by script or by refresh, a look at the headers, and a prefetch ask no bank; a payer's reload does."""
+    made = await subscribed(house)
+    await house.http.head(f"/s/{made['id']}")
+    await page(house, made, "?keep=1")
+    await page(house, made, sec_purpose="prefetch;prerender")
+    await house.http.get(f"/s/{made['id']}/state")
+    assert await bindings(house, made["id"]) == []
+    assert await face(house, made) == "lapsed"
+    first = Page((await page(house, made)).text)
+    assert "keep=1" in str(first.main["data-page"])
+    [refresh] = [tag for tag in first.all("meta") if tag.get("http-equiv") == "refresh"]
+    assert "keep=1" in str(refresh["content"])
+    await house.work(15 * 60)
+    assert await face(house, made) == "lapsed"
+    assert await face(house, made, "") == "waiting"
+    assert len(await bindings(house, made["id"])) == 2
+
+
+async def with_face(house: TestHouse, wanted: str) -> dict[str, str]:
+    made: dict[str, str] = await subscribed(house, success_url=SHOP)
+    if wanted in ("active", "paused"):
+        await play(house, made["id"], "confirm")
+    if wanted == "paused":
+        await play(house, made["id"], "mandate_lost")
+    if wanted == "cancelled":
+        await call(house, made["id"], "cancel")
+    if wanted == "expired":
+        await house.work(25 * 3600)
+    if wanted == "preparing":
+        house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
+    if wanted in ("waiting", "preparing"):
+        await open_link(house, made["id"])
+    if wanted in ("processing", "lapsed_paid"):
+        await open_link(house, made["id"])
+        binding = (await record(house, made["id"])).binding
+        assert binding is not None
+        await pretend(house, binding.operation, MandateEvent.PAID_NOT_BOUND)
+    if wanted == "lapsed_paid":
+        await house.work(16 * 60)
+    return made
+
+
+FACES = ("preparing", "waiting", "processing", "lapsed", "lapsed_paid", "active", "paused", "cancelled", "expired")
+
+
+@pytest.mark.parametrize("wanted", FACES)
+async def test_every_face_is_drawn_in_both_languages(house: TestHouse, wanted: str) -> None:
+    made = await with_face(house, wanted)
+    for language, texts in BINDING_TEXTS.items():
+        answer = await page(house, made, f"?keep=1&lang={language}")
+        drawn = Page(answer.text)
+        assert (answer.status_code, drawn.main["data-face"]) == (200, wanted)
+        assert drawn.all("html")[0]["lang"] == language
+        assert texts[f"{wanted}_head"] in drawn.text
+        assert "{" not in drawn.text
+    state = await house.http.get(f"/s/{made['id']}/state")
+    assert state.json()["face"] == wanted
+
+
+async def test_success_leads_back_to_the_shop_after_five_seconds_once(house: TestHouse) -> None:
+    """SPEC `success_url`: a return button with automatic return after 5 seconds; who comes later is left alone."""
+    made = await with_face(house, "active")
+    fresh = Page((await page(house, made)).text)
+    assert (fresh.main["data-return"], fresh.main["data-return-after"]) == (SHOP, "5")
+    await house.clock.advance(61)
+    later = Page((await page(house, made)).text)
+    assert "data-return" not in later.main
+    assert SHOP in [tag.get("href") for tag in later.all("a")]
+    without = await bound(house)
+    assert "data-return" not in Page((await page(house, without)).text).main
+
+
+async def test_a_symbolic_qr_says_that_its_rouble_is_not_charged(house: TestHouse) -> None:
+    made = await subscribed(house, binding_charge="none")
+    text = Page((await page(house, made, "?lang=en")).text).text
+    assert "That rouble is not charged" in text
+    assert "nothing is charged now" in text
+
+
+async def test_the_panel_plays_the_payer(house: TestHouse) -> None:
+    made = await subscribed(house)
+    await page(house, made)
+    refused = await house.http.post(f"/s/{made['id']}/simulate", data={"act": "refuse", "reason": "declined_by_bank"})
+    assert (refused.status_code, refused.headers["location"]) == (303, f"/s/{made['id']}?keep=1")
+    [payment] = await bindings(house, made["id"])
+    assert (payment.status, payment.failure_reason) == ("failed", "declined_by_bank")
+    await page(house, made)
+    await house.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
+    assert (await shown(house, made["id"]))["status"] == "active"
+    foreign = await house.http.post(
+        f"/s/{made['id']}/simulate", data={"act": "confirm"}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
+    assert foreign.status_code == 403
+    assert (await house.http.post(f"/s/{made['id']}/simulate", data={"act": "steal"})).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["", "/state", "/events"])
+async def test_unknown_ids_are_not_found(house: TestHouse, path: str) -> None:
+    for subscription_id in ("sub_00000000-0000-4000-8000-000000000000", "pay_x", "x"):
+        assert (await house.http.get(f"/s/{subscription_id}{path}")).status_code == 404
+
+
+async def test_a_binding_payment_has_no_window_of_its_own(house: TestHouse) -> None:
+    made = await subscribed(house)
+    payment = await open_link(house, made["id"])
+    assert (await house.http.get(f"/p/{payment.id}")).status_code == 404
+
+
+async def test_the_page_follows_live(house: TestHouse) -> None:
+    """A final face ends the stream; the words are those of the payer window's script."""
+    made = await with_face(house, "active")
+    answer = await house.http.get(f"/s/{made['id']}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert '"face":"active"' in answer.text
+
+
+async def test_a_rebinding_page_waits_for_the_merchant_to_ask(house: TestHouse) -> None:
+    made = await with_face(house, "paused")
+    assert await face(house, made, "") == "paused"
+    key = "00000000-0000-4000-8000-000000000001"
+    await call(house, made["id"], "rebind", Idempotency_Key=key)
+    assert await face(house, made, "") == "waiting"

@@ -1,0 +1,369 @@
+"""How a payer binds: links, QRs, money and mandate in any order, deadlines (SPEC "Subscription statuses", "Behavior";
+DECISIONS 5)."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.payments import Opening, Suspense
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.binding_opening import open_binding
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.mandates import MandateEvent
+from tests.books import everything
+from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import (
+    bindings,
+    bound,
+    choose_calendar,
+    issue_links,
+    open_link,
+    play,
+    pretend,
+    record,
+    shown,
+    simulator,
+    statuses,
+    subscribe,
+    subscribed,
+)
+
+HOUR, DAY = 3600, 86400
+E = MandateEvent
+
+
+async def operation(house: TestHouse, subscription_id: str) -> str:
+    binding = (await record(house, subscription_id)).binding
+    assert binding is not None
+    return binding.operation
+
+
+async def test_opening_again_shows_the_same_qr_while_it_lives_and_a_fresh_one_after(house: TestHouse) -> None:
+    made = await subscribed(house)
+    first = await open_link(house, made["id"])
+    assert (first.amount.kopecks, first.payment_method, first.subscription_id) == (500_00, "recurring", made["id"])
+    assert first.qr_payload is not None
+    await house.work(14 * 60)
+    assert (await open_link(house, made["id"])).id == first.id
+    await house.work(60)
+    second = await open_link(house, made["id"])
+    assert second.id != first.id
+    assert await statuses(house, first.id) == [("pending", "expired")]
+    assert await statuses(house, second.id) == []
+
+
+async def test_confirming_sets_anchor_and_period(house: TestHouse) -> None:
+    """SPEC "Subscription charge periods", 2: the first payment is the binding itself; Moscow time."""
+    made = await bound(house, interval="day", interval_count=3)
+    assert (made["current_period_start"], made["current_period_end"]) == (
+        "2025-12-31T21:00:00.000Z",
+        "2026-01-03T21:00:00.000Z",
+    )
+    [payment] = await bindings(house, made["id"])
+    view = (await house.get(f"/payments/{payment.id}")).json()
+    assert (view["status"], view["period_ref"], view["subscription_id"]) == ("paid", "a20260101-day3", made["id"])
+    assert view["payment_url"] == made["binding_url"]
+    kept = (await record(house, made["id"])).attempts
+    assert kept is not None
+    assert (kept.period.ref, kept.paid, kept.payment_id) == ("a20260101-day3", True, payment.id)
+
+
+@pytest.mark.parametrize("order", [(E.PAID, E.BOUND), (E.BOUND, E.PAID)])
+async def test_money_and_mandate_come_in_any_order(house: TestHouse, order: tuple[MandateEvent, ...]) -> None:
+    """It is active when both are there; DECISIONS 5: payment and subscription events in any order."""
+    made = await subscribed(house)
+    payment = await open_link(house, made["id"])
+    await pretend(house, await operation(house, made["id"]), order[0])
+    assert (await shown(house, made["id"]))["status"] == "pending_binding"
+    await house.work(60)
+    await pretend(house, await operation(house, made["id"]), order[1])
+    assert (await shown(house, made["id"]))["status"] == "active"
+    assert await statuses(house, payment.id) == [("pending", "paid")]
+
+
+async def test_without_any_notice_the_watch_finds_out(house: TestHouse) -> None:
+    made = await subscribed(house)
+    await open_link(house, made["id"])
+    await pretend(house, await operation(house, made["id"]), E.CONFIRM, silent=True)
+    await house.work(15 * 60)
+    assert (await shown(house, made["id"]))["status"] == "active"
+
+
+async def test_notices_twice_change_nothing_more(house: TestHouse) -> None:
+    made = await subscribed(house)
+    await open_link(house, made["id"])
+    await pretend(house, await operation(house, made["id"]), E.CONFIRM, doubled=True)
+    assert await statuses(house, made["id"]) == [("pending_binding", "active")]
+
+
+async def test_paid_and_not_bound_binds_again_without_a_second_debit(house: TestHouse) -> None:
+    """The payment is paid, the subscription waits, and the next QR is the symbolic one."""
+    made = await subscribed(house)
+    first = await open_link(house, made["id"])
+    await pretend(house, await operation(house, made["id"]), E.PAID_NOT_BOUND)
+    assert await statuses(house, first.id) == [("pending", "paid")]
+    assert (await shown(house, made["id"]))["status"] == "pending_binding"
+    await house.clock.advance(HOUR)
+    second = await open_link(house, made["id"])
+    assert (second.amount.kopecks, second.binding) == (1_00, "none")
+    await pretend(house, await operation(house, made["id"]), E.CONFIRM)
+    after = await record(house, made["id"])
+    assert (after.status, after.anchor) == ("active", house.clock.now() - timedelta(seconds=HOUR))
+    assert after.attempts is not None
+    assert after.attempts.payment_id == first.id
+
+
+async def test_of_two_qrs_that_a_payer_paid_the_second_waits_for_the_operator(house: TestHouse) -> None:
+    made = await subscribed(house)
+    await open_link(house, made["id"])
+    first = await operation(house, made["id"])
+    await house.work(16 * 60)
+    await open_link(house, made["id"])
+    await pretend(house, await operation(house, made["id"]), E.CONFIRM)
+    kept = (await record(house, made["id"])).mandate_reference
+    await pretend(house, first, E.CONFIRM)
+    [suspense] = await everything(house.ports, Suspense)
+    assert suspense.reason == "bound_already"
+    assert (await record(house, made["id"])).mandate_reference == kept
+    await house.work(5)
+    assert (await simulator(house).mandate_state(f"simulator-test:{first}")).status == "ended"
+
+
+async def test_a_qr_that_lapsed_and_is_paid_late_binds_all_the_same(house: TestHouse) -> None:
+    made = await subscribed(house)
+    payment = await open_link(house, made["id"])
+    op = await operation(house, made["id"])
+    await house.work(HOUR)
+    await pretend(house, op, E.CONFIRM)
+    assert await statuses(house, payment.id) == [("pending", "expired"), ("expired", "paid")]
+    assert (await shown(house, made["id"]))["status"] == "active"
+
+
+async def test_a_binding_without_a_charge_is_paid_with_nothing(house: TestHouse) -> None:
+    """SPEC `binding_charge` none: a symbolic 1 RUB that the bank does not debit; nothing is booked."""
+    made = await bound(house, binding_charge="none")
+    [payment] = await bindings(house, made["id"])
+    [event] = await house.events(payment.id)
+    told = {name: event[name] for name in ("status", "amount_rub", "actual_amount_rub", "payment_method")}
+    assert told == {
+        "status": "paid",
+        "amount_rub": "1.00",
+        "actual_amount_rub": "0.00",
+        "payment_method": "recurring",
+    }
+    assert (await house.get("/balance")).json()["pending_rub"] == "0.00"
+    assert (await record(house, made["id"])).anchor == house.clock.now()
+    settled = await house.http.post("/api/v1/sandbox/settlements", headers=house.headers())
+    assert (settled.status_code, settled.json()["amount_rub"], settled.json()["credit_usdt"]) == (
+        200,
+        "0.00",
+        "0.00000000",
+    )
+    assert [event["status"] for event in await house.events(payment.id)] == ["paid", "settled"]
+
+
+@pytest.mark.parametrize(("charge", "status"), [("first", "failed"), ("none", "expired")])
+async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
+    house: TestHouse, charge: str, status: str
+) -> None:
+    """SPEC "Payment statuses": a refused one of `none` is `expired`, because a late success may come."""
+    made = await subscribed(house, binding_charge=charge)
+    payment = await open_link(house, made["id"])
+    await play(house, made["id"], "refuse")
+    assert await statuses(house, payment.id) == [("pending", status)]
+    assert (await shown(house, made["id"]))["status"] == "pending_binding"
+    if charge == "none":
+        await pretend(house, await operation(house, made["id"]), E.CONFIRM)
+        assert await statuses(house, payment.id) == [("pending", "expired"), ("expired", "paid")]
+    else:
+        assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+
+
+async def test_nobody_confirms_in_24_hours(house: TestHouse) -> None:
+    """DECISIONS 5: pending_binding -> expired 24 h after the link was issued."""
+    made = await subscribed(house)
+    await house.work(23 * HOUR)
+    payment = await open_link(house, made["id"])
+    await house.work(HOUR - 1)
+    assert (await shown(house, made["id"]))["status"] == "pending_binding"
+    await house.work(2)
+    assert await statuses(house, made["id"]) == [("pending_binding", "expired")]
+    await house.work(60)
+    assert (await simulator(house).mandate_state(payment.bank_reference or "")).status in ("closed", "ended")
+
+
+async def test_paused_for_90_days_expires(house: TestHouse) -> None:
+    made = await bound(house)
+    await play(house, made["id"], "mandate_lost")
+    await house.work(90 * DAY - 60)
+    assert (await shown(house, made["id"]))["status"] == "paused"
+    await house.work(120)
+    assert (await statuses(house, made["id"]))[-1] == ("paused", "expired")
+
+
+async def test_what_a_bank_does_not_tell_of_a_mandate_is_found_within_a_day(house: TestHouse) -> None:
+    made = await bound(house)
+    op = await operation(house, made["id"])
+    for event, status in ((E.MANDATE_LOST, "paused"), (E.MANDATE_RESTORED, "active"), (E.CONSENT_ENDED, "expired")):
+        await pretend(house, op, event, silent=True)
+        await house.work(DAY + HOUR)
+        assert (await shown(house, made["id"]))["status"] == status
+
+
+async def test_a_calendar_link_that_is_ready_is_in_the_answer_and_not_told(house: TestHouse) -> None:
+    await choose_calendar(house)
+    made = await subscribed(house)
+    assert made["binding_url"].startswith("https://qr.nspk.example/")
+    assert made["binding_url_pending"] is False
+    assert await statuses(house, made["id"]) == []
+    await house.work(20 * HOUR)
+    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+
+
+async def test_a_late_link_is_waited_for_and_told(house: TestHouse) -> None:
+    """SPEC "Behavior", 2; DECISIONS 5: 24 hours run from the link."""
+    await choose_calendar(house)
+    issue_links(house, timedelta(minutes=50))
+    made = await subscribed(house)
+    assert (made["binding_url"], made["binding_url_pending"]) == (None, True)
+    await house.work(HOUR)
+    [event] = await house.events(made["id"])
+    assert (event["previous_status"], event["status"]) == ("pending_binding", "pending_binding")
+    assert event["binding_url"] == (await shown(house, made["id"]))["binding_url"]
+    assert event["binding_url_pending"] is False
+    await house.work(23 * HOUR)
+    assert (await shown(house, made["id"]))["status"] == "pending_binding"
+    await house.work(HOUR)
+    assert (await shown(house, made["id"]))["status"] == "expired"
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_no_link_within_an_hour_or_closed_by_the_system_cancels(house: TestHouse, closed: bool) -> None:
+    """SPEC "Subscription statuses", and no charges are ever made."""
+    await choose_calendar(house)
+    issue_links(house, None)
+    made = await subscribed(house)
+    if closed:
+        assert (await play(house, made["id"], "no_link")).json()["status"] == "cancelled"
+    else:
+        await house.work(HOUR + 60)
+    ended = await shown(house, made["id"])
+    assert (ended["status"], ended["binding_url"], ended["binding_url_pending"]) == ("cancelled", None, False)
+    assert await statuses(house, made["id"]) == [("pending_binding", "cancelled")]
+    [payment] = await bindings(house, made["id"])
+    assert payment.status in ("cancelled", "expired")
+
+
+async def test_the_sandbox_issues_a_link_that_waits(house: TestHouse) -> None:
+    await choose_calendar(house)
+    issue_links(house, None)
+    made = await subscribed(house)
+    assert (await play(house, made["id"], "confirm")).json()["error"]["code"] == "INVALID_STATE"
+    issued = await play(house, made["id"], "link_ready")
+    assert issued.json()["binding_url_pending"] is False
+    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+
+
+@pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
+async def test_a_bank_that_gives_no_answer_is_asked_again_under_the_same_operation(
+    house: TestHouse, ending: Ending
+) -> None:
+    made = await subscribed(house)
+    house.script.bind.append(Twist(ending=ending))
+    payment = await open_link(house, made["id"])
+    assert payment.qr_payload is None
+    assert payment.opening is (Opening.ASKING if ending is Ending.UNAVAILABLE else Opening.UNKNOWN)
+    await house.work(15)
+    again = await open_link(house, made["id"])
+    assert again.id == payment.id
+    assert again.qr_payload is not None
+    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+
+
+async def test_a_bank_that_refuses_leaves_nothing_behind_and_may_be_asked_anew(house: TestHouse) -> None:
+    made = await subscribed(house)
+    house.script.bind.append(Twist(ending=Ending.REFUSED))
+    await open_binding(house.ports, made["id"])
+    assert await bindings(house, made["id"]) == []
+    assert (await open_link(house, made["id"])).qr_payload is not None
+
+
+async def test_a_calendar_bank_that_refuses_for_certain_gives_no_link(house: TestHouse) -> None:
+    """SPEC "Behavior", 2: null and false, no link will come."""
+    await choose_calendar(house)
+    house.script.bind.append(Twist(ending=Ending.REFUSED))
+    made = (await subscribe(house)).json()
+    assert (made["status"], made["binding_url"], made["binding_url_pending"]) == ("cancelled", None, False)
+
+
+@pytest.mark.parametrize(("amount", "reason"), [("404.01", "insufficient_funds"), ("404.02", "declined_by_bank")])
+async def test_amounts_that_act_fail_the_binding(house: TestHouse, amount: str, reason: str) -> None:
+    """DECISIONS 8."""
+    made = await subscribed(house, amount_rub=amount)
+    payment = await open_link(house, made["id"])
+    await house.work(5)
+    [event] = await house.events(payment.id)
+    assert (event["status"], event["failure_reason"]) == ("failed", reason)
+
+
+async def test_404_04_is_an_unknown_outcome_and_comes_out_right(house: TestHouse) -> None:
+    made = await subscribed(house, amount_rub="404.04")
+    await open_link(house, made["id"])
+    await house.work(15)
+    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+
+
+async def test_the_payment_s_own_simulation_plays_its_payer(house: TestHouse) -> None:
+    """DECISIONS 8, also for a QR that has lapsed."""
+    made = await subscribed(house)
+    payment = await open_link(house, made["id"])
+    await house.work(HOUR)
+    assert (await house.simulate(payment.id, outcome="processing")).json()["error"]["code"] == "INVALID_STATUS"
+    assert (await house.simulate(payment.id, outcome="paid")).json()["status"] == "paid"
+    assert (await shown(house, made["id"]))["status"] == "active"
+
+
+async def test_the_first_charge_is_refundable_by_the_same_api(house: TestHouse) -> None:
+    """SPEC "Refunds"."""
+    await set_settings(house.ports, house.account.account_id, {"refunds": "true"})
+    made = await bound(house)
+    [payment] = await bindings(house, made["id"])
+    answer = await house.http.post(
+        "/api/v1/refunds", json={"payment_id": payment.id}, headers=house.headers(Idempotency_Key=str(uuid4()))
+    )
+    assert answer.status_code == 201
+    await house.work(60)
+    assert (await bindings(house, made["id"]))[0].status == "refunded"
+    assert (await shown(house, made["id"]))["status"] == "active"
+
+
+async def test_a_bank_that_is_away_keeps_no_binding_pending_and_is_asked_later(house: TestHouse) -> None:
+    """A late success is still possible: what the bank made without our knowing is found."""
+    made = await subscribed(house)
+    house.script.bind.extend([Twist(ending=Ending.UNKNOWN_DONE)] * 9)
+    house.script.find_binding.append(Twist(ending=Ending.UNAVAILABLE))
+    payment = await open_link(house, made["id"])
+    op = await operation(house, made["id"])
+    await house.work(15 * 60 + 120)
+    assert (await bindings(house, made["id"]))[0].status == "expired"
+    await pretend(house, op, E.CONFIRM, silent=True)
+    await house.work(HOUR)
+    assert await statuses(house, payment.id) == [("pending", "expired"), ("expired", "paid")]
+    assert (await shown(house, made["id"]))["status"] == "active"
+
+
+async def test_a_refused_bank_leads_to_the_next_and_an_unknown_outcome_does_not() -> None:
+    async with open_test_house(further_banks=[FurtherBank(name="second-test")]) as house:
+        made = await subscribed(house)
+        house.script.bind.append(Twist(ending=Ending.REFUSED))
+        payment = await open_link(house, made["id"])
+        assert (payment.bank, payment.opening) == ("second-test", Opening.OPEN)
+        other = await subscribed(house)
+        house.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+        assert (await open_link(house, other["id"])).bank == "simulator-test"
+        await house.work(15)
+        [payment] = await bindings(house, other["id"])
+        assert (payment.bank, payment.opening) == ("simulator-test", Opening.OPEN)
+        assert (await play(house, other["id"], "confirm")).json()["status"] == "active"

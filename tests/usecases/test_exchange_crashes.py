@@ -1,0 +1,150 @@
+"""A crash at any point of an exchange's life ends as if there had been none: the story is run once per commit and call
+of a provider, killed just before or just after it, and continued by a new process. The client is paid once."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchanges import Exchange
+from cambist.core.usecases.exchanges import create_exchange
+from cambist.ports.bank import BankRoutes
+from cambist.ports.bundle import Ports
+from cambist.ports.deposits import DepositWatchers
+from tests.books import everything
+from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.fuses import Fuse, Killed, fused
+
+KEY = str(UUID(int=7))
+LEASES_ARE_OVER = 90.0
+"""Seconds after which no job of a dead process is held."""
+_CALLS = ("address", "deposits", "remit", "find_remittance")
+
+
+class Fused:
+    """A provider whose calls blow the fuse as commits do; its own books do not."""
+
+    def __init__(self, provider: Any, fuse: Fuse) -> None:
+        self._provider = provider
+        self._fuse = fuse
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._provider, name)
+        return self._fused(found) if name in _CALLS else found
+
+    async def remit(self, request: Any) -> Any:
+        return await self._fused(self._provider.remit)(request)
+
+    async def find_remittance(self, operation: str) -> Any:
+        return await self._fused(self._provider.find_remittance)(operation)
+
+    def _fused(self, call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        async def called(argument: Any) -> Any:
+            self._fuse.commits += 1
+            blown = self._fuse.commits == self._fuse.at
+            if blown and not self._fuse.after:
+                raise Killed
+            found = await call(argument)
+            if blown:
+                raise Killed
+            return found
+
+        return called
+
+
+class FusedBank(Fused):
+    """One that is a RemittanceBank to whoever asks by its methods."""
+
+    async def create_invoice(self, request: Any) -> Any:
+        return await self._provider.create_invoice(request)
+
+    async def find_invoice(self, operation: str) -> Any:
+        return await self._provider.find_invoice(operation)
+
+    async def invoice_state(self, reference: str) -> Any:
+        return await self._provider.invoice_state(reference)
+
+    async def refund(self, request: Any) -> Any:
+        return await self._provider.refund(request)
+
+    async def find_refund(self, operation: str) -> Any:
+        return await self._provider.find_refund(operation)
+
+
+def fused_throughout(ports: Ports, fuse: Fuse) -> Ports:
+    """The ports of a process that will die at a commit, or at a call of a provider."""
+    banks: dict[str, Any] = {name: FusedBank(bank, fuse) for name, bank in ports.banks.banks.items()}
+    watchers: dict[str, Any] = {name: Fused(each, fuse) for name, each in ports.deposits.watchers.items()}
+    return msgspec.structs.replace(
+        fused(ports, fuse),
+        banks=BankRoutes(banks=banks, order=ports.banks.order),
+        deposits=DepositWatchers(watchers=watchers, modes=ports.deposits.modes),
+    )
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """A life of an exchange, and how it ends."""
+
+    sent: tuple[str, ...]
+    end: str
+    twists: tuple[Twist, ...] = ()
+
+    async def story(self, house: ExchangeHouse, ports: Ports) -> None:
+        """Create it, let the client send what is not sent yet, wait for the end."""
+        house.house.ports = ports
+        order, caller = house.order("10000"), await house.caller()
+        with suppress(Refusal):  # the key of an exchange that is over by now
+            await create_exchange(ports, caller, KEY, lambda: order)
+        [exchange] = await everything(house.ports, Exchange)
+        already = len(await house.watcher.deposits(exchange.crypto_deposit_address or ""))
+        for amount in self.sent[already:]:
+            await house.send(exchange.id, amount)
+        await house.house.work(1200)
+
+    async def check(self, house: ExchangeHouse) -> None:
+        [exchange] = await everything(house.ports, Exchange)
+        assert exchange.status == self.end
+        assert await house.said(exchange.id) == [self.end]
+        paid = sum((await house.remitted()).values())
+        assert paid == (exchange.amount_rub.kopecks if self.end == "completed" else 0)
+
+    async def run(self, at: int, *, after: bool) -> int:
+        """Run the story with a crash at point `at`, recover, finish it, check everything. Returns the points seen."""
+        async with open_exchange_house(receiver=False) as house:
+            await house.house.work()
+            house.house.script.remit.extend(self.twists)
+            whole, fuse = house.ports, Fuse(at, after=after)
+            with suppress(Killed):
+                await self.story(house, fused_throughout(whole, fuse))
+            house.house.ports = whole
+            # The new process: leases of the dead one end, the job takes up what was left.
+            await house.house.work(LEASES_ARE_OVER)
+            await self.story(house, whole)
+            await self.check(house)
+            return fuse.commits
+
+
+LOST = (Twist(ending=Ending.UNKNOWN_DONE), Twist(ending=Ending.UNKNOWN_NOT_DONE))
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        Way(sent=("10000",), end="completed"),
+        Way(sent=("4000", "7000"), end="completed", twists=LOST),
+        Way(sent=("10000",), end="failed", twists=(Twist(ending=Ending.REFUSED),) * 2),
+    ],
+    ids=["two parts", "answers lost", "refused"],
+)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, after: bool) -> None:
+    points = await way.run(0, after=after)
+    assert points >= 15
+    # The last of them are looks for late money, all alike.
+    for at in range(1, min(points, 40) + 1):
+        await way.run(at, after=after)

@@ -1,0 +1,83 @@
+"""Requests and looks at once, on every storage: versions and unique rules decide (DECISIONS 1, 6)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.ledger import EntryKind, JournalEntry
+from cambist.core.usecases.exchange_progress import progress
+from cambist.core.usecases.exchanges import cancel_exchange
+from tests.books import everything
+from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
+
+KEY = str(UUID(int=7))
+
+
+@pytest.fixture
+async def house(url: str, tmp_path: Path) -> AsyncIterator[ExchangeHouse]:
+    """At its end the books are held against the objects."""
+    async with open_exchange_house(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+async def test_of_many_exchanges_of_a_phone_at_once_one_is_made(house: ExchangeHouse) -> None:
+    """SPEC "Exchange rules"; the rest is `409 EXCHANGE_IN_PROGRESS`."""
+    done = await asyncio.gather(*(house.made(phone=PHONE) for _ in range(20)), return_exceptions=True)
+    assert sorted(each.code if isinstance(each, Refusal) else type(each).__name__ for each in done) == [
+        *["EXCHANGE_IN_PROGRESS"] * 19,
+        "Exchange",
+    ]
+    assert len(await everything(house.ports, Exchange)) == 1
+
+
+async def test_of_one_key_at_once_all_get_the_same_exchange(house: ExchangeHouse) -> None:
+    done = await asyncio.gather(*(house.made(key=KEY) for _ in range(10)))
+    assert len({(each.id, each.crypto_deposit_address, each.status) for each in done}) == 1
+    assert done[0].status == "awaiting_usdt"
+
+
+async def test_of_a_cancel_and_a_deposit_at_once_one_wins(house: ExchangeHouse) -> None:
+    """A cancelled exchange pays nothing out, whatever came; one that has its USDT is not cancelled."""
+    for number in range(10):
+        made = await house.made(phone=f"+7000000000{number}")
+        results = await asyncio.gather(
+            house.send(made.id),
+            cancel_exchange(house.ports, await house.caller(), made.id),
+            progress(house.ports, made),
+            progress(house.ports, made),
+            return_exceptions=True,
+        )
+        cancelled = isinstance(results[1], Exchange)
+        await house.look(made.id)
+        assert await house.status(made.id) == ("cancelled" if cancelled else "rub_sending")
+        assert len(await house.remitted()) <= number + 1
+        assert (f"{made.id}/1" in await house.remitted()) is not cancelled
+
+
+async def test_looks_at_once_book_and_pay_once(house: ExchangeHouse) -> None:
+    made = await house.made()
+    await house.send(made.id, "60")
+    await house.send(made.id, "50")
+    await asyncio.gather(*(progress(house.ports, made) for _ in range(8)))
+    await house.house.clock.advance(2)
+    exchange = await house.exchange(made.id)
+    await asyncio.gather(*(progress(house.ports, exchange) for _ in range(8)))
+    assert await house.said(made.id) == ["completed"]
+    assert await house.remitted() == {f"{made.id}/1": RUB_100}
+    entries = await everything(house.ports, JournalEntry)
+    assert len([entry for entry in entries if entry.kind is EntryKind.EXCHANGE_COMPLETED]) == 1
+    assert len([entry for entry in entries if entry.kind is EntryKind.EXCHANGE_RECEIVED]) == 2
+
+
+async def test_late_usdt_seen_by_many_at_once_are_booked_once(house: ExchangeHouse) -> None:
+    made = await house.made()
+    await house.cancel(made.id)
+    await house.send(made.id, "7")
+    exchange = await house.exchange(made.id)
+    await asyncio.gather(*(progress(house.ports, exchange) for _ in range(8)))
+    assert [transfer.suspended for transfer in await house.transfers()] == [7_00000000]

@@ -1,0 +1,332 @@
+"""DELETE /sandbox/data: the account's test objects are forgotten, and nothing else (DECISIONS 8)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, LedgerAccount
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.settlement import Settlement
+from cambist.core.domain.tallies import Tally
+from cambist.core.usecases import accounts, sandbox_data
+from cambist.core.usecases.forgetting import ENTRIES, JOBS
+from cambist.core.usecases.jobs import HANDLERS
+from cambist.core.usecases.ledger_check import verify_ledger
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.refund_steps import payment_of
+from cambist.core.usecases.sandbox_data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
+from cambist.core.usecases.tallies import check_tallies
+from cambist.ports.bank import InvoiceStatus, Notice, Pretence
+from cambist.ports.jobs import Job
+from tests.books import balances, check_books, everything
+from tests.fuses import Fuse, Killed, fused
+from tests.houses import TestHouse, open_test_house
+from tests.payout_kit import WALLET
+from tests.refund_house import RefundHouse
+
+STANDING = {"ledger.seal", "settlement.daily", "webhook.retain", "feed.tidy"}
+
+
+@pytest.fixture
+async def merchant(url: str) -> AsyncIterator[RefundHouse]:
+    """A merchant who may do everything, on each storage."""
+    async with open_test_house(database_url=url) as house:
+        await ready(house)
+        yield RefundHouse(house)
+
+
+async def ready(house: TestHouse) -> None:
+    wish = {"refunds": "true", "payout_wallet": WALLET, "refund_overdraft_usdt": "50"}
+    await accounts.set_settings(house.ports, house.account.account_id, wish)
+
+
+async def another(first: RefundHouse) -> RefundHouse:
+    """A second merchant in the same house."""
+    house = first.house
+    account = await accounts.create_account(house.ports, "Another")
+    second = TestHouse(house.ports, house.clock, house.postman, house.script, house.http, account)
+    await ready(second)
+    return RefundHouse(second)
+
+
+async def act(merchant: RefundHouse, path: str, **body: Any) -> dict[str, Any]:
+    response = await merchant.act(path, body)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def fill(merchant: RefundHouse) -> None:
+    """One of every kind of object of test mode, in as many states as there are."""
+    house = merchant.house
+    await merchant.paid()
+    await house.work(1)
+    # Refunded before its settlement; a part of it afterwards fails, and comes back as a correction.
+    first = await merchant.paid("300.00")
+    early, late = await merchant.apply(first, "50.00"), await merchant.apply(first, "70.00")
+    await act(merchant, f"/sandbox/refunds/{early}/simulate", outcome="completed")
+    await house.work(0)
+    await merchant.settle()
+    await act(merchant, f"/sandbox/refunds/{late}/simulate", outcome="completed")
+    await act(merchant, f"/sandbox/refunds/{early}/simulate", outcome="reversed")
+    after = await merchant.apply(first, "20.00")
+    await house.work(1)
+    await merchant.paid("500.00")
+    await house.work(1)
+    await merchant.settle()
+    await act(merchant, f"/sandbox/refunds/{after}/simulate", outcome="completed")
+    await house.work(60)
+    await merchant.apply(await merchant.paid("90.00"), "40.00")
+    # A second transfer for one payment, and wrong amounts.
+    twice = await merchant.paid("100.00")
+    for notice in await merchant.bank().pretend(
+        twice, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True)
+    ):
+        await on_notice(house.ports, notice)
+    for outcome in (None, "paid", "failed"):
+        wrong = (await house.created())["id"]
+        await house.simulate(wrong, outcome="amount_mismatch")
+        if outcome is not None:
+            await act(merchant, f"/sandbox/payments/{wrong}/resolve", outcome=outcome)
+    for status in ("processing", "failed", "cancelled", "expired"):
+        await house.simulate((await house.created())["id"], outcome=status)
+    await house.created()
+    await house.http.post(
+        "/api/v1/subscriptions",
+        json={"amount_rub": "500.00", "interval": "month", "description": "Club"},
+        headers=house.headers(Idempotency_Key=str(uuid4())),
+    )
+    await act(merchant, "/sandbox/exchange-clients", phone=f"+7999{uuid4().int % 10_000_000:07}", kyc_status="verified")
+    await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="down")
+    await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="operational")
+
+
+async def forget(merchant: RefundHouse) -> dict[str, Any]:
+    response = await merchant.house.http.delete("/api/v1/sandbox/data", headers=merchant.house.headers())
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def owned(merchant: RefundHouse) -> Counter[str]:
+    """What is stored of the account in test mode, but for what stays."""
+    account_id = merchant.house.account.account_id
+    found: Counter[str] = Counter()
+    for table in CATALOGUE:
+        if table.kind in STAYS:
+            continue
+        for record in await everything(merchant.ports, table.kind):
+            text = msgspec.json.encode(record).decode()
+            if account_id in text and getattr(record, "mode", Mode.TEST) is Mode.TEST and ":live:" not in record.id:
+                found[table.name] += 1
+    return found
+
+
+async def purses(merchant: RefundHouse) -> dict[Any, int]:
+    """The balances of the account in test mode that are not zero."""
+    owner = merchant.house.account.account_id
+    return {purse: sum_ for (who, mode, purse), sum_ in (await balances(merchant.ports)).items() if who == owner and mode is Mode.TEST and sum_}
+
+
+def test_every_record_is_forgotten_or_stays_for_a_reason() -> None:
+    forgotten = [kind.record for kind in FORGOTTEN]
+    told = [*forgotten, *GOES_WITH, *STAYS]
+    assert Counter(told) == Counter(table.kind for table in CATALOGUE), (
+        "say in sandbox_data.py how the rows of the new record are forgotten, with what they go, or why they stay"
+    )
+    assert set(GOES_WITH.values()) <= set(forgotten)
+    assert len({kind.name for kind in FORGOTTEN}) == len(FORGOTTEN)
+
+
+def test_every_kind_of_entry_belongs_to_an_object_that_is_forgotten() -> None:
+    told = {kind for kinds in ENTRIES.values() for kind in kinds}
+    assert told | {EntryKind.SANDBOX_CLEARED} == set(EntryKind)
+
+
+def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
+    followed = {kind for kinds in JOBS.values() for kind in kinds}
+    by_themselves = {
+        "webhook.deliver", "webhook.timer", "webhook.release", "webhook.resend", "webhook.retain", "feed.tidy",
+        "gateway.hold", "gateway.tell", "ledger.seal", "settlement.daily", "settlement.run", "kyc.upload",
+    }  # fmt: skip
+    assert set(HANDLERS) <= followed | by_themselves, "a new job: does it follow an object that is forgotten?"
+
+
+async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: RefundHouse) -> None:
+    other = await another(merchant)
+    live = (await merchant.house.create(mode="live")).json()["id"]
+    await fill(merchant)
+    await fill(other)
+    theirs, their_money = await owned(other), await purses(other)
+    assert {"payments", "refunds", "suspense", "corrections", "withdrawals", "settlements", "subscriptions"} <= set(theirs)
+    settings = (await merchant.caller()).account
+    answer = await forget(merchant)
+    assert answer["complete"] is True
+    assert answer["removed"]["payments"] == 13
+    assert await owned(merchant) == Counter()
+    assert await purses(merchant) == {}
+    assert (await owned(other), await purses(other)) == (theirs, their_money)
+    assert (await merchant.house.get(f"/payments/{live}", mode="live")).status_code == 200
+    assert (await merchant.caller()).account == settings
+    kinds = {job.kind for job in await everything(merchant.ports, Job) if merchant.house.account.account_id in job.id}
+    assert kinds <= {"webhook.deliver", "webhook.timer", "webhook.release"}
+    await check_books(merchant.ports)
+    assert await check_tallies(merchant.ports) == []
+    assert await forget(merchant) == {"removed": dict.fromkeys(answer["removed"], 0), "complete": True}
+
+
+async def test_the_journal_keeps_its_entries_and_their_chain(merchant: RefundHouse) -> None:
+    await fill(merchant)
+    before = {entry.id: entry.postings for entry in await everything(merchant.ports, JournalEntry)}
+    await forget(merchant)
+    after = {entry.id: entry for entry in await everything(merchant.ports, JournalEntry)}
+    assert {entry_id: after[entry_id].postings for entry_id in before} == before
+    assert {after[entry_id].kind for entry_id in after.keys() - before.keys()} == {EntryKind.SANDBOX_CLEARED}
+    assert (await verify_ledger(merchant.ports)).holds
+    assert [row for row in await everything(merchant.ports, LedgerAccount) if row.mode is Mode.TEST and row.balance] == []
+    assert {row.owner for row in await everything(merchant.ports, LedgerAccount)} > {SERVICE}
+
+
+async def test_the_merchant_begins_anew_with_the_same_keys(merchant: RefundHouse) -> None:
+    key = str(uuid4())
+    first = await merchant.house.create(key=key)
+    await forget(merchant)
+    assert (await merchant.house.get(f"/payments/{first.json()['id']}")).status_code == 404
+    again = await merchant.house.create(key=key)
+    assert again.status_code == 201
+    assert again.json()["id"] != first.json()["id"]
+    await fill(merchant)
+    await check_books(merchant.ports)
+
+
+async def test_live_keys_find_nothing_there(merchant: RefundHouse) -> None:
+    house = merchant.house
+    response = await house.http.delete("/api/v1/sandbox/data", headers=house.headers("live"))
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
+    with pytest.raises(Refusal, match="Endpoint not found"):
+        await forget_test_data(house.ports, await merchant.caller(Mode.LIVE))
+
+
+async def test_a_banks_late_word_brings_nothing_back(merchant: RefundHouse) -> None:
+    house = merchant.house
+    open_, refunded = (await house.created())["id"], await merchant.paid()
+    refund = await merchant.apply(refunded)
+    await house.work(2)
+    await forget(merchant)
+    for notice in await merchant.bank().pretend(open_, Pretence(status=InvoiceStatus.PAID)):
+        await on_notice(house.ports, notice)
+    for operation in (open_, refunded, refund, f"sus_simulator-test:{uuid4()}"):
+        await on_notice(house.ports, Notice(operation=operation))
+    await house.work(86_400)
+    assert await owned(merchant) == Counter()
+    assert {job.kind for job in await everything(house.ports, Job)} <= STANDING
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kinds in JOBS.values() for kind in kinds}))
+async def test_a_job_whose_object_is_gone_ends_quietly(
+    house: TestHouse, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = next(record.__name__ for record, kinds in JOBS.items() if kind in kinds)[:3].lower()
+    gone = f"{prefix}_{uuid4()}"
+    now = house.clock.now()
+    async with house.ports.storage.unit() as unit:
+        unit[Job].add(Job(id=f"{kind}:{gone}", kind=kind, argument=gone, due=now, created_at=now))
+        await unit.commit()
+    await house.work(86_400)
+    assert await everything(house.ports, Job) == []
+    assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
+
+
+async def test_killed_at_any_commit_it_stays_whole_and_goes_on() -> None:
+    commits = 0
+    for at in range(1, 200):
+        for after in (False, True):
+            async with open_test_house() as house:
+                await ready(house)
+                merchant = RefundHouse(house)
+                await fill(merchant)
+                fuse = Fuse(at, after=after)
+                with suppress(Killed):
+                    await forget_test_data(fused(house.ports, fuse), await merchant.caller())
+                await check_books(house.ports)
+                assert (await forget(merchant))["complete"] is True
+                assert await owned(merchant) == Counter()
+                commits = fuse.commits
+        if commits < at:
+            return
+
+
+async def test_two_calls_at_once_forget_everything_once(merchant: RefundHouse) -> None:
+    await fill(merchant)
+    await asyncio.gather(forget(merchant), forget(merchant))
+    await forget(merchant)
+    assert await owned(merchant) == Counter()
+    assert await purses(merchant) == {}
+
+
+async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundHouse) -> None:
+    house = merchant.house
+    await asyncio.gather(*(merchant.paid(f"{100 + number}.00") for number in range(8)))
+    await house.clock.advance(1)
+    caller = await merchant.caller()
+
+    async def settle() -> None:
+        response = await merchant.act("/sandbox/settlements")
+        assert response.status_code in (200, 409), response.text
+
+    async def pay() -> str | None:
+        made = await house.create()
+        assert made.status_code in (201, 404, 503), made.text
+        if made.status_code == 201:
+            assert (await house.simulate(made.json()["id"], outcome="paid")).status_code in (200, 404, 503)
+        return None
+
+    await asyncio.gather(settle(), forget_test_data(house.ports, caller), pay(), pay(), settle())
+    await house.work(120)
+    await check_books(house.ports)
+    assert await check_tallies(house.ports) == []
+    await forget(merchant)
+    await house.work(120)
+    assert (await forget(merchant))["complete"] is True
+    assert await owned(merchant) == Counter()
+    assert await purses(merchant) == {}
+
+
+async def test_a_call_has_a_limit_and_the_next_goes_on(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_data, "AT_ONCE", 10)
+    merchant = RefundHouse(house)
+    for _ in range(7):
+        await merchant.paid()
+    assert (await forget(merchant))["complete"] is False
+    await check_books(house.ports)
+    for _ in range(10):
+        if (await forget(merchant))["complete"]:
+            break
+    assert await owned(merchant) == Counter()
+
+
+async def test_a_statement_of_all_accounts_loses_only_this_ones_part(merchant: RefundHouse) -> None:
+    other = await another(merchant)
+    await merchant.paid()
+    await other.paid()
+    async with merchant.ports.storage.unit() as unit:
+        account = await unit[Account].get(other.house.account.account_id)
+    assert account is not None
+    from cambist.core.usecases.settlement import settle_now
+
+    await merchant.house.clock.advance(1)
+    await settle_now(merchant.ports, Mode.TEST, cutoff=merchant.house.clock.now())
+    await forget(merchant)
+    [statement] = await everything(merchant.ports, Settlement)
+    assert statement.account_id == account.id
+    assert len(await everything(merchant.ports, Payment)) == 1
+    await check_books(merchant.ports)

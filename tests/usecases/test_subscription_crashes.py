@@ -1,0 +1,123 @@
+"""A crash at any point loses nothing and binds nobody twice: the story is run once per commit, killed just before or
+just after it, and continued by a new process (DESIGN 3, "Nothing is lost by kill -9 at any await")."""
+
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+from msgspec import UNSET
+
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.payments import Payment, Suspense
+from cambist.core.domain.subscription_orders import SubscriptionOrder
+from cambist.core.domain.subscriptions import Subscription
+from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.subscriptions import cancel_subscription, create_subscription
+from cambist.ports.bundle import Ports
+from cambist.ports.mandates import MandateEvent, MandatePretence
+from tests.books import everything
+from tests.fuses import Fuse, Killed, fused
+from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import choose_calendar, simulator, statuses
+
+KEY = str(UUID(int=7))
+_NEVER = 10**6
+
+
+async def caller(ports: Ports, account_id: str) -> Caller:
+    async with ports.storage.unit() as unit:
+        account = await unit[Account].get(account_id)
+    assert account is not None
+    return Caller(account=account, mode=Mode.TEST, key_id="svc_test_sweep")
+
+
+async def story(house: TestHouse, ports: Ports) -> str:
+    """Create, open, confirm; returns the id. Each step is what the merchant, the payer or the bank does once more
+    where it got no answer."""
+    who = await caller(ports, house.account.account_id)
+    order = SubscriptionOrder(amount_rub="500.00", interval="month", description="Club")
+    made = (await create_subscription(ports, who, KEY, lambda: order, lambda: UNSET)).resource
+    await open_binding(ports, made.id)
+    async with ports.storage.unit() as unit:
+        now = await unit[Subscription].get(made.id)
+    assert now is not None
+    assert now.binding is not None
+    for notice in await simulator(house).pretend_mandate(
+        now.binding.operation, MandatePretence(event=MandateEvent.CONFIRM)
+    ):
+        await on_notice(ports, notice)
+    house.ports = ports
+    await house.work()
+    return made.id
+
+
+async def run_with_crash(at: int, *, after: bool, calendar: bool) -> int:
+    async with open_test_house() as house:
+        if calendar:
+            await choose_calendar(house)
+        whole, fuse = house.ports, Fuse(at, after=after)
+        with suppress(Killed):
+            await story(house, fused(whole, fuse))
+        house.ports = whole
+        # The new process: leases of the dead one end, the watches take up what was left.
+        await house.work(LEASE + 30)
+        made = await story(house, whole)
+        await house.work(LEASE)
+        await check(house, made)
+        return fuse.commits
+
+
+async def check(house: TestHouse, made: str) -> None:
+    [subscription] = await everything(house.ports, Subscription)
+    assert (subscription.id, subscription.status) == (made, "active")
+    payments = [payment for payment in await everything(house.ports, Payment) if payment.binding is not None]
+    assert [(each.status, each.subscription_id) for each in payments] == [("paid", made)]
+    assert await everything(house.ports, Suspense) == []
+    assert [each for each in await statuses(house, made) if each[0] != each[1]] == [("pending_binding", "active")]
+    assert await statuses(house, payments[0].id) == [("pending", "paid")]
+
+
+@pytest.mark.parametrize("calendar", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+async def test_create_open_confirm_survives_a_crash_at_every_commit(after: bool, calendar: bool) -> None:
+    commits = await run_with_crash(_NEVER, after=after, calendar=calendar)
+    assert commits > 5
+    for at in range(1, commits + 1):
+        await run_with_crash(at, after=after, calendar=calendar)
+
+
+async def ended(house: TestHouse, ports: Ports, made: str) -> None:
+    """Cancel and revoke."""
+    who = await caller(ports, house.account.account_id)
+    await cancel_subscription(ports, who, made)
+    house.ports = ports
+    await house.work()
+
+
+async def cancel_with_crash(at: int, *, after: bool) -> int:
+    async with open_test_house() as house:
+        whole, fuse = house.ports, Fuse(at, after=after)
+        made = await story(house, whole)
+        with suppress(Killed):
+            await ended(house, fused(whole, fuse), made)
+        house.ports = whole
+        await house.work(LEASE + 30)
+        await house.work(LEASE)
+        [subscription] = await everything(whole, Subscription)
+        if subscription.status != "cancelled":
+            await ended(house, whole, made)
+            [subscription] = await everything(whole, Subscription)
+        assert (subscription.status, subscription.revoke_pending) == ("cancelled", False)
+        assert (await simulator(house).mandate_state(subscription.mandate_reference or "")).status == "ended"
+        assert [each for each in await statuses(house, made) if each[1] == "cancelled"] == [("active", "cancelled")]
+        return fuse.commits
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_cancelling_survives_a_crash_at_every_commit(after: bool) -> None:
+    commits = await cancel_with_crash(_NEVER, after=after)
+    assert commits > 2
+    for at in range(1, commits + 1):
+        await cancel_with_crash(at, after=after)

@@ -1,0 +1,107 @@
+"""Payers, merchants and banks at once, on every storage: versions decide, not the order in which requests were read
+(ARCHITECTURE.md, "Units and jobs")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cambist.core.domain.payments import PaymentStatus, Suspense
+from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.ports.bank import Notice
+from cambist.ports.mandates import MandateEvent, MandatePretence
+from tests.books import everything
+from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import (
+    bindings,
+    bound,
+    call,
+    open_link,
+    patch,
+    record,
+    shown,
+    simulator,
+    statuses,
+    subscribe,
+    subscribed,
+)
+
+
+@pytest.fixture
+async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
+    async with open_test_house(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+async def test_openings_at_once_make_one_binding(busy: TestHouse) -> None:
+    """SPEC "Behavior", 3."""
+    made = await subscribed(busy)
+    await asyncio.gather(*(open_binding(busy.ports, made["id"]) for _ in range(6)))
+    [payment] = await bindings(busy, made["id"])
+    assert payment.qr_payload is not None
+    binding = (await record(busy, made["id"])).binding
+    assert binding is not None
+    assert (binding.payment_id, binding.bank_reference) == (payment.id, payment.bank_reference)
+
+
+async def test_one_key_at_once_makes_one_subscription(busy: TestHouse) -> None:
+    key = str(uuid4())
+    answers = await asyncio.gather(*(subscribe(busy, key=key) for _ in range(5)))
+    assert sorted(each.status_code for each in answers) == [200, 200, 200, 200, 201]
+    assert len({each.json()["id"] for each in answers}) == 1
+
+
+async def test_patch_loses_against_cancel_or_comes_before_it(busy: TestHouse) -> None:
+    """SPEC "Behavior", 4: INVALID_STATE also when cancel wins a race."""
+    for _ in range(4):
+        made = await bound(busy)
+        patched, cancelled = await asyncio.gather(
+            patch(busy, made["id"], {"amount_rub": "400"}), call(busy, made["id"], "cancel")
+        )
+        assert cancelled.status_code == 200
+        after = await shown(busy, made["id"])
+        assert after["status"] == "cancelled"
+        if patched.status_code == 200:
+            assert after["amount_rub"] == "400.00"
+        else:
+            assert (patched.json()["error"]["code"], after["amount_rub"]) == ("INVALID_STATE", "500.00")
+
+
+async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestHouse) -> None:
+    """Either the payment took the money and the subscription was active first, or the money waits for the operator;
+    the mandate is ended either way."""
+    for _ in range(4):
+        made = await subscribed(busy)
+        payment = await open_link(busy, made["id"])
+        binding = (await record(busy, made["id"])).binding
+        assert binding is not None
+        pretence = MandatePretence(event=MandateEvent.CONFIRM, doubled=True)
+        notices = await simulator(busy).pretend_mandate(binding.operation, pretence)
+        await asyncio.gather(
+            *(on_notice(busy.ports, Notice(operation=each.operation)) for each in notices),
+            call(busy, made["id"], "cancel"),
+        )
+        [after] = await bindings(busy, made["id"])
+        strays = [each for each in await everything(busy.ports, Suspense) if each.payment_id == payment.id]
+        told = await statuses(busy, made["id"])
+        if after.status is PaymentStatus.PAID:
+            assert (strays, told) == ([], [("pending_binding", "active"), ("active", "cancelled")])
+        else:
+            assert (len(strays), told) == (1, [("pending_binding", "cancelled")])
+        await busy.work(30)
+        assert (await simulator(busy).mandate_state(payment.bank_reference or "")).status == "ended"
+
+
+async def test_rebinding_at_once_by_two_keys_leaves_one_open_binding(busy: TestHouse) -> None:
+    made = await bound(busy)
+    op = (await record(busy, made["id"])).binding
+    assert op is not None
+    for notice in await simulator(busy).pretend_mandate(op.operation, MandatePretence(event=MandateEvent.MANDATE_LOST)):
+        await on_notice(busy.ports, notice)
+    answers = await asyncio.gather(*(call(busy, made["id"], "rebind", Idempotency_Key=str(uuid4())) for _ in range(2)))
+    assert [each.status_code for each in answers] == [201, 201]
+    await asyncio.gather(*(open_binding(busy.ports, made["id"]) for _ in range(3)))
+    assert len(await bindings(busy, made["id"])) == 2

@@ -1,0 +1,211 @@
+"""What merchants do with subscriptions: create, read, list, patch, cancel, bind anew (SPEC "Endpoints: Subscriptions",
+"Behavior"; DECISIONS 1.7, 5)."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.payments import Suspense
+from cambist.core.usecases import shops
+from cambist.ports.mandates import MandateEvent
+from tests.books import everything
+from tests.houses import TestHouse
+from tests.subscription_house import (
+    bindings,
+    bound,
+    call,
+    choose_calendar,
+    open_link,
+    patch,
+    play,
+    pretend,
+    record,
+    shown,
+    simulator,
+    statuses,
+    subscribe,
+    subscribed,
+)
+
+
+async def rebind(house: TestHouse, subscription_id: str, key: str | None = None) -> Any:
+    return await call(house, subscription_id, "rebind", Idempotency_Key=key or str(uuid4()))
+
+
+async def test_the_window_scheme_gives_our_own_link_and_calls_no_bank(house: TestHouse) -> None:
+    """SPEC "Behavior", 3: the path ends with the id, pending is false, no money moves, no bank is called."""
+    made = await subscribed(house, external_id="order-1", client_phone="+79001234567", client_ref="c-1")
+    assert made["binding_url"] == f"https://pay.example/s/{made['id']}"
+    assert made["binding_url_pending"] is False
+    assert await bindings(house, made["id"]) == []
+    assert await statuses(house, made["id"]) == []
+    assert (await record(house, made["id"])).phone_mask == "***4567"
+
+
+async def test_a_repeat_gives_the_original_and_another_shop_is_refused(house: TestHouse) -> None:
+    """DECISIONS 1.7: the body of a repeat is neither validated nor compared, except its shop_id."""
+    other = await shops.create_shop(house.ports, house.account.account_id, "Other")
+    default = house.account.default_shop_id
+    await shops.set_shop(house.ports, other.id, {"markup": "0.01"})
+    for first, repeats in (
+        ({}, ({}, {"shop_id": default}, {"shop_id": default.upper()}, {"amount_rub": "nonsense"})),
+        ({"shop_id": other.id}, ({"shop_id": other.id}, {"shop_id": other.id, "interval": "year"})),
+    ):
+        key = str(uuid4())
+        made = await subscribe(house, key=key, **first)
+        assert made.status_code == 201
+        for body in repeats:
+            again = await subscribe(house, key=key, **body)
+            assert (again.status_code, again.json()["id"]) == (200, made.json()["id"])
+            assert again.headers["Idempotent-Replayed"] == "true"
+        foreign = await subscribe(house, key=key, **{**first, "shop_id": default if first else other.id})
+        assert (foreign.status_code, foreign.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_a_key_of_another_kind_is_refused(house: TestHouse) -> None:
+    key = str(uuid4())
+    await house.create(key=key)
+    refused = await subscribe(house, key=key)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_lists_are_of_one_mode_and_by_status_in_any_case(house: TestHouse) -> None:
+    first, second = await subscribed(house), await bound(house)
+    page = (await house.get("/subscriptions?per_page=1")).json()
+    assert [each["id"] for each in page["data"]] == [second["id"]]
+    assert page["pagination"] == {"page": 1, "per_page": 1, "total": 2, "total_pages": 2}
+    active = (await house.get("/subscriptions?status=ACTIVE")).json()
+    assert [each["id"] for each in active["data"]] == [second["id"]]
+    assert (await house.get("/subscriptions", mode="live")).json()["data"] == []
+    refused = await house.get("/subscriptions?status=frozen")
+    assert refused.status_code == 400
+    assert "pending_binding, active, paused, cancelled, expired" in refused.json()["error"]["message"]
+    assert (await house.get(f"/subscriptions/{first['id']}", mode="live")).status_code == 404
+
+
+async def test_patch_changes_amounts_and_tells_nobody(house: TestHouse) -> None:
+    """SPEC "Behavior", 4: a new amount applies from the next charge on; above the cap nothing is written."""
+    made = await subscribed(house)
+    refused = await patch(house, made["id"], {"amount_rub": "500.01"})
+    assert refused.json()["error"]["code"] == "INVALID_AMOUNT"
+    changed = await patch(house, made["id"], {"amount_rub": "700", "cap_amount_rub": "900", "cap_window_rub": "1000"})
+    assert changed.status_code == 200
+    amounts = {name: changed.json().get(name) for name in ("amount_rub", "cap_amount_rub", "cap_window_rub")}
+    assert amounts == {"amount_rub": "700.00", "cap_amount_rub": "900.00", "cap_window_rub": "1000.00"}
+    assert "cap_window_rub" not in (await patch(house, made["id"], {"cap_window_rub": None})).json()
+    assert await statuses(house, made["id"]) == []
+
+
+@pytest.mark.parametrize("outcome", ["paused", "cancelled"])
+async def test_patch_works_only_in_active_and_pending_binding(house: TestHouse, outcome: str) -> None:
+    made = await bound(house)
+    assert (await patch(house, made["id"], {"amount_rub": "400"})).status_code == 200
+    await (call(house, made["id"], "cancel") if outcome == "cancelled" else play(house, made["id"], "mandate_lost"))
+    refused = await patch(house, made["id"], {"amount_rub": "300"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "INVALID_STATE")
+    assert (await shown(house, made["id"]))["amount_rub"] == "400.00"
+
+
+async def test_cancelling_holds_though_the_bank_is_away_and_its_side_is_retried(house: TestHouse) -> None:
+    """SPEC "Subscription statuses": if the bank is unavailable the subscription is still cancelled, and the service
+    retries the bank side itself; cancelling twice is INVALID_STATE."""
+    made = await bound(house)
+    reference = (await record(house, made["id"])).mandate_reference or ""
+    house.script.revoke.extend([Twist(ending=Ending.UNAVAILABLE), Twist(ending=Ending.UNKNOWN_NOT_DONE)])
+    cancelled = await call(house, made["id"], "cancel")
+    assert (cancelled.status_code, cancelled.json()["status"]) == (200, "cancelled")
+    again = await call(house, made["id"], "cancel")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "INVALID_STATE")
+    await house.work(5)
+    assert (await record(house, made["id"])).revoke_pending
+    assert (await simulator(house).mandate_state(reference)).status == "active"
+    await house.work(60)
+    assert not (await record(house, made["id"])).revoke_pending
+    assert (await simulator(house).mandate_state(reference)).status == "ended"
+    assert await statuses(house, made["id"]) == [("pending_binding", "active"), ("active", "cancelled")]
+
+
+@pytest.mark.parametrize("scheme", ["window", "calendar"])
+async def test_money_of_a_binding_that_comes_after_cancellation_waits_for_the_operator(
+    house: TestHouse, scheme: str
+) -> None:
+    """DECISIONS 5: a success that still arrives is booked and shown to the operator. The mandate is ended."""
+    if scheme == "calendar":
+        await choose_calendar(house)
+    made = await subscribed(house)
+    payment = await open_link(house, made["id"])
+    await call(house, made["id"], "cancel")
+    assert await statuses(house, payment.id) == [("pending", "cancelled")]
+    binding = (await record(house, made["id"])).binding
+    assert binding is not None
+    await pretend(house, binding.operation, MandateEvent.CONFIRM)
+    [suspense] = await everything(house.ports, Suspense)
+    assert (suspense.amount.kopecks, suspense.reason) == (500_00, "after_cancelled")
+    await house.work(60)
+    assert (await shown(house, made["id"]))["status"] == "cancelled"
+    assert (await simulator(house).mandate_state(payment.bank_reference or "")).status == "ended"
+
+
+async def test_a_lost_mandate_is_bound_anew_without_money(house: TestHouse) -> None:
+    """DECISIONS 5: paused -> active when the payer confirms a new binding; the anchor stays, the old one is ended."""
+    made = await bound(house)
+    before = await record(house, made["id"])
+    await play(house, made["id"], "mandate_lost")
+    lost = await shown(house, made["id"])
+    assert (lost["status"], lost["rebind_required"]) == ("paused", True)
+    key = str(uuid4())
+    answer = await rebind(house, made["id"], key)
+    assert (answer.status_code, answer.json()["binding_url"]) == (201, made["binding_url"])
+    assert (await rebind(house, made["id"], key)).status_code == 200
+    confirmed = await play(house, made["id"], "confirm")
+    assert confirmed.json()["status"] == "active"
+    assert "rebind_required" not in confirmed.json()
+    after = await record(house, made["id"])
+    assert (after.anchor, after.current_period_end) == (before.anchor, before.current_period_end)
+    assert after.mandate_reference != before.mandate_reference
+    first, second = await bindings(house, made["id"])
+    assert (str(first.actual_amount), str(second.actual_amount)) == ("500.00", "0.00")
+    await house.work(5)
+    assert (await simulator(house).mandate_state(before.mandate_reference or "")).status == "ended"
+    assert (await simulator(house).mandate_state(after.mandate_reference or "")).status == "active"
+
+
+async def test_rebinding_needs_a_lost_mandate_and_a_key_of_its_own(house: TestHouse) -> None:
+    made, other = await bound(house), await bound(house)
+    missing = await call(house, made["id"], "rebind")
+    assert missing.json()["error"]["code"] == "MISSING_IDEMPOTENCY_KEY"
+    refused = await rebind(house, made["id"])
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "INVALID_STATE")
+    key = str(uuid4())
+    await play(house, made["id"], "mandate_lost")
+    await play(house, other["id"], "mandate_lost")
+    assert (await rebind(house, made["id"], key)).status_code == 201
+    reused = await rebind(house, other["id"], key)
+    assert (reused.status_code, reused.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_a_mandate_that_is_valid_again_makes_a_new_binding_needless(house: TestHouse) -> None:
+    made = await bound(house)
+    await play(house, made["id"], "mandate_lost")
+    await rebind(house, made["id"])
+    restored = await play(house, made["id"], "mandate_restored")
+    assert restored.json()["status"] == "active"
+    assert (await statuses(house, made["id"]))[-1] == ("paused", "active")
+
+
+async def test_flags_are_told_with_equal_statuses(house: TestHouse) -> None:
+    """SPEC "Events": `past_due` changes are told, and previous_status equals status."""
+    made = await bound(house)
+    assert (await play(house, made["id"], "past_due")).json()["past_due"] is True
+    assert (await play(house, made["id"], "past_due_cleared")).json()["past_due"] is False
+    told = [(event["previous_status"], event["status"], event["past_due"]) for event in await house.events(made["id"])]
+    assert told[1:] == [("active", "active", True), ("active", "active", False)]
+
+
+async def test_without_any_bank_that_binds_nothing_is_made(house: TestHouse) -> None:
+    house.ports.banks.banks.pop("simulator-test")  # type: ignore[attr-defined]  # a dict of the test's own house
+    house.ports.banks.order["test"] = ()  # type: ignore[index]  # as above
+    refused = await subscribe(house)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
