@@ -2,17 +2,23 @@
 
 Both count the same requests: fresh key strings, as every request brings them, within the limits, in a new window each
 round. `whole door` is what a request really pays: the path normalised, the source found, and all of the decision.
+
+On Redis the floor is redis-py's EVALSHA of one script per decision; both ways 50 tasks decide at once.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from itertools import count
 from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
+from redis.asyncio import Redis
 
+from cambist.adapters.clock import SystemClock
 from cambist.adapters.meter.memory import MemoryMeter
+from cambist.adapters.meter.redis import RedisMeter
 from cambist.core.domain.quota import (
     MONEY,
     Bucket,
@@ -26,13 +32,29 @@ from cambist.core.domain.quota import (
     verdict,
     window,
 )
-from cambist.ports.meter import Gauge
+from cambist.ports.meter import Gauge, Meter
+from tests.servers import forget, redis_server
 
 CLIENTS = [(f"203.0.{number // 250}.{number % 250}", b"svc_test_%032d" % number) for number in range(20)]
 REQUESTS = CLIENTS * 50
 """A thousand requests, fifty of each client."""
 
-pytestmark = pytest.mark.benchmark(group="rate limit: 1000 requests", min_rounds=20, warmup=True, warmup_iterations=5)
+AT_ONCE = 50
+"""Tasks that decide at the same time on Redis."""
+
+EACH = """
+local ip = redis.call('INCR', KEYS[1])
+if ip == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end
+if ip > tonumber(ARGV[2]) then return {ip} end
+local key = redis.call('INCR', KEYS[2])
+if key == 1 then redis.call('EXPIRE', KEYS[2], ARGV[1]) end
+return {ip, key}
+"""
+"""The decision of one request as a script of its own."""
+
+pytestmark = pytest.mark.benchmark(min_rounds=20, warmup=True, warmup_iterations=5)
+in_memory = pytest.mark.benchmark(group="rate limit: 1000 requests")
+on_redis = pytest.mark.benchmark(group=f"rate limit on Redis: 1000 requests, {AT_ONCE} at once")
 
 
 class Floor:
@@ -64,7 +86,7 @@ class Floor:
         ]
 
 
-async def decide(meter: MemoryMeter, of: Bucket, ip: str, key: str, now: int) -> list[Header]:
+async def decide(meter: Meter, of: Bucket, ip: str, key: str, now: int) -> list[Header]:
     counts = await meter.count(window(now), gauges(of, ip, key, Gauge))
     return headers(verdict(of, counts, now))
 
@@ -76,6 +98,7 @@ def run() -> Iterator[Callable[[Coroutine[Any, Any, None]], None]]:
         yield runner.run
 
 
+@in_memory
 def test_floor(benchmark: BenchmarkFixture) -> None:
     floor = Floor()
     minutes = count(30_000_000)
@@ -89,6 +112,7 @@ def test_floor(benchmark: BenchmarkFixture) -> None:
     assert dict(floor.decide(*_first_client(), floor.window * 60 + 13))[b"ratelimit-remaining"] == b"69"
 
 
+@in_memory
 def test_decision(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
     meter = MemoryMeter()
     minutes = count(30_000_000)
@@ -104,6 +128,7 @@ def test_decision(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any
     assert dict(asyncio.run(decide(meter, MONEY, *_first_client(), now)))[b"ratelimit-remaining"] == b"69"
 
 
+@in_memory
 def test_whole_door(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
     meter = MemoryMeter()
     minutes = count(30_000_000)
@@ -120,6 +145,81 @@ def test_whole_door(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, A
 
     benchmark(lambda: run(round_of_requests()))
     assert dict(asyncio.run(decide(meter, MONEY, *_first_client(), now)))[b"ratelimit-remaining"] == b"69"
+
+
+@pytest.fixture(scope="module")
+def shared_redis() -> Iterator[str]:
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def prefix(shared_redis: str) -> Iterator[str]:
+    """The beginning of this benchmark's keys."""
+    name = f"cambist-bench-{secrets.token_hex(6)}"
+    yield name
+    forget(shared_redis, f"{name}:*")
+
+
+async def fifty_at_once(decision: Callable[[str, str], Awaitable[list[Header]]]) -> None:
+    """Each of 50 tasks makes its share of the decisions, one after the other."""
+
+    async def one(number: int) -> None:
+        for ip, key in REQUESTS[number::AT_ONCE]:
+            await decision(ip, key.decode("latin-1"))
+
+    await asyncio.gather(*(one(number) for number in range(AT_ONCE)))
+
+
+@on_redis
+def test_redis_evalsha_each(
+    benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, Any]], Any], shared_redis: str, prefix: str
+) -> None:
+    minutes = count(30_000_000)
+    now = 0
+    redis = Redis.from_url(shared_redis)
+
+    async def load() -> str:
+        return await redis.script_load(EACH)
+
+    script = run(load())
+
+    async def decision(ip: str, key: str) -> list[Header]:
+        of = gauges(MONEY, ip, key, Gauge)
+        names = [f"{prefix}:{window(now)}:{gauge.key}" for gauge in of]
+        counts = await redis.evalsha(script, 2, *names, "180", str(of[0].limit))
+        return headers(verdict(MONEY, counts, now))
+
+    async def round_of_requests() -> None:
+        nonlocal now
+        now = next(minutes) * 60 + 13
+        await fifty_at_once(decision)
+
+    benchmark(lambda: run(round_of_requests()))
+    assert dict(run(decision(*_first_client())))[b"ratelimit-remaining"] == b"69"
+    run(redis.aclose())
+
+
+@on_redis
+def test_redis_decision(
+    benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, Any]], Any], shared_redis: str, prefix: str
+) -> None:
+    meter = RedisMeter(shared_redis, SystemClock(), prefix=prefix)
+    minutes = count(30_000_000)
+    now = 0
+
+    async def decision(ip: str, key: str) -> list[Header]:
+        return await decide(meter, MONEY, ip, key, now)
+
+    async def round_of_requests() -> None:
+        nonlocal now
+        now = next(minutes) * 60 + 13
+        await fifty_at_once(decision)
+
+    benchmark(lambda: run(round_of_requests()))
+    assert dict(run(decision(*_first_client())))[b"ratelimit-remaining"] == b"69"
+    assert run(meter.works())
+    run(meter.close())
 
 
 def _first_client() -> tuple[str, str]:

@@ -33,6 +33,7 @@ from tests.houses import TestHouse, open_test_house
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
+UNKNOWN = "sub_00000000-0000-4000-8000-000000000001"
 
 
 def told(response: httpx.Response) -> tuple[int, str]:
@@ -239,3 +240,12 @@ async def open_charge_house(**more: Any) -> AsyncIterator[ChargeHouse]:
         yield opened
         assert await check_tallies(house.ports) == []
         assert not [ref for ref, number in (await opened.debits()).items() if number > 1]
+
+
+async def due_subscription(
+    charges: ChargeHouse, interval: Interval = Interval.MONTH, count: int = 1, **more: Any
+) -> str:
+    """A subscription whose second period has just opened; its id."""
+    subscription_id = await charges.subscribed(interval, count, **more)
+    await charges.open_next(subscription_id)
+    return subscription_id

@@ -6,9 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import msgspec
 
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.deposits.simulator import SimulatedDeposits
+from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.exchange_funds import ExchangeTransfer
 from cambist.core.domain.exchange_orders import ExchangeOrder
@@ -18,15 +20,18 @@ from cambist.core.domain.money import Usdt
 from cambist.core.usecases import accounts
 from cambist.core.usecases.clients import set_blocked
 from cambist.core.usecases.exchange_progress import progress
-from cambist.core.usecases.exchanges import create_exchange
+from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.payment_progress import on_notice
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import RemittanceStatus
 from tests.books import balances, everything
 from tests.houses import TestHouse, open_test_house
 
 PHONE = "+70000000001"
 """Verified in test mode."""
+WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 BANK_ID = "bank100000000004"
 RUB_100 = 9065_00
 """Kopecks for 100 USDT at the simulated market rate of 92.50 and the default markup of 2 %."""
@@ -131,6 +136,36 @@ class ExchangeHouse:
         """The bank does so with a payout, and says so."""
         for notice in await self.bank().pretend_remittance(operation, status, failure):
             await on_notice(self.ports, notice)
+
+    async def bought(self, amount: str = "10000.00", phone: str = PHONE) -> Exchange:
+        """A new exchange of RUB to USDT, as an operator makes it."""
+        return await create_rub_usdt(
+            self.ports,
+            self.house.account.account_id,
+            Mode.TEST,
+            amount_rub=amount,
+            client_phone=phone,
+            address=WALLET,
+        )
+
+    async def pay(self, exchange_id: str, kopecks: int | None = None, **more: Any) -> None:
+        """The client pays the invoice, and the bank says so."""
+        pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, **more)
+        for notice in await self.bank().pretend(exchange_id, pretence):
+            await on_notice(self.ports, notice)
+
+    @property
+    def sender(self) -> SimulatedSender:
+        """The wallet of test mode."""
+        sender = self.ports.senders.of_mode("test")
+        assert isinstance(sender, SimulatedSender)
+        return sender
+
+    async def on_chain(self) -> list[dict[str, Any]]:
+        """The wallet's notes of all that it signed."""
+        async with self.ports.storage.unit() as unit:
+            found = await unit[ProviderNote].find(provider=self.sender.name)
+        return [msgspec.json.decode(note.body) for note in found]
 
     async def remitted(self) -> dict[str, int]:
         """Kopecks of every remittance in the bank's books that is done or may be."""

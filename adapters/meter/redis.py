@@ -28,8 +28,9 @@ from .memory import MemoryMeter
 
 PREFIX = "cambist:meter"
 
-_ANSWERS_WITHIN = 0.5
-"""Seconds for a connection and for an answer. A request waits at its door that long, at most, and only the first."""
+_ANSWERS_WITHIN = 1.0
+"""Seconds for a connection and for an answer. A request waits at its door that long, at most, and only the first. Less
+would take a process that was busy for a moment for a Redis that is away, and its counts would not be exact."""
 _TRIES_AGAIN = 0.5
 """Seconds between two attempts to reach a Redis that is away."""
 _KEPT = 180

@@ -39,7 +39,7 @@ _ENOUGH = 64
 _LOOK_MS = 100
 """Milliseconds after which an idle worker's thread asks Redis again, at most."""
 _STOP_MS = 1000
-_ANSWERS_WITHIN = 0.5
+_ANSWERS_WITHIN = 1.0
 
 log = logging.getLogger("cambist.queue")
 
@@ -48,6 +48,7 @@ class _Watched(redis.Redis):
     """A client that notes whether Redis answers, for every command that the broker's threads send."""
 
     is_away = False
+    _noting = threading.Lock()
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """As ever; but a deadline is a lost connection, which Dramatiq knows how to wait out."""
@@ -64,9 +65,13 @@ class _Watched(redis.Redis):
         return answer
 
     def _note(self, *, away: bool) -> None:
-        if away != self.is_away:
+        if away == self.is_away:
+            return
+        with self._noting:
+            if away == self.is_away:
+                return  # another thread was first
             self.is_away = away
-            log.warning("Redis is %s", "away; workers look for jobs every second" if away else "back; kicks are sent")
+        log.warning("Redis is %s", "away; workers look for jobs every second" if away else "back; kicks are sent")
 
 
 class DramatiqQueue:

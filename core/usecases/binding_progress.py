@@ -123,7 +123,8 @@ async def conclude(
         await save_subscription(ports, unit, before, after)
         if ended:
             await end_open_binding(ports, unit, after, but=carried)
-        if ended or after.mandate_reference != before.mandate_reference or is_stray_mandate(after, carried, report):
+        replaced = before.mandate_reference not in (None, after.mandate_reference)
+        if ended or replaced or is_stray_mandate(after, carried, report):
             await plan_revoking(ports, unit, after)
         return carried
 

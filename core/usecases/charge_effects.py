@@ -4,8 +4,6 @@ budget is used up (SPEC "Subscription charge periods")."""
 import logging
 from datetime import datetime
 
-import msgspec
-
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import Unit
@@ -19,6 +17,7 @@ from ..domain.payments import FailureReason, Payment, PaymentStatus
 from ..domain.subscription_moves import mandate_lost
 from ..domain.subscriptions import Subscription
 from ..domain.tallies import took_money
+from .again import set_due
 from .recurring import announce_of_subscription, save_subscription
 from .units import retrying
 
@@ -103,7 +102,7 @@ async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
     if known is None:
         unit[Job].add(Job(id=job_id, kind=EXHAUST, argument=subscription.id, due=due, created_at=now))
     else:
-        unit[Job].save(msgspec.structs.replace(known, due=due, attempts=0, leased_until=None))
+        set_due(unit, known, due, anew=True)
 
 
 async def tell_if_exhausted(ports: Ports, job: Job) -> None:
@@ -118,9 +117,6 @@ async def tell_if_exhausted(ports: Ports, job: Job) -> None:
         if present is None or present.attempts != job.attempts:
             return
         due = None if subscription is None else exhaustion_due_at(subscription.terms, subscription.charge_state)
-        if due is not None and due > ports.clock.now():
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
-        else:
-            unit[Job].remove(present)
+        set_due(unit, present, due if due is not None and due > ports.clock.now() else None)
 
     await retrying(ports.storage, work)

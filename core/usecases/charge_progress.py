@@ -18,6 +18,7 @@ from ..domain.charge_reports import Step, decide_charge_report, has_no_outcome, 
 from ..domain.payments import FailureReason, Opening, Payment, PaymentStatus
 from ..domain.reports import Report
 from ..domain.subscriptions import Subscription
+from .again import come_back
 from .gateway_watch import watched
 from .payment_moves import RACES, carry, read_arrivals, read_failure
 from .seals import open_mandate_token
@@ -208,23 +209,8 @@ async def watch_charge(ports: Ports, job: Job) -> None:
             except Fault:
                 state = None
             payment = payment if state is None else await conclude(ports, payment, state)
-    due = next_look(state, looks, ports.clock.now())
-    await _reschedule(ports, job, payment, due)
-
-
-async def _reschedule(ports: Ports, job: Job, payment: Payment | None, due: datetime) -> None:
     ended = payment is None or not has_no_outcome(payment)
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
-        if ended:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
-
-    await retrying(ports.storage, work)
+    await come_back(ports, job, None if ended else next_look(state, looks, ports.clock.now()))
 
 
 def next_look(state: ChargeState | None, looks: int, now: datetime) -> datetime:

@@ -6,8 +6,9 @@ for the same place.
 
 import msgspec
 
+from ...ports.bank import InvoiceRequest
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured, Unavailable
+from ...ports.faults import NotConfigured, Refused, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.errors import Refusal
@@ -19,6 +20,8 @@ from .units import retrying
 _S = ExchangeStatus
 _RETRY_AFTER = 30
 
+PURPOSE = "Exchange"
+"""What the client's bank shows of the invoice."""
 NO_PLACE = "no place for the client's money was obtained in time"
 
 
@@ -54,6 +57,35 @@ async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
         return await turn(
             ports, unit, msgspec.structs.replace(present, crypto_deposit_address=address), _S.AWAITING_USDT
         )
+
+    return await retrying(ports.storage, work)
+
+
+async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
+    """Obtain the invoice of a pending exchange of RUB: the same one however often it is asked for. A bank that refuses
+    for certain ends the exchange. Raises: Unavailable, OutcomeUnknown, NotConfigured; then nothing is decided.
+    """
+    bank = ports.banks.named(exchange.bank or "")
+    request = InvoiceRequest(
+        operation=exchange.id,
+        amount_kopecks=exchange.amount_rub.kopecks,
+        purpose=PURPOSE,
+        expires_at=exchange.expires_at,
+    )
+    invoice, failure = None, "unknown"
+    try:
+        invoice = await bank.create_invoice(request)
+    except Refused as fault:
+        failure = fault.reason
+
+    async def work(unit: Unit) -> Exchange | None:
+        present = await unit[Exchange].get(exchange.id)
+        if present is None or present.status is not _S.PENDING:
+            return present
+        if invoice is None:
+            return await fail(ports, unit, present, failure)
+        opened = msgspec.structs.replace(present, invoice_reference=invoice.reference, invoice_payload=invoice.payload)
+        return await turn(ports, unit, opened, _S.AWAITING_RUB)
 
     return await retrying(ports.storage, work)
 

@@ -17,7 +17,7 @@ from ..domain.exchange_entries import exchange_completed, money_given, part_deli
 from ..domain.exchange_payouts import PartStatus, PayoutPart, all_delivered, next_part, part_moved, payout_parts
 from ..domain.exchanges import Exchange, ExchangeStatus
 from ..domain.money import Rub
-from .exchange_steps import RACES, fail, turn
+from .exchange_steps import RACES, fail, read_exchange, turn
 from .ledger import post
 from .seals import open_exchange_phone
 from .units import retrying
@@ -29,7 +29,8 @@ log = logging.getLogger("cambist.exchanges")
 
 
 class Paying(msgspec.Struct, frozen=True):
-    """An exchange as its payout stands, and after how many seconds the bank says that asking is worthwhile."""
+    """An exchange as its payout stands, and after how many seconds looking at it again is worthwhile, where the
+    provider or the chain says."""
 
     exchange: Exchange
     check_after: float | None = None
@@ -45,7 +46,7 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     cap = None if most is None else Rub(most)
 
     async def work(unit: Unit) -> Exchange:
-        present = await _read(unit, exchange.id)
+        present = await read_exchange(unit, exchange.id)
         if present.status is not _S.USDT_RECEIVED:
             return present
         post(unit, money_given(present, ports.clock.now()))
@@ -82,7 +83,7 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
 
 async def _mark_sent(ports: Ports, exchange_id: str, part: PayoutPart) -> Exchange:
     async def work(unit: Unit) -> Exchange:
-        present = await _read(unit, exchange_id)
+        present = await read_exchange(unit, exchange_id)
         if _standing(present, part) is not _P.PLANNED:
             return present
         return unit[Exchange].save(
@@ -118,7 +119,7 @@ async def _conclude(ports: Ports, exchange_id: str, part: PayoutPart, state: Rem
     end = _P.DONE if state.status is RemittanceStatus.DONE else _P.FAILED
 
     async def work(unit: Unit) -> Exchange:
-        present = await _read(unit, exchange_id)
+        present = await read_exchange(unit, exchange_id)
         if present.status is not _S.RUB_SENDING or _standing(present, part) is not _P.SENT:
             return present
         now = ports.clock.now()
@@ -143,10 +144,3 @@ def _part(exchange: Exchange, part: PayoutPart) -> PayoutPart:
 
 def _standing(exchange: Exchange, part: PayoutPart) -> PartStatus:
     return _part(exchange, part).status
-
-
-async def _read(unit: Unit, exchange_id: str) -> Exchange:
-    exchange = await unit[Exchange].get(exchange_id)
-    if exchange is None:
-        raise LookupError(f"{exchange_id} is gone")
-    return exchange

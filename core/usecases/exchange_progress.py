@@ -17,9 +17,10 @@ from ..domain.exchange_funds import Incoming, deposit_source
 from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
 from .again import set_due
 from .bank_refunds import ASK_AGAIN
-from .exchange_opening import give_up, open_address
+from .exchange_opening import give_up, open_address, open_invoice
 from .exchange_payout import Paying, begin_payout, pay_out
-from .exchange_steps import RACES, enter_funds
+from .exchange_sending import begin_sending, send_usdt
+from .exchange_steps import RACES, enter_funds, read_exchange
 from .units import retrying
 
 LOOK = timedelta(seconds=10)
@@ -33,7 +34,7 @@ _AWAY = timedelta(minutes=1)
 """A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
 _SHORTEST = timedelta(seconds=1)
 
-_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, OutcomeUnknown, Refused)
+NO_ANSWER = (Unavailable, NotConfigured, NotSupported, OutcomeUnknown, Refused)
 """It says nothing about the money."""
 
 _S = ExchangeStatus
@@ -44,7 +45,7 @@ log = logging.getLogger("cambist.exchanges")
 async def watch_exchange(ports: Ports, job: Job) -> None:
     """The job that follows an exchange."""
     before = await _stored(ports, job.argument)
-    paying = None if before is None else await progress(ports, before)
+    paying = None if before is None else await progress(ports, before, job.attempts)
     has_moved = before is not None and paying is not None and paying.exchange.version != before.version
     await _come_back(ports, job, paying, has_moved=has_moved)
 
@@ -61,8 +62,9 @@ async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:
         return await unit[Exchange].get(exchange_id)
 
 
-async def progress(ports: Ports, exchange: Exchange) -> Paying | None:
-    """Bring an exchange as far as it goes now; how it then stands, or None when it was taken back."""
+async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Paying | None:
+    """Bring an exchange as far as it goes now; how it then stands, or None when it was taken back. `attempts`: since it
+    moved last."""
     present: Exchange | None = exchange
     if exchange.status is _S.PENDING:
         present = await _open(ports, exchange)
@@ -71,20 +73,28 @@ async def progress(ports: Ports, exchange: Exchange) -> Paying | None:
     present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
     if present.status is _S.USDT_RECEIVED:
         present = await _tried(present, "its payout cannot begin", lambda each: begin_payout(ports, each))
-    if present.status is not _S.RUB_SENDING:
-        return Paying(present)
+    if present.status is _S.RUB_RECEIVED and _hold_is_over(present, ports.clock.now()):
+        present = await _tried(present, "its transfer cannot begin", lambda each: begin_sending(ports, each))
     try:
-        return await pay_out(ports, present)
+        if present.status is _S.RUB_SENDING:
+            return await pay_out(ports, present)
+        if present.status is _S.USDT_SENDING:
+            return await send_usdt(ports, present, attempts)
+        return Paying(present)
     except (NotConfigured, NotSupported) as fault:
-        # What may have been sent must not go another way: it waits until the bank is wired again.
+        # What may have been sent must not go another way: it waits until bank or wallet is wired again.
         log.error("exchange %s: its payout cannot go on: %s", present.id, fault)  # noqa: TRY400 - no slip of the program
         return Paying(present)
+
+
+def _hold_is_over(exchange: Exchange, now: datetime) -> bool:
+    return exchange.hold_until is not None and now >= exchange.hold_until
 
 
 async def _tried(exchange: Exchange, trouble: str, step: Callable[[Exchange], Awaitable[Exchange]]) -> Exchange:
     try:
         return await step(exchange)
-    except _NO_ANSWER as fault:
+    except NO_ANSWER as fault:
         log.warning("exchange %s: %s: %s", exchange.id, trouble, fault)
         return exchange
 
@@ -94,8 +104,8 @@ async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
     if ports.clock.now() >= exchange.expires_at:
         return await give_up(ports, exchange.id)
     try:
-        return await open_address(ports, exchange)
-    except _NO_ANSWER as fault:
+        return await (open_address if exchange.takes_usdt else open_invoice)(ports, exchange)
+    except NO_ANSWER as fault:
         log.warning("exchange %s: it cannot be opened: %s", exchange.id, fault)
         return exchange
 
@@ -106,7 +116,13 @@ async def look_at_funds(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
-    """What came to an exchange's address so far, final or not. Raises: Unavailable, NotConfigured."""
+    """What came to an exchange's address, or for its invoice, so far, final or not.
+
+    Raises: Unavailable, NotConfigured; what a bank's read raises.
+    """
+    if exchange.invoice_reference is not None:
+        state = await ports.banks.named(exchange.bank or "").invoice_state(exchange.invoice_reference)
+        return [Incoming(source=each.id, amount=each.amount_kopecks, at=each.at) for each in state.transfers]
     if exchange.crypto_deposit_address is None:
         return ()
     watcher = ports.deposits.named(exchange.watcher or "")
@@ -123,16 +139,17 @@ async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
 
 async def take_funds(ports: Ports, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
     """Let what was seen take effect; the exchange as it then stands."""
-    if exchange.crypto_deposit_address is None:
+    if not _has_place(exchange):
         return exchange
 
     async def work(unit: Unit) -> Exchange:
-        present = await unit[Exchange].get(exchange.id)
-        if present is None:
-            raise LookupError(f"{exchange.id} is gone")
-        return await enter_funds(ports, unit, present, seen)
+        return await enter_funds(ports, unit, await read_exchange(unit, exchange.id), seen)
 
     return await retrying(ports.storage, work, again_on=RACES)
+
+
+def _has_place(exchange: Exchange) -> bool:
+    return exchange.crypto_deposit_address is not None or exchange.invoice_reference is not None
 
 
 async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved: bool) -> None:
@@ -154,13 +171,15 @@ def next_look(paying: Paying, asked: int, now: datetime) -> datetime | None:
         return _late_look(exchange, now)
     if exchange.status is _S.PENDING or exchange.status in AWAITING:
         return min(now + LOOK, exchange.expires_at) if now < exchange.expires_at else now + _AWAY
+    if exchange.status is _S.RUB_RECEIVED and exchange.hold_until is not None and now < exchange.hold_until:
+        return exchange.hold_until
     if paying.check_after is not None:
         return now + max(_SHORTEST, min(timedelta(seconds=paying.check_after), ASK_AGAIN[-1]))
     return now + ASK_AGAIN[min(max(asked, 1), len(ASK_AGAIN)) - 1]
 
 
 def _late_look(exchange: Exchange, now: datetime) -> datetime | None:
-    if exchange.crypto_deposit_address is None:
+    if not _has_place(exchange):
         return None
     passed = now - exchange.expires_at
     return next((now + pause for until, pause in _LATE_LOOKS if passed < until), None)

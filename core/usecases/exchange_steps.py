@@ -62,6 +62,14 @@ async def watch_now(ports: Ports, unit: Unit, exchange_id: str) -> None:
         unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
 
 
+async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
+    """An exchange that is there for certain. Raises: LookupError."""
+    exchange = await unit[Exchange].get(exchange_id)
+    if exchange is None:
+        raise LookupError(f"{exchange_id} is gone")
+    return exchange
+
+
 async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
     """All that was booked for an exchange. Anybody may send to an address as often as it pleases: read in batches."""
     low, high = transfer_ids(exchange_id)

@@ -1,31 +1,33 @@
 """What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on (SPEC "Endpoints:
 Exchanges"; DECISIONS 1, 6). What becomes of them is in exchange_progress.py."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import Conflict, NotConfigured, Unavailable
+from ...ports.faults import Conflict, NotConfigured
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain import ids
-from ..domain.accounts import Caller
+from ..domain.accounts import Caller, Mode
 from ..domain.errors import Refusal, shape_error
-from ..domain.exchange_money import ExchangeQuote, quote_usdt
+from ..domain.exchange_money import ExchangeQuote, quote_rub, quote_usdt
 from ..domain.exchange_orders import (
     ExchangeCase,
     ReadExchange,
+    RubExchangeOrder,
     Step,
     judge_exchange,
     new_exchange,
 )
-from ..domain.exchanges import ACTIVE_RULE, Direction, DirectionSwitch, Exchange, ExchangeStatus
+from ..domain.exchanges import ACTIVE_RULE, CANCELLABLE, Direction, DirectionSwitch, Exchange, ExchangeStatus
 from ..domain.idempotency import IdempotencyKey
+from .accounts import find_account
 from .exchange_opening import open_new
-from .exchange_progress import LOOK, seen_funds, take_funds
-from .exchange_steps import first_watch, turn, watch_now
+from .exchange_progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
+from .exchange_steps import first_watch, read_exchange, turn, watch_now
 from .idempotency import KEY_TAKEN, Made, once
 from .kyc import find_client, present_client
 from .rates import market_rate
@@ -78,7 +80,6 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
 
 async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
     """The case with all that its rules look at, each looked at once nothing before it is refused. Raises: Refusal."""
-    judge_exchange(case, Step.ORDER)
     async with ports.storage.unit() as unit:
         switch = await unit[DirectionSwitch].get(case.direction)
     case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on)
@@ -95,19 +96,51 @@ async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
         known = await market_rate(ports, case.mode, fresh=True)
     except Refusal:
         return None
-    return quote_usdt(case.amount_usdt, known.rate, case.account.settings.exchange_markup_percent)
+    markup = case.account.settings.exchange_markup_percent
+    if case.direction is Direction.USDT_TO_RUB:
+        return quote_usdt(case.amount_usdt, known.rate, markup)
+    return quote_rub(case.amount_rub, known.rate, markup)
 
 
-async def _written(ports: Ports, case: ExchangeCase, lock: Callable[[str], IdempotencyKey]) -> Exchange:
-    """The exchange, its key and its watch, on disk. Raises: Refusal; Conflict of the key."""
+async def create_rub_usdt(
+    ports: Ports, account_id: str, mode: Mode, *, amount_rub: str, client_phone: str, address: str
+) -> Exchange:
+    """Begin an exchange of RUB to USDT on a merchant's request; operators only (SPEC "Exchange statuses"). It is
+    `pending` while the bank gave no certain answer about its invoice: the watch goes on asking.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND, and as `exchange_orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED.
+    """
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, account_id)
+    order = RubExchangeOrder(amount_rub=amount_rub, client_phone=client_phone, client_wallet=address)
+    caller = Caller(account=account, mode=mode, key_id="")
+    case = await _judged(ports, caller, ExchangeCase(order=order, account=account, mode=mode))
+    exchange = await _written(ports, case, None)
+    opened = await progress(ports, exchange)
+    return exchange if opened is None else opened.exchange
+
+
+def _provided(ports: Ports, case: ExchangeCase) -> dict[str, str]:
+    """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
+    if case.direction is Direction.RUB_TO_USDT:
+        bank = next(iter(ports.banks.of_mode(case.mode)), None)
+        if bank is None:
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB at present")
+        return {"bank": bank.name}
+    try:
+        return {"watcher": ports.deposits.of_mode(case.mode).name}
+    except NotConfigured:
+        raise Refusal("PROVIDER_NOT_CONFIGURED", "No deposit addresses are given out at present") from None
+
+
+async def _written(ports: Ports, case: ExchangeCase, lock: Callable[[str], IdempotencyKey] | None) -> Exchange:
+    """The exchange, its key (`lock`; None for an operator's) and its watch, on disk. Raises: Refusal; Conflict of the
+    key."""
     phone, account = case.order.client_phone, case.account
     exchange_id = ids.prefixed(ids.EXCHANGE, ports.ids.uuid())
-    key, digest = lock(exchange_id), ports.vault.fingerprint(f"exchange:{account.id}:{case.mode}:{phone}")
+    key = None if lock is None else lock(exchange_id)
+    digest = ports.vault.fingerprint(f"exchange:{account.id}:{case.mode}:{phone}")
     sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
-    try:
-        watcher = ports.deposits.of_mode(case.mode).name
-    except NotConfigured:
-        watcher = None
 
     async def work(unit: Unit) -> Exchange:
         # What may have changed while others were asked: the client may be blocked by now.
@@ -118,18 +151,18 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Callable[[str], Idemp
             judge_exchange(present, Step.CLIENT)
             judge_exchange(present, Step.QUOTE)
         except Refusal:
-            if await unit[IdempotencyKey].get(key.id) is not None:
+            if key is not None and await unit[IdempotencyKey].get(key.id) is not None:
                 # The exchange that this very key made meanwhile may be the reason.
                 raise Conflict(KEY_TAKEN) from None
             raise
-        if watcher is None:
-            raise Refusal("PROVIDER_NOT_CONFIGURED", "No deposit addresses are given out at present")
         now = ports.clock.now()
+        key_id = None if key is None else key.id
         exchange = new_exchange(
-            present, exchange_id=exchange_id, phone=sealed, phone_digest=digest, key_id=key.id, now=now
+            present, exchange_id=exchange_id, phone=sealed, phone_digest=digest, key_id=key_id, now=now
         )
-        exchange = msgspec.structs.replace(exchange, watcher=watcher)
-        unit[IdempotencyKey].add(key)
+        exchange = msgspec.structs.replace(exchange, **_provided(ports, present))
+        if key is not None:
+            unit[IdempotencyKey].add(key)
         unit[Job].add(first_watch(exchange, now + LOOK))
         return unit[Exchange].add(exchange)
 
@@ -146,7 +179,7 @@ async def get_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchan
 async def _own(unit: Unit, caller: Caller, exchange_id: str) -> Exchange:
     exchange = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
     if exchange is None or (exchange.account_id, exchange.mode) != (caller.account_id, caller.mode):
-        raise Refusal("EXCHANGE_NOT_FOUND", "No exchange of this id")
+        raise _not_found()
     return exchange
 
 
@@ -172,36 +205,62 @@ def read_status(text: str) -> ExchangeStatus:
         raise shape_error("status", f"must be one of: {', '.join(ExchangeStatus)}") from None
 
 
+async def every_exchange(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Exchange]:
+    """Exchanges of an account for operators, newest first, phones sealed. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        await find_account(unit, account_id)
+        found: list[Exchange] = []
+        for each in Mode if mode is None else (mode,):
+            found += await unit[Exchange].find(account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit)
+    return sorted(found, key=lambda exchange: (exchange.created_at, exchange.id), reverse=True)[:limit]
+
+
 async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
     """Call an exchange off before its client sent anything. The chain is looked at first: what is on its way counts.
 
     Raises: Refusal EXCHANGE_NOT_FOUND; INVALID_STATE once USDT were seen, or it is over; PROVIDER_UNAVAILABLE while
     nobody can tell whether any were sent.
     """
-    exchange = await get_exchange(ports, caller, exchange_id)
-    _require_cancellable(exchange)
+    return await _cancel(ports, await get_exchange(ports, caller, exchange_id), _MERCHANT_CANCELS)
+
+
+async def cancel_any_exchange(ports: Ports, exchange_id: str) -> Exchange:
+    """The same for operators, who also call off what awaits RUB. Raises: as `cancel_exchange`."""
+    async with ports.storage.unit() as unit:
+        exchange = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    if exchange is None:
+        raise _not_found()
+    return await _cancel(ports, exchange, CANCELLABLE)
+
+
+async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[ExchangeStatus]) -> Exchange:
+    _require_cancellable(exchange, allowed)
     try:
         seen = await seen_funds(ports, exchange)
-    except (Unavailable, NotConfigured):
+    except NO_ANSWER:
         raise Refusal(
-            "PROVIDER_UNAVAILABLE", "Whether USDT were sent cannot be seen at the moment; try again", retry_after=30
+            "PROVIDER_UNAVAILABLE", "Whether money was sent cannot be seen at the moment; try again", retry_after=30
         ) from None
-    _require_cancellable(await take_funds(ports, exchange, seen))
+    _require_cancellable(await take_funds(ports, exchange, seen), allowed)
     if any(not incoming.is_final for incoming in seen):
         raise Refusal("INVALID_STATE", "USDT are on their way to the exchange's address")
 
     async def work(unit: Unit) -> Exchange:
-        present = await _own(unit, caller, exchange_id)
-        _require_cancellable(present)
+        present = await read_exchange(unit, exchange.id)
+        _require_cancellable(present, allowed)
         await watch_now(ports, unit, present.id)
         return await turn(ports, unit, present, _S.CANCELLED)
 
     return await retrying(ports.storage, work)
 
 
-def _require_cancellable(exchange: Exchange) -> None:
-    if exchange.status not in _MERCHANT_CANCELS:
-        raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it can only be cancelled before USDT came")
+def _require_cancellable(exchange: Exchange, allowed: Collection[ExchangeStatus]) -> None:
+    if exchange.status not in allowed:
+        raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it can only be cancelled before money came")
+
+
+def _not_found() -> Refusal:
+    return Refusal("EXCHANGE_NOT_FOUND", "No exchange of this id")
 
 
 async def set_direction(ports: Ports, direction: Direction, *, is_on: bool) -> DirectionSwitch:

@@ -86,16 +86,17 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
     refunds = await unit[Refund].find(payment_id=OneOf(ids))
     suspended = await unit[Suspense].find(account_id=account_id, mode=mode, payment_id=OneOf(ids))
     corrections = await _of_ids(unit, Correction, [refund.id for refund in refunds])
-    await _take_lines(unit, payments, refunds, corrections)
-    await _take_jobs(unit, (*payments, *refunds, *suspended))
-    await _take_keys(unit, (*payments, *refunds))
-    await _take_back(ports, unit, (*payments, *refunds, *suspended))
+    # In the order in which a settlement writes, so that databases lock them in one order.
     for payment in payments:
         remove_payment(unit, payment)
-    _take_away(unit, DeliveryProof, await _of_ids(unit, DeliveryProof, ids))
     _take_away(unit, Refund, refunds)
     _take_away(unit, Suspense, suspended)
     _take_away(unit, Correction, corrections)
+    _take_away(unit, DeliveryProof, await _of_ids(unit, DeliveryProof, ids))
+    await _take_jobs(unit, (*payments, *refunds, *suspended))
+    await _take_keys(unit, (*payments, *refunds))
+    await _take_lines(unit, payments, refunds, corrections)
+    await _take_back(ports, unit, (*payments, *refunds, *suspended))
     return len(payments)
 
 

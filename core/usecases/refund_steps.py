@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Stale
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain import ids
@@ -67,10 +68,10 @@ async def drop_job(unit: Unit, refund_id: str) -> None:
 
 
 async def payment_of(unit: Unit, refund: Refund) -> Payment:
-    """The payment that is refunded. Raises: LookupError."""
+    """The payment that is refunded. Raises: Stale, when both were forgotten between two reads."""
     payment = await unit[Payment].get(refund.payment_id)
     if payment is None:
-        raise LookupError(f"{refund.id} has no payment")
+        raise Stale(f"{refund.id} has no payment")
     return payment
 
 

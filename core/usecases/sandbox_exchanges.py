@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from ...ports.bank import BankSimulator, InvoiceStatus, Pretence
 from ...ports.bundle import Ports
 from ...ports.deposits import DepositSimulator
 from ...ports.faults import NotConfigured, Refused
+from ...ports.payouts import SenderSimulator, TransferState
 from ...ports.remittances import RemittanceSimulator, RemittanceStatus
 from ...ports.storage import Unit
 from ..domain.accounts import Caller
@@ -16,7 +18,7 @@ from ..domain.exchange_payouts import PartStatus, next_part
 from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
 from ..domain.money import Usdt
 from .exchange_progress import look_at_funds, progress
-from .exchange_steps import RACES, fail, watch_now
+from .exchange_steps import RACES, fail, read_exchange, watch_now
 from .exchanges import get_exchange
 from .units import retrying
 
@@ -87,6 +89,8 @@ async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exc
 
 
 async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
+    if not exchange.takes_usdt:
+        return await _complete_rub(ports, exchange)
     if exchange.status in AWAITING:
         exchange = await _deposit(ports, exchange, None)
     for _ in range(_ROUNDS):
@@ -98,15 +102,41 @@ async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
     return exchange
 
 
+async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
+    """RUB to USDT: the client pays, the hold is over at once, and the transfer is final."""
+    bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
+    if exchange.status in AWAITING and isinstance(bank, BankSimulator):
+        await bank.pretend(exchange.id, Pretence(status=InvoiceStatus.PAID))
+        exchange = await look_at_funds(ports, exchange)
+
+    async def work(unit: Unit) -> Exchange:
+        present = await read_exchange(unit, exchange.id)
+        if present.status is not _S.RUB_RECEIVED:
+            return present
+        return unit[Exchange].save(msgspec.structs.replace(present, hold_until=ports.clock.now()))
+
+    exchange = await retrying(ports.storage, work)
+    paying = await progress(ports, exchange)
+    exchange = exchange if paying is None else paying.exchange
+    sender = _wired(lambda: ports.senders.named(exchange.sender or ""))
+    if exchange.tx_hash is not None and not exchange.is_final and isinstance(sender, SenderSimulator):
+        await sender.pretend(exchange.tx_hash, TransferState.FINAL)
+        paying = await progress(ports, exchange)
+        exchange = exchange if paying is None else paying.exchange
+    if exchange.status is not _S.COMPLETED:
+        raise _no_way(exchange, _S.COMPLETED)
+    return exchange
+
+
 async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
     """A technical error before the payout; a refusal of the bank in it."""
     if exchange.status is _S.RUB_SENDING:
         exchange = await _at_bank(ports, exchange, RemittanceStatus.FAILED)
-    elif not exchange.is_final:
+    elif not exchange.is_final and exchange.status is not _S.USDT_SENDING:
 
         async def work(unit: Unit) -> Exchange:
             present = await unit[Exchange].get(exchange.id)
-            if present is None or present.is_final or present.status is _S.RUB_SENDING:
+            if present is None or present.is_final or present.status in (_S.RUB_SENDING, _S.USDT_SENDING):
                 raise _no_way(present or exchange, _S.FAILED)
             return await fail(ports, unit, present, FAILED_BY_SANDBOX)
 

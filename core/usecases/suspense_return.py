@@ -11,7 +11,7 @@ import msgspec
 from ...ports.bank import RefundRequest, RefundState
 from ...ports.bank import RefundStatus as AtBank
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured
+from ...ports.faults import NotConfigured, Stale
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.errors import Refusal
@@ -74,7 +74,8 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
 async def _payment_of(unit: Unit, suspense: Suspense) -> Payment:
     payment = await unit[Payment].get(suspense.payment_id)
     if payment is None:
-        raise LookupError(f"{suspense.id} has no payment")
+        # Both were forgotten between the two reads.
+        raise Stale(f"{suspense.id} has no payment")
     return payment
 
 
@@ -108,12 +109,15 @@ async def conclude_return(ports: Ports, suspense_id: str, state: RefundState) ->
         if suspense is None:
             return
         went = suspense.resolved_at is not None
+        if suspense.reason == RETURN_REVERSED:
+            # The operation's last word: one that says otherwise was asked for before, and comes late.
+            return
         if state.status is AtBank.DONE and not went:
             _book(ports, unit, suspense, EntryKind.SUSPENSE_RETURNED)
             unit[Suspense].save(msgspec.structs.replace(suspense, resolved_at=ports.clock.now()))
         elif state.status is AtBank.FAILED and not went:
             unit[Suspense].save(msgspec.structs.replace(suspense, reason=RETURN_FAILED))
-        elif state.status is AtBank.REVERSED and suspense.reason != RETURN_REVERSED:
+        elif state.status is AtBank.REVERSED:
             if went:
                 _book(ports, unit, suspense, EntryKind.SUSPENSE, revision=2)
             unit[Suspense].save(msgspec.structs.replace(suspense, resolved_at=None, reason=RETURN_REVERSED))

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.chain import Network
-from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ...ports.jobs import Job
 from ...ports.payouts import SignedTransfer, TransferState, UsdtSender
 from ...ports.storage import Unit
@@ -24,7 +23,6 @@ from ..domain.events import Event, EventType
 from ..domain.ledger import EntryKind, Purse, journal_entry
 from ..domain.machine import IllegalMove
 from ..domain.payloads import WithdrawalPayload
-from ..domain.tron import is_tron_address
 from ..domain.withdrawals import (
     GIVEN_BACK,
     WITHDRAWAL_MOVES,
@@ -37,24 +35,10 @@ from ..domain.withdrawals import (
 )
 from .ledger import post
 from .outbox import announce
+from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, look_pause, sign, sign_pause, stored
 from .units import retrying
 
 EXECUTE = "payout.execute"
-
-SIGN_LADDER = (
-    timedelta(seconds=10),
-    timedelta(seconds=30),
-    timedelta(minutes=2),
-    timedelta(minutes=10),
-    timedelta(hours=1),
-)
-"""When a payout that could not be signed is tried again; after the last of them every hour. Nothing was sent, so there
-is no end to it but an operator's."""
-
-_NOT_WIRED = timedelta(hours=1)
-_LOOKS = ((timedelta(minutes=5), timedelta(seconds=5)), (timedelta(hours=1), timedelta(minutes=1)))
-"""Until so long after the end of the signed transfer, it is looked at so often."""
-_LATE_LOOKS = timedelta(minutes=10)
 
 _S = WithdrawalStatus
 
@@ -93,7 +77,7 @@ async def execute(ports: Ports, job: Job) -> None:
         except (NotConfigured, NotSupported) as fault:
             # What may have been sent must not go another way: it waits until the wallet is wired again.
             log.error("payout %s cannot go on: %s", withdrawal.id, fault)  # noqa: TRY400 - no slip of the program
-            step = _Step(pause=_NOT_WIRED)
+            step = _Step(pause=NOT_WIRED)
     await _enter(ports, job, step)
 
 
@@ -102,25 +86,18 @@ async def _go_on(ports: Ports, job: Job, withdrawal: Withdrawal) -> _Step:
     if withdrawal.status is not _S.PENDING:
         return await _look(ports, sender, withdrawal)
     try:
-        transfer = await _sign(sender, withdrawal)
+        transfer = await sign(sender, withdrawal.network, withdrawal.id, withdrawal.wallet, withdrawal.amount.units)
     except Refused as fault:
         log.warning("payout %s was refused at signing: %s", withdrawal.id, fault)
         return _Step(to=_S.CANCELLED, failure=f"not signed, {fault.reason}: {fault}")
     except (Unavailable, OutcomeUnknown) as fault:
         # An unknown outcome is none here: signing sends nothing.
         log.warning("payout %s cannot be signed yet: %s", withdrawal.id, fault)
-        return _Step(pause=_later(SIGN_LADDER[min(max(job.attempts, 1), len(SIGN_LADDER)) - 1], fault))
-    stored = await _store(ports, withdrawal.id, transfer)
-    if stored.status is _S.PROCESSING:
-        return await _broadcast(sender, stored)
+        return _Step(pause=sign_pause(job.attempts, fault))
+    present = await _store(ports, withdrawal.id, transfer)
+    if present.status is _S.PROCESSING and await broadcast(sender, _transfer(present)):
+        return _Step(to=_S.SENT)
     return _Step()
-
-
-async def _sign(sender: UsdtSender, withdrawal: Withdrawal) -> SignedTransfer:
-    if withdrawal.network == Network.TRON and not is_tron_address(withdrawal.wallet):
-        # Checked when it was set, and again here: nobody can fetch back what went to a wrong address.
-        raise Refused("the checksum of the address is wrong", reason="address")
-    return await sender.sign(withdrawal.id, withdrawal.wallet, withdrawal.amount.units)
 
 
 async def _store(ports: Ports, withdrawal_id: str, transfer: SignedTransfer) -> Withdrawal:
@@ -130,7 +107,8 @@ async def _store(ports: Ports, withdrawal_id: str, transfer: SignedTransfer) -> 
     async def work(unit: Unit) -> Withdrawal:
         present = await unit[Withdrawal].get(withdrawal_id)
         if present is None:
-            raise LookupError(f"{withdrawal_id} is gone")
+            # Forgotten with the account's test data; so is the job.
+            raise Stale(f"{withdrawal_id} is gone")
         if present.status is not _S.PENDING:
             return present
         after = signed(present, transfer.tx_hash, transfer.blob, transfer.expires_at)
@@ -142,56 +120,28 @@ async def _store(ports: Ports, withdrawal_id: str, transfer: SignedTransfer) -> 
 
 
 async def _look(ports: Ports, sender: UsdtSender, withdrawal: Withdrawal) -> _Step:
-    """Ask the network, and send the transfer once more where it does not know it and still may take it."""
-    transfer = _transfer(withdrawal)
+    """What the network says of the transfer; it is sent once more where the network does not know it."""
     try:
-        state = await sender.state(transfer)
+        followed = await follow(ports, sender, _transfer(withdrawal))
     except (Unavailable, OutcomeUnknown, Refused) as fault:
         log.info("payout %s: its transfer could not be looked at: %s", withdrawal.id, fault)
-        return _Step(pause=_later(next_look(withdrawal, ports.clock.now()), fault))
-    if state is TransferState.FINAL:
+        return _Step(pause=later(next_look(withdrawal, ports.clock.now()), fault))
+    if followed.state is TransferState.FINAL:
         return _Step(to=_S.COMPLETED)
-    if state is TransferState.FAILED:
-        return _Step(to=_S.FAILED, failure="the network proved that the transfer did not move the USDT and never will")
-    if state is TransferState.IN_BLOCK:
+    if followed.state is TransferState.FAILED:
+        return _Step(to=_S.FAILED, failure=PROVEN_NOT_SENT)
+    if followed.state is TransferState.IN_BLOCK or followed.taken:
         return _Step(to=_S.SENT)
-    if ports.clock.now() < transfer.expires_at:
-        return await _broadcast(sender, withdrawal)
     return _Step()
 
 
-async def _broadcast(sender: UsdtSender, withdrawal: Withdrawal) -> _Step:
-    """Send what is stored. Where that fails, in whatever way, nothing is said of the transfer: only the network's
-    state tells, because an earlier broadcast may have arrived."""
-    try:
-        await sender.broadcast(_transfer(withdrawal))
-    except (Refused, OutcomeUnknown, Unavailable) as fault:
-        log.warning("payout %s: its transfer was not taken for certain: %s", withdrawal.id, fault)
-        return _Step()
-    return _Step(to=_S.SENT)
-
-
 def _transfer(withdrawal: Withdrawal) -> SignedTransfer:
-    if withdrawal.tx_hash is None or withdrawal.blob is None or withdrawal.signed_until is None:
-        raise LookupError(f"{withdrawal.id} has no signed transfer")
-    return SignedTransfer(
-        operation=withdrawal.id,
-        tx_hash=withdrawal.tx_hash,
-        blob=withdrawal.blob,
-        expires_at=withdrawal.signed_until,
-    )
-
-
-def _later(pause: timedelta, fault: Exception) -> timedelta:
-    """The pause, or what the provider asked for where that is longer."""
-    asked = fault.retry_after if isinstance(fault, Unavailable) else None
-    return pause if asked is None else max(pause, timedelta(seconds=asked))
+    return stored(withdrawal.id, withdrawal.tx_hash, withdrawal.blob, withdrawal.signed_until)
 
 
 def next_look(withdrawal: Withdrawal, now: datetime) -> timedelta:
-    """How long until the network is asked again: every 5 seconds while the transfer moves, then less and less."""
-    passed = timedelta() if withdrawal.signed_until is None else now - withdrawal.signed_until
-    return next((pause for until, pause in _LOOKS if passed < until), _LATE_LOOKS)
+    """How long until the network is asked again."""
+    return look_pause(withdrawal.signed_until, now)
 
 
 async def _enter(ports: Ports, job: Job, step: _Step) -> None:

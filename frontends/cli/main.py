@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "key": "keys",
     "payment": "payments",
     "refund": "refunds",
+    "exchange": "exchanges",
     "settle": "settlement",
     "payout": "payouts",
     "ledger": "ledger",

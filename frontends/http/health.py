@@ -21,7 +21,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     timestamp: str
     core: str
-    degraded: tuple[str, ...] = ()
+    degraded: list[str] = msgspec.field(default_factory=list)
     """What does not work as it should: `storage`, `meter` (each process counts requests by itself), `queue` (jobs are
     found a second later). Absent when all is well. Without meter and queue payments go on."""
 
@@ -43,7 +43,7 @@ def health_handlers(ports: Ports) -> list[HTTPRouteHandler]:
     async def health() -> Response[bytes]:
         storage, meter, queue = await asyncio.gather(storage_works(ports), ports.meter.works(), ports.queue.works())
         works = {"storage": storage, "meter": meter, "queue": queue}
-        degraded = tuple(name for name, is_well in works.items() if not is_well)
+        degraded = [name for name, is_well in works.items() if not is_well]
         view = Health(
             status="degraded" if degraded else "ok",
             timestamp=iso(ports.clock.now()),

@@ -2,12 +2,12 @@
 
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from cambist.frontends.options import OPTIONS, masked_url
-from cambist.frontends.settings import Loaded, Settings, SettingsError, load
+from cambist.frontends.settings import Loaded, Settings, SettingsError, for_many_processes, load
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
 URL = "postgresql://cambist:hunter2@db.example:5432/cambist"
@@ -252,7 +252,7 @@ class TestFaults:
 class TestManyProcesses:
     """DESIGN 5: `api` and `worker` need what several processes can share."""
 
-    SHARED: ClassVar = {
+    SHARED: ClassVar[dict[str, str]] = {
         "CAMBIST_DATABASE_URL": URL,
         "CAMBIST_REDIS_URL": "redis://h",
         "CAMBIST_VAULT_KEY": KEY,

@@ -239,3 +239,23 @@ class TestRedisAway:
         assert [list(await meter.count(1, [KEY])) for _ in range(3)] == [[1], [2], [3]]
         assert not await meter.works()
         await meter.close()
+
+    async def test_a_redis_that_hangs_holds_up_nobody_twice(self) -> None:
+        """Connections are taken and never answered, as by a machine that is frozen."""
+        connections = 0
+        release = asyncio.Event()
+
+        async def hang(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal connections
+            connections += 1
+            await release.wait()
+            writer.close()
+
+        server = await asyncio.start_server(hang, "127.0.0.1", 0)
+        meter = RedisMeter(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", VirtualClock(START))
+        assert sorted([list(await meter.count(1, [KEY])) for _ in range(3)]) == [[1], [2], [3]]
+        assert connections == 1
+        await meter.close()
+        release.set()
+        server.close()
+        await server.wait_closed()

@@ -1,34 +1,23 @@
-"""Charges by a mandate over HTTP: every row of SPEC "Charge errors", the answers, the list, the window, the sandbox."""
+"""Charges by a mandate over HTTP: the answers, the list, the window, the sandbox."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.periods import Interval, Scheme
-from cambist.core.domain.subscriptions import SubscriptionStatus
 from cambist.ports.mandates import ChargeStatus
-from tests.charge_house import DAY, ChargeHouse, open_charge_house, told
-
-UNKNOWN = "sub_00000000-0000-4000-8000-000000000001"
+from tests.charge_house import DAY, UNKNOWN, ChargeHouse, open_charge_house, told
+from tests.charge_house import due_subscription as due
 
 
 @pytest.fixture
 async def charges() -> AsyncIterator[ChargeHouse]:
     async with open_charge_house() as opened:
         yield opened
-
-
-async def due(charges: ChargeHouse, interval: Interval = Interval.MONTH, count: int = 1, **more: Any) -> str:
-    """A subscription whose second period has just opened; its id."""
-    subscription_id = await charges.subscribed(interval, count, **more)
-    await charges.open_next(subscription_id)
-    return subscription_id
 
 
 class TestAnswers:
@@ -111,186 +100,6 @@ class TestAnswers:
         assert made.status_code == 201
         assert made.json()["period_ref"] != "a20200101-month1"
         assert made.json()["external_id"] is None
-
-
-class TestRefusals:
-    """SPEC "Charge errors", row by row."""
-
-    async def test_missing_and_malformed_key(self, charges: ChargeHouse) -> None:
-        subscription_id = await due(charges)
-        bare = charges.house.headers()
-        assert told(await charges.post(subscription_id, headers=bare)) == (400, "MISSING_IDEMPOTENCY_KEY")
-        assert told(await charges.post(subscription_id, key="no-uuid")) == (400, "VALIDATION_ERROR")
-
-    @pytest.mark.parametrize(
-        "body",
-        [
-            {},
-            {"amount_rub": 100},
-            {"amount_rub": "100.001"},
-            {"amount_rub": "ten"},
-            {"amount_rub": "1.00", "external_id": "x" * 257},
-        ],
-    )
-    async def test_invalid_body(self, charges: ChargeHouse, body: dict[str, Any]) -> None:
-        assert told(await charges.post(await due(charges), body)) == (400, "VALIDATION_ERROR")
-
-    async def test_zero(self, charges: ChargeHouse) -> None:
-        assert told(await charges.post(await due(charges), {"amount_rub": "0.00"})) == (400, "INVALID_AMOUNT")
-
-    async def test_not_found_foreign_or_of_the_other_mode(self, charges: ChargeHouse) -> None:
-        """Also SPEC "Behavior", 7. It comes before the key and the body."""
-        subscription_id = await due(charges)
-        bare, live = charges.house.headers(), charges.house.headers("live")
-        assert told(await charges.post(UNKNOWN, {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
-        assert told(await charges.post("nonsense", {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
-        assert told(await charges.post(subscription_id, headers=live)) == (404, "SUBSCRIPTION_NOT_FOUND")
-        await charges.change(subscription_id, account_id="acc_another")
-        assert told(await charges.post(subscription_id)) == (404, "SUBSCRIPTION_NOT_FOUND")
-        for path in ("charges", "charge-window"):
-            response = await charges.house.get(f"/subscriptions/{subscription_id}/{path}")
-            assert told(response) == (404, "SUBSCRIPTION_NOT_FOUND")
-
-    @pytest.mark.parametrize(
-        "fields",
-        [
-            {"status": SubscriptionStatus.PENDING_BINDING, "mandate_token": None, "anchor": None},
-            {"status": SubscriptionStatus.PAUSED, "rebind_required": True},
-            {"status": SubscriptionStatus.CANCELLED},
-            {"status": SubscriptionStatus.EXPIRED},
-        ],
-        ids=lambda fields: fields["status"],
-    )
-    async def test_mandate_inactive(self, charges: ChargeHouse, fields: dict[str, Any]) -> None:
-        subscription_id = await due(charges)
-        await charges.change(subscription_id, **fields)
-        assert told(await charges.post(subscription_id)) == (409, "CHARGE_MANDATE_INACTIVE")
-        assert (await charges.window(subscription_id))["reason"] == "CHARGE_MANDATE_INACTIVE"
-
-    async def test_before_the_window(self, charges: ChargeHouse) -> None:
-        """`details.next_allowed_at` is in Moscow time, and then it passes."""
-        subscription_id = await charges.subscribed(Interval.DAY, 3)
-        refused = await charges.post(subscription_id)
-        assert told(refused) == (409, "CHARGE_BEFORE_WINDOW")
-        next_allowed_at = refused.json()["error"]["details"]["next_allowed_at"]
-        assert next_allowed_at.endswith("T00:00:00.000+03:00")
-        wait = (datetime.fromisoformat(next_allowed_at) - charges.clock.now()).total_seconds()
-        await charges.house.work(wait - 1)
-        assert told(await charges.post(subscription_id)) == (409, "CHARGE_BEFORE_WINDOW")
-        await charges.house.work(1)
-        await charges.charged(subscription_id)
-
-    async def test_exhausted(self, charges: ChargeHouse) -> None:
-        subscription_id = await due(charges, Interval.DAY, 1)
-        for _ in range(2):
-            await charges.next(subscription_id, "insufficient_funds")
-            assert told(await charges.post(subscription_id)) == (502, "PROVIDER_ERROR")
-        refused = await charges.post(subscription_id)
-        assert told(refused) == (409, "RECURRING_CHARGE_EXHAUSTED")
-        window = await charges.window(subscription_id)
-        shown = refused.json()["error"]["details"]["next_allowed_at"]
-        assert datetime.fromisoformat(shown) == datetime.fromisoformat(window["closes_at"])
-        assert shown.endswith("+03:00")
-        assert await charges.told(subscription_id) == ["exhausted"]
-
-    async def test_period_occupied(self, charges: ChargeHouse) -> None:
-        """In the calendar scheme; the key is not locked by it."""
-        subscription_id, key = await charges.subscribed(scheme=Scheme.CALENDAR), str(uuid4())
-        first = await charges.charged(subscription_id)
-        other = {"amount_rub": "100.00", "external_id": "tea-2"}
-        assert told(await charges.post(subscription_id, other, key=key)) == (409, "CHARGE_PERIOD_OCCUPIED")
-        assert (await charges.post(subscription_id, key=key)).json()["id"] == first
-
-    async def test_cap_of_a_charge_and_of_a_period(self, charges: ChargeHouse) -> None:
-        subscription_id = await due(charges)
-        assert told(await charges.post(subscription_id, {"amount_rub": "100.01"})) == (409, "CAP_EXCEEDED")
-        await charges.change(subscription_id, cap_window=Rub(50_00))
-        assert told(await charges.post(subscription_id, {"amount_rub": "50.01"})) == (409, "CAP_EXCEEDED")
-        assert (await charges.post(subscription_id, {"amount_rub": "50.00"})).status_code == 201
-
-    async def test_recurring_off(self, charges: ChargeHouse) -> None:
-        """501, and no payment was created."""
-        subscription_id = await due(charges)
-        await charges.set(recurring="false")
-        assert told(await charges.post(subscription_id)) == (501, "RECURRING_NOT_SUPPORTED")
-        assert await charges.payments(subscription_id) == []
-
-    async def test_provider_not_configured_in_live_mode(self, charges: ChargeHouse) -> None:
-        """SPEC: "at present any charge on an active subscription in live mode gets it; no payment created"."""
-        subscription_id = await charges.subscribed(mode=Mode.LIVE)
-        assert told(await charges.post(subscription_id, mode="live")) == (503, "PROVIDER_NOT_CONFIGURED")
-        assert await charges.payments(subscription_id) == []
-
-    @pytest.mark.parametrize(
-        "ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE], ids=lambda each: each.value
-    )
-    async def test_provider_unavailable(self, charges: ChargeHouse, ending: Ending) -> None:
-        """SPEC: "the debit may have passed; payment stays pending; repeat the same request"."""
-        subscription_id, key = await due(charges), str(uuid4())
-        charges.house.script.charge.append(Twist(ending=ending))
-        response = await charges.post(subscription_id, key=key)
-        assert told(response) == (503, "PROVIDER_UNAVAILABLE")
-        assert response.headers["Retry-After"] == "10"
-        assert await charges.statuses(subscription_id) == ["pending"]
-        other = await charges.post(subscription_id)
-        assert (other.status_code, other.json()["status"]) == (200, "pending")
-        again = await charges.post(subscription_id, key=key)
-        assert (again.status_code, again.json()["status"]) == (200, "pending")
-        await charges.house.work(10)
-        assert await charges.statuses(subscription_id) == ["paid"]
-        assert sum((await charges.debits()).values()) == 1
-
-    async def test_provider_unavailable_as_long_as_nobody_knows(self, charges: ChargeHouse) -> None:
-        subscription_id, key = await due(charges), str(uuid4())
-        charges.house.script.charge.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * 2)
-        for _ in range(2):
-            assert told(await charges.post(subscription_id, key=key)) == (503, "PROVIDER_UNAVAILABLE")
-        charges.house.script.find_charge.append(Twist(ending=Ending.UNAVAILABLE))
-        assert told(await charges.post(subscription_id, key=key)) == (503, "PROVIDER_UNAVAILABLE")
-        assert (await charges.post(subscription_id, key=key)).status_code == 200
-
-    @pytest.mark.parametrize("reason", ["insufficient_funds", "declined_by_bank", "cancelled_by_bank", "unknown"])
-    async def test_provider_error(self, charges: ChargeHouse, reason: str) -> None:
-        """SPEC: "charge marked failed, period freed; reason in failure_reason of the charge"."""
-        subscription_id, key = await due(charges), str(uuid4())
-        await charges.next(subscription_id, reason)
-        response = await charges.post(subscription_id, key=key)
-        assert told(response) == (502, "PROVIDER_ERROR")
-        again = await charges.post(subscription_id, key=key)
-        assert (again.status_code, again.json()["status"], again.json()["failure_reason"]) == (200, "failed", reason)
-        assert again.json()["id"] == response.json()["error"]["details"]["payment_id"]
-        [event] = await charges.house.events(again.json()["id"])
-        assert (event["status"], event["failure_reason"], event["actual_amount_rub"]) == ("failed", reason, None)
-        assert (await charges.window(subscription_id))["can_charge"] is True
-        retried = await charges.post(subscription_id)
-        assert retried.status_code == 201
-        assert retried.json()["period_ref"] == again.json()["period_ref"], "all attempts share it"
-
-    async def test_a_revoked_mandate_pauses(self, charges: ChargeHouse) -> None:
-        """SPEC "Charge errors", 502 `mandate_revoked`; "Subscription statuses": paused with rebind_required."""
-        subscription_id = await due(charges)
-        await charges.next(subscription_id, "mandate_revoked")
-        assert told(await charges.post(subscription_id)) == (502, "PROVIDER_ERROR")
-        [event] = await charges.events(subscription_id)
-        assert (event["status"], event["previous_status"], event["rebind_required"]) == ("paused", "active", True)
-        assert told(await charges.post(subscription_id)) == (409, "CHARGE_MANDATE_INACTIVE")
-
-    @pytest.mark.parametrize(
-        ("word", "reason"),
-        [
-            ("not_found", "mandate_revoked"),
-            ("cancelled_by_bank", "cancelled_by_bank"),
-            ("some word", "declined_by_bank"),
-            ("unknown", "declined_by_bank"),
-        ],
-    )
-    async def test_a_refusal_of_the_bank_is_a_failed_charge(self, charges: ChargeHouse, word: str, reason: str) -> None:
-        subscription_id = await due(charges)
-        charges.house.script.charge.append(Twist(ending=Ending.REFUSED, reason=word))
-        response = await charges.post(subscription_id)
-        assert told(response) == (502, "PROVIDER_ERROR")
-        assert response.json()["error"]["details"]["failure_reason"] == reason
-        assert await charges.statuses(subscription_id) == ["failed"]
 
 
 class TestReads:

@@ -169,6 +169,23 @@ async def test_health_needs_no_key_and_answers_at_both_paths(house: TestHouse) -
     assert (await house.http.get("/readyz")).status_code == 200
 
 
+@pytest.mark.parametrize("room", ["meter", "queue"])
+async def test_health_names_what_is_degraded_and_the_process_stays_ready(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    """Without its meter's or its queue's server the house still takes payments: nobody shall take it out of service."""
+
+    async def away() -> bool:
+        return False
+
+    monkeypatch.setattr(getattr(house.ports, room), "works", away)
+    response = await house.http.get("/health")
+    assert response.status_code == 503
+    said = response.json()
+    assert (said["status"], said["core"], said["degraded"]) == ("degraded", "ok", [room])
+    assert (await house.http.get("/readyz")).status_code == 200
+
+
 async def test_manual_withdrawals_are_discontinued(house: TestHouse) -> None:
     response = await house.http.post("/api/v1/withdrawals", headers=house.headers(), json={})
     assert (response.status_code, code(response)) == (410, "WITHDRAWAL_DISCONTINUED")

@@ -4,15 +4,12 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-import msgspec
 import pytest
 
-from cambist.core.domain.payments import Payment
 from cambist.core.usecases.accounts import create_account
 from cambist.core.usecases.shops import create_shop, disable_shop
 from tests.houses import TestHouse
-
-SUBSCRIPTION = f"sub_{UUID(int=5)}"
+from tests.subscription_house import bindings, bound
 
 
 async def listed(house: TestHouse, **query: Any) -> dict[str, Any]:
@@ -98,21 +95,16 @@ async def test_created_from_is_inclusive_and_created_to_exclusive(house: TestHou
 
 async def test_subscription_and_period_are_shown_only_where_there_are_any(house: TestHouse) -> None:
     """SPEC "Payment": `subscription_id`, `period_ref` only for recurring charges; also in the webhook."""
-    charge, plain = (await house.created())["id"], (await house.created())["id"]
-    async with house.ports.storage.unit() as unit:
-        kept = await unit[Payment].get(charge)
-        assert kept is not None
-        unit[Payment].save(msgspec.structs.replace(kept, subscription_id=SUBSCRIPTION, period_ref="2026-01"))
-        await unit.commit()
-    assert await ids(house, subscription_id=SUBSCRIPTION) == [charge]
+    subscription = (await bound(house))["id"]
+    [binding], plain = await bindings(house, subscription), (await house.created())["id"]
+    assert await ids(house, subscription_id=subscription) == [binding.id]
     assert await ids(house, subscription_id=f"sub_{uuid4()}") == []
-    shown = (await house.get(f"/payments/{charge}")).json()
-    assert (shown["subscription_id"], shown["period_ref"]) == (SUBSCRIPTION, "2026-01")
+    shown = (await house.get(f"/payments/{binding.id}")).json()
+    assert (shown["subscription_id"], shown["period_ref"]) == (subscription, "a20260101-month1")
     assert not {"subscription_id", "period_ref"} & set((await house.get(f"/payments/{plain}")).json())
-    for payment_id in (charge, plain):
-        await house.simulate(payment_id, outcome="paid")
-    [of_charge], [of_plain] = await house.events(charge), await house.events(plain)
-    assert (of_charge["subscription_id"], of_charge["period_ref"]) == (SUBSCRIPTION, "2026-01")
+    await house.simulate(plain, outcome="paid")
+    [of_binding], [of_plain] = await house.events(binding.id), await house.events(plain)
+    assert (of_binding["subscription_id"], of_binding["period_ref"]) == (subscription, "a20260101-month1")
     assert not {"subscription_id", "period_ref"} & set(of_plain)
 
 

@@ -69,6 +69,15 @@ class Shop:
         payment: dict[str, Any] = answer.json()
         return payment
 
+    async def subscribes(self, **order: Any) -> dict[str, Any]:
+        """A new subscription, made over HTTP; its page is where a payment's would be."""
+        body = {"amount_rub": "1234.56", "interval": "month", "description": "Club", "success_url": self.back, **order}
+        async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
+            headers = {"Idempotency-Key": str(uuid4())}
+            answer = await client.post("/api/v1/subscriptions", json=body, headers=headers)
+        assert answer.status_code == 201, answer.text
+        return {**answer.json(), "payment_url": answer.json()["binding_url"]}
+
     async def status(self, payment: dict[str, Any]) -> str:
         async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
             return str((await client.get(f"/api/v1/payments/{payment['id']}")).json()["status"])
@@ -258,3 +267,30 @@ async def test_on_a_desktop_the_qr_is_large_at_once(shop: Shop, payer: Payer) ->
     await tab.page.get_by_role("link", name="Русский").click()
     await tab.shows("Оплата через СБП")
     assert await tab.page.evaluate("document.documentElement.lang") == "ru"
+
+
+async def test_a_subscription_confirmed_in_one_tab_turns_the_other_and_returns_to_the_shop(
+    shop: Shop, payer: Payer
+) -> None:
+    """SPEC `success_url`: a return button with automatic return after 5 seconds."""
+    made = await shop.subscribes()
+    watching = await payer.opens(made, fake_time="2031-05-05T00:00:00Z")
+    await watching.shows("Confirm your subscription")
+    clicking = await payer.opens(made)
+    await clicking.page.get_by_role("button", name="Confirm").click()
+    await clicking.shows("Subscription confirmed")
+    await watching.shows("Subscription confirmed")
+    await expect(watching.page.locator("#soon-seconds")).to_be_visible()
+    await watching.page.clock.run_for(5500)
+    await watching.page.wait_for_url(shop.back)
+
+
+async def test_without_script_a_payer_refuses_asks_for_a_new_qr_and_confirms(shop: Shop, payer: Payer) -> None:
+    made = await shop.subscribes(binding_charge="none")
+    tab = await payer.opens(made, java_script_enabled=False)
+    await tab.page.get_by_role("button", name="Refuse").click()
+    await tab.shows("A new QR code is needed")
+    await tab.page.get_by_role("link", name="Show a new QR code").click()
+    await tab.shows("Confirm your subscription")
+    await tab.page.get_by_role("button", name="Confirm").click()
+    await tab.shows("Subscription confirmed")

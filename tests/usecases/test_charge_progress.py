@@ -2,23 +2,20 @@
 DECISIONS 2, 5)."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from uuid import uuid4
 
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.periods import Interval, Scheme
-from cambist.core.domain.subscription_moves import cancelled, mandate_lost, mandate_restored
+from cambist.core.domain.subscription_moves import cancelled
 from cambist.core.domain.subscriptions import Binding
 from cambist.core.usecases.operations import resolve_mismatch
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.ports.bank import Notice
-from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus
 from tests.books import everything
@@ -260,99 +257,3 @@ class TestExhaustion:
             await self.fail(charges, subscription_id)
         await charges.house.work(DAY.total_seconds() * 2)
         assert await charges.told(subscription_id) == []
-
-
-class TestUnknown:
-    """SPEC "Charge errors", 503: a lost answer is found out about under the same operation id."""
-
-    async def lose(self, charges: ChargeHouse, subscription_id: str, *endings: Ending) -> str:
-        charges.house.script.charge.extend(Twist(ending=ending) for ending in endings)
-        with pytest.raises(Refusal) as refused:
-            await charges.charge(subscription_id)
-        assert refused.value.code == "PROVIDER_UNAVAILABLE"
-        [*_, last] = await charges.payments(subscription_id)
-        return last.id
-
-    async def test_the_watch_finds_what_was_done(self, charges: ChargeHouse, due: str) -> None:
-        payment_id = await self.lose(charges, due, Ending.UNKNOWN_DONE)
-        await charges.house.work(12)
-        assert (await charges.payment(payment_id)).status == "paid"
-
-    async def test_the_watch_sends_again_what_was_lost(self, charges: ChargeHouse, due: str) -> None:
-        """The same operation: it debits once at most, and the period gets a definite answer."""
-        payment_id = await self.lose(charges, due, *[Ending.UNKNOWN_NOT_DONE] * 3)
-        await charges.house.work(40)
-        assert (await charges.payment(payment_id)).status == "pending"
-        await charges.house.work(60)
-        assert (await charges.payment(payment_id)).status == "paid"
-        assert sum((await charges.debits()).values()) == 1
-
-    async def test_nothing_is_sent_again_after_the_end(self, charges: ChargeHouse, due: str) -> None:
-        """DECISIONS 5: "Cancelling stops queued charges in the same transaction"."""
-        payment_id = await self.lose(charges, due, Ending.UNKNOWN_NOT_DONE)
-        await cancel(charges, due)
-        await charges.house.work(300)
-        assert (await charges.payment(payment_id)).status == "pending", "a request may still be on its way"
-        await charges.house.work(3600)
-        payment = await charges.payment(payment_id)
-        assert (payment.status, payment.failure_reason) == ("failed", "mandate_revoked")
-        assert not await charges.debits()
-
-    async def test_a_paused_one_waits_and_goes_on_when_the_mandate_is_back(
-        self, charges: ChargeHouse, due: str
-    ) -> None:
-        payment_id = await self.lose(charges, due, Ending.UNKNOWN_NOT_DONE)
-        lost = mandate_lost(await charges.subscription(due), charges.clock.now())
-        await charges.put(lost)
-        await charges.house.work(3600)
-        assert (await charges.payment(payment_id)).status == "pending"
-        restored = mandate_restored(await charges.subscription(due), charges.clock.now())
-        await charges.put(restored)
-        await charges.house.work((6 * HOUR).total_seconds() + 2)
-        assert (await charges.payment(payment_id)).status == "paid"
-
-    async def test_after_a_day_it_is_only_asked_for_and_then_given_up(self, charges: ChargeHouse, due: str) -> None:
-        """Decided: a debit that late nobody expects. It fails once no request can be under way."""
-        payment_id = await self.lose(charges, due, *[Ending.UNKNOWN_NOT_DONE] * 50)
-        await charges.house.work((25 * HOUR).total_seconds())
-        left = len(charges.house.script.charge)
-        await charges.house.work((8 * HOUR).total_seconds())
-        assert len(charges.house.script.charge) == left, "nothing was sent any more"
-        payment = await charges.payment(payment_id)
-        assert (payment.status, payment.failure_reason) == ("failed", "unknown")
-        assert await charges.told(due) == ["exhausted"]
-        charges.house.script.charge.clear()
-
-    async def test_a_bank_that_is_gone_leaves_it_pending(self, charges: ChargeHouse, due: str) -> None:
-        payment_id = await self.lose(charges, due, Ending.UNAVAILABLE)
-        charges.house.script.find_charge.extend([Twist(ending=Ending.UNAVAILABLE)] * 6)
-        await charges.house.work(3600)
-        assert (await charges.payment(payment_id)).status == "pending"
-        await charges.house.work((13 * HOUR).total_seconds())
-        assert (await charges.payment(payment_id)).status == "paid"
-
-    async def test_a_bank_that_charges_no_more_when_it_is_asked_leaves_nothing(
-        self, charges: ChargeHouse, due: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """SPEC, 503 PROVIDER_NOT_CONFIGURED: no payment created, period free; the key is free, too."""
-        key = str(uuid4())
-        before = await charges.subscription(due)
-
-        async def charges_no_more(_: object) -> None:
-            raise NotConfigured("switched off just now")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(charges.bank(), "charge", charges_no_more)
-            with pytest.raises(Refusal) as refused:
-                await charges.charge(due, key=key)
-        assert refused.value.code == "PROVIDER_NOT_CONFIGURED"
-        assert await charges.payments(due) == []
-        after = await charges.subscription(due)
-        assert (after.attempts, after.anchor) == (before.attempts, before.anchor)
-        assert await jobs(charges, "charge.watch") == []
-        assert (await charges.charge(due, key=key)).is_new
-
-    async def test_the_watch_hints_of_the_bank_are_followed(self, charges: ChargeHouse, due: str) -> None:
-        await charges.charge(due)
-        [job] = await jobs(charges, "charge.watch")
-        assert job.due == charges.clock.now() + timedelta(seconds=1)

@@ -1,15 +1,13 @@
 """Charges of one subscription at once, on every storage: one debit, whoever asks (SPEC "Subscription charge periods",
 "Authentication" 5; ARCHITECTURE.md, "Units and jobs")."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.periods import Interval, Scheme
@@ -21,28 +19,6 @@ from cambist.ports.bank import Notice
 from cambist.ports.mandates import ChargePretence, ChargeStatus
 from tests.books import everything
 from tests.charge_house import ChargeHouse, open_charge_house
-from tests.servers import database, postgres_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "postgres":
-        with database(request.getfixturevalue("server")) as empty:
-            asyncio.run(migrate(empty))
-            yield empty
-        return
-    if request.param == "memory":
-        yield "memory://"
-        return
-    place = f"sqlite:///{tmp_path / 'house.db'}"
-    asyncio.run(migrate(place))
-    yield place
 
 
 @pytest.fixture

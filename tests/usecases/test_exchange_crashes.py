@@ -10,20 +10,24 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.payouts.script import Ending as SenderEnding
+from cambist.adapters.payouts.script import Twist as Lost
+from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges import Exchange
-from cambist.core.usecases.exchanges import create_exchange
-from cambist.ports.bank import BankRoutes
+from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
+from cambist.ports.bank import BankRoutes, InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.deposits import DepositWatchers
+from cambist.ports.payouts import Senders, SignedTransfer
 from tests.books import everything
-from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
 from tests.fuses import Fuse, Killed, fused
 
 KEY = str(UUID(int=7))
 LEASES_ARE_OVER = 90.0
 """Seconds after which no job of a dead process is held."""
-_CALLS = ("address", "deposits", "remit", "find_remittance")
+_CALLS = ("address", "deposits", "broadcast", "state")
 
 
 class Fused:
@@ -43,6 +47,14 @@ class Fused:
     async def find_remittance(self, operation: str) -> Any:
         return await self._fused(self._provider.find_remittance)(operation)
 
+    async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+        async def work(_: Any) -> SignedTransfer:
+            found: SignedTransfer = await self._provider.sign(operation, address, units)
+            return found
+
+        signed: SignedTransfer = await self._fused(work)(None)
+        return signed
+
     def _fused(self, call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
         async def called(argument: Any) -> Any:
             self._fuse.commits += 1
@@ -61,7 +73,7 @@ class FusedBank(Fused):
     """One that is a RemittanceBank to whoever asks by its methods."""
 
     async def create_invoice(self, request: Any) -> Any:
-        return await self._provider.create_invoice(request)
+        return await self._fused(self._provider.create_invoice)(request)
 
     async def find_invoice(self, operation: str) -> Any:
         return await self._provider.find_invoice(operation)
@@ -79,11 +91,13 @@ class FusedBank(Fused):
 def fused_throughout(ports: Ports, fuse: Fuse) -> Ports:
     """The ports of a process that will die at a commit, or at a call of a provider."""
     banks: dict[str, Any] = {name: FusedBank(bank, fuse) for name, bank in ports.banks.banks.items()}
+    senders: dict[str, Any] = {name: Fused(each, fuse) for name, each in ports.senders.senders.items()}
     watchers: dict[str, Any] = {name: Fused(each, fuse) for name, each in ports.deposits.watchers.items()}
     return msgspec.structs.replace(
         fused(ports, fuse),
         banks=BankRoutes(banks=banks, order=ports.banks.order),
         deposits=DepositWatchers(watchers=watchers, modes=ports.deposits.modes),
+        senders=Senders(senders=senders, modes=ports.senders.modes),
     )
 
 
@@ -148,3 +162,38 @@ async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, aft
     # The last of them are looks for late money, all alike.
     for at in range(1, min(points, 40) + 1):
         await way.run(at, after=after)
+
+
+async def _buy(house: ExchangeHouse, ports: Ports) -> None:
+    """RUB to USDT: make it, pay it, wait for the end."""
+    house.house.ports = ports
+    if not await everything(house.ports, Exchange):
+        account_id, phone = house.house.account.account_id, PHONE
+        await create_rub_usdt(ports, account_id, Mode.TEST, amount_rub="5000.00", client_phone=phone, address=WALLET)
+    await house.house.work(15)
+    [exchange] = await everything(house.ports, Exchange)
+    await house.bank().pretend(exchange.id, Pretence(status=InvoiceStatus.PAID))
+    await house.house.work(600)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("lost", [False, True], ids=["answered", "answer lost"])
+async def test_a_crash_while_usdt_are_sent_sends_them_once(after: bool, lost: bool) -> None:
+    points, at = 1, 0
+    while at <= min(points, 40):
+        async with open_exchange_house(receiver=False) as house:
+            await house.house.work()
+            if lost:
+                house.sender.script.broadcast.append(Lost(ending=SenderEnding.UNKNOWN_DONE))
+            whole, fuse = house.ports, Fuse(at, after=after)
+            with suppress(Killed):
+                await _buy(house, fused_throughout(whole, fuse))
+            house.house.ports = whole
+            await house.house.work(LEASES_ARE_OVER)
+            await _buy(house, whole)
+            [exchange] = await everything(house.ports, Exchange)
+            assert await house.said(exchange.id) == ["completed"]
+            assert len(await house.on_chain()) == 1
+            points = fuse.commits if at == 0 else points
+        at += 1
+    assert points >= 10

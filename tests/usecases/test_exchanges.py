@@ -209,7 +209,7 @@ async def test_what_the_service_has_not_looked_at_yet_stops_a_cancel_too(house: 
     """SPEC: impossible after USDT received."""
     made = await house.made()
     await house.send(made.id, final=final)
-    with pytest.raises(Refusal, match="USDT") as caught:
+    with pytest.raises(Refusal) as caught:
         await cancel_exchange(house.ports, await house.caller(), made.id)
     assert caught.value.code == "INVALID_STATE"
     await house.house.work(120)

@@ -11,27 +11,28 @@ import msgspec
 import pytest
 
 from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, LedgerAccount
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement
-from cambist.core.domain.tallies import Tally
 from cambist.core.usecases import accounts, sandbox_data
 from cambist.core.usecases.forgetting import ENTRIES, JOBS
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.ledger_check import verify_ledger
 from cambist.core.usecases.payment_progress import on_notice
-from cambist.core.usecases.refund_steps import payment_of
 from cambist.core.usecases.sandbox_data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
+from cambist.core.usecases.settlement import settle_now
 from cambist.core.usecases.tallies import check_tallies
 from cambist.ports.bank import InvoiceStatus, Notice, Pretence
 from cambist.ports.jobs import Job
+from cambist.ports.notifier import Letter, Receipt
 from tests.books import balances, check_books, everything
 from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse, open_test_house
 from tests.payout_kit import WALLET
 from tests.refund_house import RefundHouse
+from tests.subscription_house import play, subscribed
 
 STANDING = {"ledger.seal", "settlement.daily", "webhook.retain", "feed.tidy"}
 
@@ -46,6 +47,7 @@ async def merchant(url: str) -> AsyncIterator[RefundHouse]:
 
 async def ready(house: TestHouse) -> None:
     wish = {"refunds": "true", "payout_wallet": WALLET, "refund_overdraft_usdt": "50"}
+    wish |= {"exchange": "true"}
     await accounts.set_settings(house.ports, house.account.account_id, wish)
 
 
@@ -100,11 +102,29 @@ async def fill(merchant: RefundHouse) -> None:
     for status in ("processing", "failed", "cancelled", "expired"):
         await house.simulate((await house.created())["id"], outcome=status)
     await house.created()
-    await house.http.post(
-        "/api/v1/subscriptions",
-        json={"amount_rub": "500.00", "interval": "month", "description": "Club"},
+    await subscribed(house)
+    await house.work(61)
+    bound = await subscribed(house, interval="day")
+    await play(house, bound["id"], "confirm")
+    await house.work(1.5 * 86_400)
+    charged = await house.http.post(
+        f"/api/v1/subscriptions/{bound['id']}/charges",
+        json={"amount_rub": "500.00"},
         headers=house.headers(Idempotency_Key=str(uuid4())),
     )
+    assert charged.status_code == 201, charged.text
+    for number, outcome in enumerate(("usdt_received", "completed", "failed", None)):
+        made = await house.http.post(
+            "/api/v1/exchanges",
+            json={"amount_usdt": "50", "client_phone": f"+7000000000{number}", "client_bank_id": "bank100000000004"},
+            headers=house.headers(Idempotency_Key=str(uuid4())),
+        )
+        assert made.status_code == 201, made.text
+        path = f"/sandbox/exchanges/{made.json()['id']}/simulate"
+        if outcome is not None:
+            await act(merchant, path, outcome="usdt_received", amount_usdt="60" if outcome == "completed" else "20")
+        if outcome in ("completed", "failed"):
+            await act(merchant, path, outcome=outcome)
     await act(merchant, "/sandbox/exchange-clients", phone=f"+7999{uuid4().int % 10_000_000:07}", kyc_status="verified")
     await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="down")
     await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="operational")
@@ -134,7 +154,11 @@ async def owned(merchant: RefundHouse) -> Counter[str]:
 async def purses(merchant: RefundHouse) -> dict[Any, int]:
     """The balances of the account in test mode that are not zero."""
     owner = merchant.house.account.account_id
-    return {purse: sum_ for (who, mode, purse), sum_ in (await balances(merchant.ports)).items() if who == owner and mode is Mode.TEST and sum_}
+    return {
+        purse: sum_
+        for (who, mode, purse), sum_ in (await balances(merchant.ports)).items()
+        if who == owner and mode is Mode.TEST and sum_
+    }
 
 
 def test_every_record_is_forgotten_or_stays_for_a_reason() -> None:
@@ -167,11 +191,21 @@ async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: R
     await fill(merchant)
     await fill(other)
     theirs, their_money = await owned(other), await purses(other)
-    assert {"payments", "refunds", "suspense", "corrections", "withdrawals", "settlements", "subscriptions"} <= set(theirs)
+    assert {
+        "payments",
+        "refunds",
+        "suspense",
+        "corrections",
+        "withdrawals",
+        "settlements",
+        "subscriptions",
+        "exchanges",
+        "exchange_transfers",
+    } <= set(theirs)
     settings = (await merchant.caller()).account
     answer = await forget(merchant)
     assert answer["complete"] is True
-    assert answer["removed"]["payments"] == 13
+    assert answer["removed"]["payments"] == 15
     assert await owned(merchant) == Counter()
     assert await purses(merchant) == {}
     assert (await owned(other), await purses(other)) == (theirs, their_money)
@@ -192,7 +226,9 @@ async def test_the_journal_keeps_its_entries_and_their_chain(merchant: RefundHou
     assert {entry_id: after[entry_id].postings for entry_id in before} == before
     assert {after[entry_id].kind for entry_id in after.keys() - before.keys()} == {EntryKind.SANDBOX_CLEARED}
     assert (await verify_ledger(merchant.ports)).holds
-    assert [row for row in await everything(merchant.ports, LedgerAccount) if row.mode is Mode.TEST and row.balance] == []
+    assert [
+        row for row in await everything(merchant.ports, LedgerAccount) if row.mode is Mode.TEST and row.balance
+    ] == []
     assert {row.owner for row in await everything(merchant.ports, LedgerAccount)} > {SERVICE}
 
 
@@ -242,6 +278,85 @@ async def test_a_job_whose_object_is_gone_ends_quietly(
         unit[Job].add(Job(id=f"{kind}:{gone}", kind=kind, argument=gone, due=now, created_at=now))
         await unit.commit()
     await house.work(86_400)
+    assert await everything(house.ports, Job) == []
+    assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
+
+
+@pytest.mark.parametrize("call", ["create_invoice", "invoice_state", "refund", "find_refund", "charge", "find_charge"])
+async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
+    house: TestHouse, call: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ready(house)
+    merchant = RefundHouse(house)
+    bound = await subscribed(house, interval="day")
+    await play(house, bound["id"], "confirm")
+    await house.work(1.5 * 86_400)
+    bank, asked = merchant.bank(), []
+    kept = getattr(bank, call)
+
+    async def answered_too_late(*arguments: Any) -> Any:
+        answer = await kept(*arguments)
+        if not asked:
+            asked.append(arguments)
+            await forget_test_data(house.ports, await merchant.caller())
+        return answer
+
+    monkeypatch.setattr(bank, call, answered_too_late)
+    key = house.headers(Idempotency_Key=str(uuid4()))
+    charge = await house.http.post(
+        f"/api/v1/subscriptions/{bound['id']}/charges", json={"amount_rub": "500.00"}, headers=key
+    )
+    assert charge.status_code in (200, 201, 404, 502, 503), charge.text
+    payment = await house.create()
+    assert payment.status_code in (201, 503), payment.text
+    if payment.status_code == 201:
+        paid = await house.simulate(payment.json()["id"], outcome="paid")
+        if paid.status_code == 200:
+            await merchant.post({"payment_id": payment.json()["id"]})
+    await house.work(86_400)
+    await house.work(11 * 86_400)
+    assert asked, "the bank was never asked"
+    await forget(merchant)
+    assert await owned(merchant) == Counter()
+    assert {job.kind for job in await everything(house.ports, Job)} <= STANDING
+    await check_books(house.ports)
+    assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
+
+
+async def test_a_letter_on_its_way_is_entered_nowhere(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    merchant = RefundHouse(house)
+    kept = house.postman.post
+
+    async def post(letter: Letter) -> Receipt:
+        await forget_test_data(house.ports, await merchant.caller())
+        return await kept(letter)
+
+    monkeypatch.setattr(house.postman, "post", post)
+    for _ in range(3):
+        await merchant.paid()
+    await house.work(86_400)
+    assert len(house.postman.letters) >= 1
+    await forget(merchant)
+    assert await owned(merchant) == Counter()
+    assert await everything(house.ports, Job) == []
+
+
+async def test_a_payout_that_is_being_signed_is_left(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ready(house)
+    merchant = RefundHouse(house)
+    sender = house.ports.senders.of_mode(Mode.TEST)
+    kept = sender.sign
+
+    async def sign(*arguments: Any) -> Any:
+        await forget_test_data(house.ports, await merchant.caller())
+        return await kept(*arguments)
+
+    monkeypatch.setattr(sender, "sign", sign)
+    await merchant.settled()
+    await house.work(86_400)
+    assert await owned(merchant) == Counter()
     assert await everything(house.ports, Job) == []
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
@@ -321,8 +436,6 @@ async def test_a_statement_of_all_accounts_loses_only_this_ones_part(merchant: R
     async with merchant.ports.storage.unit() as unit:
         account = await unit[Account].get(other.house.account.account_id)
     assert account is not None
-    from cambist.core.usecases.settlement import settle_now
-
     await merchant.house.clock.advance(1)
     await settle_now(merchant.ports, Mode.TEST, cutoff=merchant.house.clock.now())
     await forget(merchant)

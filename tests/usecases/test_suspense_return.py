@@ -14,9 +14,9 @@ from cambist.core.usecases.bank_refunds import ASK_AGAIN, REVERSAL_LOOKS
 from cambist.core.usecases.operations import list_suspense, resolve_mismatch
 from cambist.core.usecases.payment_moves import apply
 from cambist.core.usecases.payment_progress import on_notice
-from cambist.core.usecases.suspense_return import return_suspense
+from cambist.core.usecases.suspense_return import conclude_return, return_suspense
 from cambist.frontends.compose import FurtherBank
-from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundStatus
+from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.jobs import Job
 from tests.books import balances, everything
 from tests.refund_house import RefundHouse, open_refund_house
@@ -205,3 +205,16 @@ async def test_money_that_the_bank_never_told_of_is_asked_for_without_a_transfer
     await refunds.house.work(60)
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_failed")
+
+
+@pytest.mark.parametrize("went", [True, False])
+async def test_an_answer_from_before_it_came_back_moves_nothing(refunds: RefundHouse, went: bool) -> None:
+    """Two looks at once: the one that heard DONE is heard after the one that heard REVERSED. The money is here."""
+    await mismatch(refunds)
+    await refunds.house.work(6 if went else 0)
+    money = await only(refunds)
+    for status in (S.REVERSED, S.DONE, S.REVERSED):
+        await conclude_return(refunds.ports, money.id, RefundState(status=status))
+    money = await only(refunds)
+    assert (money.resolved_at, money.reason) == (None, "return_reversed")
+    assert await in_suspense(refunds) == 60_00

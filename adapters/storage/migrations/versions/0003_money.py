@@ -1,5 +1,9 @@
 """Money: the ledger, settlements, refunds and payouts."""
 
+import json
+from collections import Counter
+from zlib import crc32
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
@@ -10,14 +14,82 @@ down_revision = "0002"
 # Compared by code points, as SQLite and Python do.
 TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
+BATCH = 1000
+STRIPES = {"pending": 4, "bank": 16}
+"""Over how many rows the running balance of a purse is spread; all others have one."""
+
+PAYMENTS = sa.text("""
+    SELECT id, account_id, mode, status AS why, actual_amount AS amount,
+        COALESCE(paid_at, created_at) AS at
+    FROM payments
+    WHERE id > :after AND actual_amount > 0
+        AND (status = 'paid' OR (status = 'amount_mismatch' AND transfer_id IS NOT NULL))
+    ORDER BY id LIMIT :batch
+""")
+SUSPENSE = sa.text("""
+    SELECT id, account_id, mode, 'suspense' AS why, amount, received_at AS at
+    FROM suspense WHERE id > :after AND amount > 0 AND resolved_at IS NULL
+    ORDER BY id LIMIT :batch
+""")
+BOOKED = {"paid": ("receipt", "pending"), "amount_mismatch": ("review", "review"), "suspense": ("suspense", "suspense")}
+"""By what is there: the kind of its entry, and the purse that has the money."""
+
 
 def upgrade() -> None:
-    """Make the tables, and give payments what refunds took out of them: nothing so far."""
+    """Make the tables, give payments what refunds took out of them (nothing so far), and book the money that came
+    before there were books."""
     _ledger()
     _settlement()
     _refunds()
     _payouts()
     _payments()
+    _book_what_came()
+
+
+def _book_what_came() -> None:
+    """Without its receipt, a payment that is settled or refunded later would leave `pending` below zero for ever."""
+    bind = op.get_bind()
+    known = sa.MetaData()
+    journal, accounts = (sa.Table(name, known, autoload_with=bind) for name in ("journal", "ledger_accounts"))
+    balances: Counter[tuple[str, str, str, int]] = Counter()
+    for found in (PAYMENTS, SUSPENSE):
+        after = ""
+        while rows := bind.execute(found, {"after": after, "batch": BATCH}).all():
+            bind.execute(journal.insert(), [_entry(row, balances) for row in rows])
+            after = rows[-1].id
+    if balances:
+        bind.execute(
+            accounts.insert(),
+            [
+                {
+                    "id": f"{owner}:{mode}:{purse}:{stripe}",
+                    "owner": owner,
+                    "mode": mode,
+                    "purse": purse,
+                    "balance": balance,
+                    "version": 0,
+                }
+                for (owner, mode, purse, stripe), balance in balances.items()
+            ],
+        )
+
+
+def _entry(row: sa.Row, balances: Counter[tuple[str, str, str, int]]) -> dict[str, object]:
+    kind, purse = BOOKED[row.why]
+    for owner, moved, amount in (("service", "bank", -row.amount), (row.account_id, purse, row.amount)):
+        stripe = crc32(row.id.encode()) % STRIPES.get(moved, 1)
+        balances[owner, row.mode, moved, stripe] += amount
+    return {
+        "id": f"{kind}:{row.id}:1",
+        "kind": kind,
+        "object_id": row.id,
+        "revision": 1,
+        "account_id": row.account_id,
+        "mode": row.mode,
+        "at": row.at,
+        "postings": json.dumps([["bank", -row.amount], [purse, row.amount]], separators=(",", ":")),
+        "version": 0,
+    }
 
 
 def _payments() -> None:

@@ -1,0 +1,105 @@
+"""`cambist exchange …`: the operator's acts on exchanges."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.accounts import Mode
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.exchanges import Direction, Exchange
+from ...core.usecases import exchanges as usecases
+from .output import Answer, fields, table
+from .session import answering, in_house
+
+_MODES = click.Choice([mode.value for mode in Mode])
+_DIRECTIONS = click.Choice([direction.value for direction in Direction])
+
+
+@click.group()
+def exchange() -> None:
+    """Exchanges of end clients: what an operator does."""
+
+
+@exchange.command("list")
+@click.argument("account_id", metavar="ACCOUNT")
+@click.option("--mode", type=_MODES, help="Of this mode only.")
+@answering
+def list_(account_id: str, mode: str | None) -> Answer:
+    """Exchanges of an account, the newest first; 1000 at most."""
+    found = in_house(lambda ports: usecases.every_exchange(ports, account_id, None if mode is None else Mode(mode)))
+    rows = [_document(each) for each in found]
+    titles = ("created_at", "direction", "status", "amount_usdt", "amount_rub", "mode", "exchange_id")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@exchange.command("create-rub-usdt")
+@click.argument("account_id", metavar="ACCOUNT")
+@click.option("--mode", type=_MODES, required=True)
+@click.option("--amount-rub", required=True, help="What the client pays, in RUB.")
+@click.option("--client-phone", required=True, help="Of a registered client: + and 10 to 15 digits.")
+@click.option("--address", required=True, help="The client's TRON address.")
+@answering
+def create_rub_usdt(account_id: str, mode: str, amount_rub: str, client_phone: str, address: str) -> Answer:
+    """Begin an exchange of RUB to USDT on a merchant's request; `invoice` is what the client pays by."""
+    return _answer(
+        in_house(
+            lambda ports: usecases.create_rub_usdt(
+                ports, account_id, Mode(mode), amount_rub=amount_rub, client_phone=client_phone, address=address
+            )
+        )
+    )
+
+
+@exchange.command("cancel")
+@click.argument("exchange_id", metavar="ID")
+@answering
+def cancel(exchange_id: str) -> Answer:
+    """Call an exchange off before its client sent anything."""
+    return _answer(in_house(lambda ports: usecases.cancel_any_exchange(ports, exchange_id)))
+
+
+@exchange.command("disable")
+@click.argument("direction", type=_DIRECTIONS)
+@answering
+def disable(direction: str) -> Answer:
+    """Refuse new exchanges of a direction, for all merchants; those under way go on."""
+    return _switched(direction, is_on=False)
+
+
+@exchange.command("enable")
+@click.argument("direction", type=_DIRECTIONS)
+@answering
+def enable(direction: str) -> Answer:
+    """Take new exchanges of a direction again."""
+    return _switched(direction, is_on=True)
+
+
+def _switched(direction: str, *, is_on: bool) -> Answer:
+    done = in_house(lambda ports: usecases.set_direction(ports, Direction(direction), is_on=is_on))
+    document = {"direction": done.id, "enabled": done.is_on, "since": iso(done.since)}
+    return Answer(document=document, text=fields(document))
+
+
+def _answer(done: Exchange) -> Answer:
+    document = _document(done)
+    return Answer(document=document, text=fields(document))
+
+
+def _document(done: Exchange) -> dict[str, Any]:
+    return {
+        "exchange_id": done.id,
+        "account_id": done.account_id,
+        "mode": done.mode.value,
+        "direction": done.direction.value,
+        "status": done.status.value,
+        "amount_usdt": str(done.amount_usdt),
+        "amount_rub": str(done.amount_rub),
+        "rate": done.rate,
+        "invoice": done.invoice_payload,
+        "crypto_deposit_address": done.crypto_deposit_address,
+        "tx_hash": done.tx_hash,
+        "failure": done.failure,
+        "created_at": iso(done.created_at),
+        "expires_at": iso(done.expires_at),
+        "completed_at": iso_or_none(done.completed_at),
+    }

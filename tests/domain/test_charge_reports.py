@@ -1,0 +1,98 @@
+"""What a bank's word means for a charge, and what may be done about one that nobody knows of (SPEC "Charge
+errors", 503; DECISIONS 5)."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.charge_reports import (
+    ON_ITS_WAY,
+    SEND_LONGEST,
+    Step,
+    decide_charge_report,
+    has_no_outcome,
+    step_of,
+)
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import RECURRING, FailureReason, Payment, PaymentStatus
+from cambist.core.domain.reports import Arrival, Report
+from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, SHOP_ID, TICK, S, subscription
+
+NOW = BOUND_AT + 28 * DAY
+P = PaymentStatus
+
+
+def charge(status: PaymentStatus = P.PENDING) -> Payment:
+    return Payment(
+        id="pay_1",
+        account_id="acc_1",
+        mode=Mode.TEST,
+        shop_id=SHOP_ID,
+        status=status,
+        amount=Rub(100_00),
+        payment_method=RECURRING,
+        created_at=NOW,
+        expires_at=NOW + DAY,
+        subscription_id="sub_1",
+        period_ref="a20260228-month1",
+        bank="bank",
+    )
+
+
+@pytest.mark.parametrize("late", [timedelta(0), 7 * HOUR, 400 * DAY])
+def test_money_of_a_charge_is_never_too_late(late: timedelta) -> None:
+    """Decided: no payer lets it pass, only the bank's word ends it."""
+    arrival = Arrival(id="t", amount=Rub(100_00), at=NOW + late)
+    decision = decide_charge_report(charge(), Report(status=P.PAID, arrivals=(arrival,)), NOW + late)
+    assert (decision.status, decision.arrival, decision.strays) == (P.PAID, arrival, ())
+
+
+@pytest.mark.parametrize("late", [timedelta(0), 2 * DAY, 400 * DAY])
+def test_a_charge_never_expires(late: timedelta) -> None:
+    assert decide_charge_report(charge(), Report(status=P.PENDING), NOW + late).status is None
+
+
+def test_a_failure_says_why() -> None:
+    report = Report(status=P.FAILED, failure=FailureReason.MANDATE_REVOKED)
+    decision = decide_charge_report(charge(), report, NOW + 3 * DAY)
+    assert (decision.status, decision.failure) == (P.FAILED, FailureReason.MANDATE_REVOKED)
+
+
+def test_money_after_a_failure_goes_to_suspense() -> None:
+    """DECISIONS 2: never lost and never silently kept."""
+    arrival = Arrival(id="t", amount=Rub(100_00), at=NOW)
+    decision = decide_charge_report(charge(P.FAILED), Report(status=P.PAID, arrivals=(arrival,)), NOW)
+    assert decision.status is None
+    assert [stray.reason for stray in decision.strays] == ["after_failed"]
+
+
+STEPS: list[tuple[S, dict[str, Any], timedelta, Step]] = [
+    (S.ACTIVE, {}, timedelta(0), Step.SEND),
+    (S.ACTIVE, {}, SEND_LONGEST - TICK, Step.SEND),
+    (S.ACTIVE, {}, SEND_LONGEST, Step.WAIT),
+    (S.ACTIVE, {}, SEND_LONGEST + ON_ITS_WAY - TICK, Step.WAIT),
+    (S.ACTIVE, {}, SEND_LONGEST + ON_ITS_WAY, Step.GIVE_UP),
+    (S.ACTIVE, {"mandate_bank": "another"}, HOUR, Step.WAIT),
+    (S.PAUSED, {}, HOUR, Step.WAIT),
+    (S.PAUSED, {}, SEND_LONGEST + ON_ITS_WAY, Step.GIVE_UP),
+    (S.CANCELLED, {}, ON_ITS_WAY - TICK, Step.WAIT),
+    (S.CANCELLED, {}, ON_ITS_WAY, Step.GIVE_UP),
+    (S.EXPIRED, {}, ON_ITS_WAY, Step.GIVE_UP),
+]
+
+
+@pytest.mark.parametrize(("status", "more", "after", "step"), STEPS)
+def test_what_is_done_about_a_charge_that_its_bank_never_saw(
+    status: S, more: dict[str, Any], after: timedelta, step: Step
+) -> None:
+    """Sent while the payer agrees and somebody expects it; given up only once no request can be under way."""
+    found = msgspec.structs.replace(subscription(status, **more), updated_at=NOW)
+    assert step_of(charge(), found, NOW + after) is step
+
+
+@pytest.mark.parametrize("status", P)
+def test_what_holds_its_period(status: PaymentStatus) -> None:
+    assert has_no_outcome(charge(status)) is (status in (P.PENDING, P.PROCESSING))

@@ -1,0 +1,438 @@
+"""Test and live mode never see each other, and no account another one (SPEC "Modes"; DECISIONS 8). Every operation of
+the interface is tried: one that this file does not know how to try makes it fail."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.terminals import TerminalWish
+from cambist.core.usecases import accounts, shops, terminals
+from cambist.core.usecases.settlement import settle_now
+from cambist.frontends.http.openapi_model import Operation
+from cambist.frontends.http.openapi_operations import OPERATIONS
+from tests.books import everything
+from tests.houses import TestHouse
+from tests.payout_kit import WALLET
+from tests.refund_house import RefundHouse
+from tests.subscription_house import SUBSCRIPTION, play, subscribe
+
+API = "/api/v1"
+Named = tuple[str, str]
+"""Method and path of an operation."""
+
+NOT_FOUND: Mapping[str, str] = {
+    "payment_id": "PAYMENT_NOT_FOUND",
+    "refund_id": "REFUND_NOT_FOUND",
+    "settlement_id": "SETTLEMENT_NOT_FOUND",
+    "withdrawal_id": "WITHDRAWAL_NOT_FOUND",
+    "event_id": "EVENT_NOT_FOUND",
+    "subscription_id": "SUBSCRIPTION_NOT_FOUND",
+    "exchange_id": "EXCHANGE_NOT_FOUND",
+}
+"""What a path with such an id answers to whoever it is not for."""
+
+BODIES: Mapping[str, Any] = {
+    "PaymentSimulation": {"outcome": "failed"},
+    "Review": {"outcome": "paid"},
+    "RefundSimulation": {"outcome": "reversed"},
+    "ProofOrder": {"network": "TRC20", "tx_hash": "ab" * 32},
+    "SubscriptionPatch": {"amount_rub": "700.00"},
+    "SubscriptionSimulation": {"outcome": "mandate_lost"},
+    "ChargeOrder": {"amount_rub": "500.00"},
+    "NextChargeWish": {"result": "declined_by_bank"},
+    "ExchangeSimulation": {"outcome": "failed"},
+}
+"""A good body for each operation on an object, so that nothing but whose it is refuses."""
+
+LISTS: Mapping[str, tuple[str, ...]] = {
+    "/payments": ("external_id", "subscription_id"),
+    "/refunds": ("payment_id", "external_id"),
+    "/withdrawals": (),
+    "/settlements": (),
+    "/subscriptions": (),
+    "/exchange-clients": (),
+    "/exchanges": (),
+    "/events": ("object_id",),
+    "/sandbox/letters": (),
+    "/shops/turnover": (),
+}
+"""What shows many objects, and the filters that take somebody else's ids."""
+
+CREATING: Mapping[Named, str] = {
+    ("post", "/payments"): "payment",
+    ("post", "/refunds"): "refund",
+    ("post", "/subscriptions"): "subscription",
+    ("post", "/subscriptions/{subscription_id}/charges"): "charge",
+    ("post", "/subscriptions/{subscription_id}/rebind"): "rebind",
+    ("post", "/exchanges"): "exchange",
+}
+"""What takes an Idempotency-Key, and how `Party.create` calls it."""
+
+OF_THE_ACCOUNT: Mapping[Named, str] = {
+    ("get", "/balance"): "test_a_balance_is_of_one_account_and_mode",
+    ("get", "/webhook-endpoint"): "test_a_receivers_state_is_of_one_account_and_mode",
+    ("post", "/webhook-endpoint/test"): "test_a_receivers_state_is_of_one_account_and_mode",
+    ("post", "/events/resend"): "test_a_range_is_resent_to_its_account_and_mode_only",
+    ("get", "/payment-methods"): "test_shops_and_terminals_of_another_account_are_refused",
+    ("get", "/gateways"): "test_a_played_gateway_is_seen_by_its_player_only",
+    ("post", "/sandbox/gateways/{gateway_id}/simulate"): "test_a_played_gateway_is_seen_by_its_player_only",
+    ("post", "/sandbox/settlements"): "test_settling_and_forgetting_touch_nobody_else",
+    ("delete", "/sandbox/data"): "test_settling_and_forgetting_touch_nobody_else",
+    ("post", "/sandbox/exchange-clients"): "test_clients_of_one_phone_are_one_for_each_account_and_mode",
+}
+"""Operations without an id of an object, and the test that tries each."""
+
+NOBODYS: Mapping[Named, str] = {
+    ("get", "/rates"): "a market rate and the caller's own markup",
+    ("post", "/withdrawals"): "answers 410 to everybody",
+    ("get", "/payment-methods/{method_id}/exchange-rate"): "answers 404 to everybody",
+    ("post", "/kyc/check"): "refused in test mode; a client is found by account, mode and phone (test_kyc.py)",
+    ("post", "/kyc/upload-url"): "refused in test mode; a file is of its account (test_kyc.py)",
+    ("post", "/kyc/register"): "refused in test mode; a client is found by account, mode and phone (test_kyc.py)",
+}
+"""Operations that show nobody's objects, and why."""
+
+
+def name_of(operation: Operation) -> Named:
+    return operation.method, operation.path.removeprefix(API)
+
+
+def parameter(operation: Operation) -> str | None:
+    """The id in its path that belongs to somebody."""
+    _, brace, rest = operation.path.partition("{")
+    name = rest.partition("}")[0]
+    return name if brace and name in NOT_FOUND else None
+
+
+KEYED = [each for each in OPERATIONS if each.keyed]
+ON_OBJECTS = [each for each in KEYED if parameter(each) is not None]
+OF_SANDBOX = [each for each in KEYED if each.path.startswith(f"{API}/sandbox")]
+
+
+def named(operation: Operation) -> str:
+    return " ".join(name_of(operation))
+
+
+@dataclass
+class Party:
+    """One account's keys of one mode, and what was made with them."""
+
+    house: TestHouse
+    mode: str
+    ids: dict[str, str] = field(default_factory=dict)
+    """By the name of the path's parameter."""
+    words: dict[str, str] = field(default_factory=dict)
+    """Values of filters that lead to its objects."""
+
+    async def ask(
+        self, method: str, path: str, *, key: str | None = None, body: Any = None, **query: str
+    ) -> httpx.Response:
+        """One request; so slow that no limit is reached."""
+        await self.house.clock.advance(1.1)
+        headers = self.house.headers(self.mode, **({} if key is None else {"Idempotency_Key": key}))
+        return await self.house.http.request(
+            method.upper(), f"{API}{path}", headers=headers, json=body, params=query or None
+        )
+
+    async def good(self, method: str, path: str, *, key: str | None = None, body: Any = None) -> dict[str, Any]:
+        response = await self.ask(method, path, key=key, body=body)
+        assert response.is_success, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def create(self, what: str, key: str) -> httpx.Response:
+        """Have something made under a key, of one's own objects."""
+        subscription = self.ids["subscription_id"]
+        paths = {"charge": f"/subscriptions/{subscription}/charges", "rebind": f"/subscriptions/{subscription}/rebind"}
+        bodies: dict[str, Any] = {
+            "payment": {"amount_rub": "40.00"},
+            "refund": {"payment_id": self.ids["payment_id"], "amount_rub": "3.00"},
+            "subscription": SUBSCRIPTION,
+            "charge": {"amount_rub": "500.00"},
+            "exchange": {"amount_usdt": "50", "client_phone": "+70000000005", "client_bank_id": "bank100000000004"},
+        }
+        return await self.ask("post", paths.get(what, f"/{what}s"), key=key, body=bodies.get(what))
+
+
+async def settings_of_everything(house: TestHouse) -> None:
+    wish = {"refunds": "true", "refund_approval": "auto", "exchange": "true", "payout_wallet": WALLET}
+    wish |= {"direct_links": "true", "terminals": "true", "refund_overdraft_usdt": "50"}
+    await accounts.set_settings(house.ports, house.account.account_id, wish)
+
+
+async def furnish(party: Party) -> None:
+    """Make one object of every kind that the mode allows."""
+    refunds, mark = RefundHouse(party.house), f"mark-{uuid4()}"
+    payment = await refunds.paid("100.00", mode=party.mode, external_id=mark)
+    refund = await refunds.apply(payment, "10.00", mode=party.mode, external_id=mark)
+    response = await subscribe(party.house, mode=party.mode, external_id=mark, interval="day")
+    assert response.status_code == 201, response.text
+    subscription = response.json()["id"]
+    party.ids |= {"payment_id": payment, "refund_id": refund, "subscription_id": subscription}
+    if party.mode == "test":
+        assert (await play(party.house, subscription, "confirm")).status_code == 200
+        made = await party.create("exchange", str(uuid4()))
+        assert made.status_code == 201, made.text
+        party.ids["exchange_id"] = made.json()["id"]
+    await party.house.work(10)
+
+
+async def note_the_rest(party: Party) -> None:
+    """What was made by settlement and events."""
+    settlement = (await party.good("get", "/settlements"))["data"][0]
+    withdrawal = (await party.good("get", "/withdrawals"))["data"][0]
+    event = (await party.good("get", f"/events?object_id={party.ids['payment_id']}"))["data"][0]
+    party.ids |= {"settlement_id": settlement["id"], "withdrawal_id": withdrawal["id"], "event_id": event["id"]}
+    shown = await party.good("get", f"/payments/{party.ids['payment_id']}")
+    party.words = {
+        "external_id": shown["external_id"],
+        "payment_id": party.ids["payment_id"],
+        "subscription_id": party.ids["subscription_id"],
+        "object_id": party.ids["payment_id"],
+    }
+
+
+@dataclass
+class Street:
+    """Two merchants, each with both modes."""
+
+    test: Party
+    live: Party
+    other: Party
+    other_live: Party
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        return self.test, self.live, self.other, self.other_live
+
+    def strangers(self, party: Party) -> list[Party]:
+        return [each for each in self.parties if each is not party]
+
+
+@pytest.fixture
+async def street(house: TestHouse) -> Street:
+    account = await accounts.create_account(house.ports, "Another")
+    second = TestHouse(house.ports, house.clock, house.postman, house.script, house.http, account)
+    for each in (house, second):
+        await settings_of_everything(each)
+    opened = Street(Party(house, "test"), Party(house, "live"), Party(second, "test"), Party(second, "live"))
+    for party in opened.parties:
+        await furnish(party)
+    for mode in Mode:
+        await settle_now(house.ports, mode, cutoff=house.clock.now() + timedelta(seconds=1))
+    await house.work(120)
+    for party in opened.parties:
+        await note_the_rest(party)
+    return opened
+
+
+def test_every_operation_is_tried() -> None:
+    unknown = [
+        named(operation)
+        for operation in KEYED
+        if parameter(operation) is None
+        and name_of(operation) not in {**OF_THE_ACCOUNT, **NOBODYS, **CREATING}
+        and (operation.method != "get" or name_of(operation)[1] not in LISTS)
+    ]
+    assert unknown == [], (
+        "say how these are tried with others' keys: an id of an object in NOT_FOUND, a list in LISTS, what creates in "
+        "CREATING, all else with a test in OF_THE_ACCOUNT, or with a reason in NOBODYS"
+    )
+    bodiless = [named(each) for each in ON_OBJECTS if each.body is not None and each.body.__name__ not in BODIES]
+    assert bodiless == [], "give each of these a good body in BODIES"
+    assert {name_of(each) for each in KEYED if each.creates} == set(CREATING), "say in CREATING what it creates"
+    assert {*OF_THE_ACCOUNT, *NOBODYS} <= {name_of(each) for each in KEYED}
+    assert set(OF_THE_ACCOUNT.values()) <= set(globals())
+
+
+async def test_no_operation_on_an_object_answers_to_others_keys(street: Street) -> None:
+    async def stored() -> dict[str, list[Any]]:
+        return {table.name: await everything(street.test.house.ports, table.kind) for table in CATALOGUE}
+
+    before = await stored()
+    tried = set()
+    for operation in ON_OBJECTS:
+        name = parameter(operation) or ""
+        for owner in street.parties:
+            if name not in owner.ids:
+                continue
+            path = operation.path.removeprefix(API).replace(f"{{{name}}}", owner.ids[name])
+            body = None if operation.body is None else BODIES[operation.body.__name__]
+            for stranger in street.strangers(owner):
+                key = str(uuid4()) if operation.creates else None
+                response = await stranger.ask(operation.method, path, key=key, body=body)
+                in_sandbox = operation in OF_SANDBOX and stranger.mode == "live"
+                expected = "NOT_FOUND" if in_sandbox else NOT_FOUND[name]
+                told = (response.status_code, response.json()["error"]["code"])
+                if "delivery-proof" in path and told == (400, "FEATURE_NOT_ENABLED"):
+                    # Not for any payment of test mode, or any other terminal: nothing is looked up.
+                    assert stranger.mode == "test"
+                    continue
+                assert told == (404, expected), (named(operation), owner.mode, stranger.mode, response.text)
+                tried.add((named(operation), owner.mode, stranger.mode))
+    assert {mode for _, mode, _ in tried} == {"test", "live"}
+    assert await stored() == before
+
+
+async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> None:
+    """Else the refusals above would prove nothing."""
+    for party in street.parties:
+        for name, object_id in party.ids.items():
+            kind = {"exchange_id": "/exchanges"}.get(name, f"/{name.removesuffix('_id')}s")
+            assert (await party.ask("get", f"{kind}/{object_id}")).status_code == 200, (party.mode, name)
+
+
+@pytest.mark.parametrize("operation", OF_SANDBOX, ids=named)
+async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse, operation: Operation) -> None:
+    party = Party(house, "live")
+    name = operation.path.partition("{")[2].partition("}")[0]
+    path = operation.path.removeprefix(API).replace(f"{{{name}}}", f"pay_{uuid4()}")
+    response = await party.ask(operation.method, path, body=None if operation.body is None else {})
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_lists_show_ones_own_objects_only(street: Street, path: str) -> None:
+    seen = 0
+    for owner in street.parties:
+        if path.startswith("/sandbox") and owner.mode == "live":
+            continue
+        own = (await owner.ask("get", path, per_page="100")).text
+        marks = {*owner.ids.values(), owner.words["external_id"]}
+        seen += any(mark in own for mark in marks)
+        for stranger in street.strangers(owner):
+            theirs = {*stranger.ids.values(), stranger.words["external_id"]}
+            assert [mark for mark in theirs if mark in own] == []
+            for name in LISTS[path]:
+                response = await owner.ask("get", path, **{name: stranger.words[name]})
+                assert response.status_code == 200, response.text
+                assert response.json()["data"] == [], (path, name)
+                assert response.json()["pagination"]["total"] == 0
+    assert seen or path in ("/exchange-clients", "/shops/turnover")
+
+
+@pytest.mark.parametrize("what", CREATING.values())
+async def test_a_key_of_one_never_replays_what_it_made_for_another(street: Street, what: str) -> None:
+    owner, key = street.test, str(uuid4())
+    if what == "charge":
+        # Into the period after the one that the binding paid for.
+        await owner.house.work(86_400 * 1.5)
+    if what in ("exchange", "rebind"):
+        for party in (street.test, street.other):
+            await party.good("post", f"/exchanges/{party.ids['exchange_id']}/cancel")
+            if what == "rebind":
+                await play(party.house, party.ids["subscription_id"], "mandate_lost")
+    made = await owner.create(what, key)
+    assert made.status_code == 201, made.text
+    repeat = await owner.create(what, key)
+    assert (repeat.status_code, repeat.headers.get("idempotent-replayed")) == (200, "true"), repeat.text
+    for stranger in street.strangers(owner):
+        response = await stranger.create(what, key)
+        assert "idempotent-replayed" not in response.headers
+        assert response.json().get("id") != made.json()["id"]
+        assert response.status_code != 409 or response.json()["error"]["code"] != "IDEMPOTENCY_KEY_REUSED"
+        if stranger is street.other:
+            assert response.status_code == 201, response.text
+
+
+async def test_shops_and_terminals_of_another_account_are_refused(street: Street) -> None:
+    house = street.test.house
+    theirs = street.other.house.account.account_id
+    shop = await shops.create_shop(house.ports, theirs, "Theirs")
+    terminal = await terminals.create_terminal(house.ports, theirs, TerminalWish(label="Theirs"))
+    assert terminal.id not in (await street.test.ask("get", "/payment-methods")).text
+    assert terminal.id in (await street.other.ask("get", "/payment-methods")).text
+    bodies = {"/payments": {"amount_rub": "100.00"}, "/subscriptions": SUBSCRIPTION}
+    for mode in (street.test, street.live):
+        for path, body in bodies.items():
+            refused = await mode.ask("post", path, key=str(uuid4()), body={**body, "shop_id": shop.id})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "SHOP_NOT_FOUND")
+            refused = await mode.ask("post", path, key=str(uuid4()), body={**body, "method_id": terminal.id})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "METHOD_NOT_AVAILABLE")
+        for path in ("/payments", "/refunds"):
+            refused = await mode.ask("get", path, shop_id=shop.id)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "SHOP_NOT_FOUND")
+
+
+async def test_a_refund_of_anothers_payment_is_refused(street: Street) -> None:
+    for owner in street.parties:
+        for stranger in street.strangers(owner):
+            body = {"payment_id": owner.ids["payment_id"], "amount_rub": "1.00"}
+            refused = await stranger.ask("post", "/refunds", key=str(uuid4()), body=body)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (404, "PAYMENT_NOT_FOUND")
+
+
+async def test_a_balance_is_of_one_account_and_mode(street: Street) -> None:
+    before = [await party.good("get", "/balance") for party in street.parties]
+    await RefundHouse(street.test.house).paid("250.00")
+    after = [await party.good("get", "/balance") for party in street.parties]
+    moved = [new["pending_rub"] != old["pending_rub"] for old, new in zip(before, after, strict=True)]
+    assert moved == [True, False, False, False]
+
+
+async def test_a_receivers_state_is_of_one_account_and_mode(street: Street) -> None:
+    # Only the first account has a receiver, and only its test mode gets the letter.
+    for party in (street.other, street.other_live):
+        assert (await party.ask("get", "/webhook-endpoint")).json().get("url") is None
+        refused = await party.ask("post", "/webhook-endpoint/test")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "INVALID_STATE")
+    untouched = await street.live.good("get", "/webhook-endpoint")
+    await street.test.good("post", "/webhook-endpoint/test")
+    assert await street.live.good("get", "/webhook-endpoint") == untouched
+
+
+async def test_a_range_is_resent_to_its_account_and_mode_only(street: Street) -> None:
+    house = street.test.house
+    now = house.clock.now()
+    span = {"from": (now - timedelta(days=1)).isoformat(), "to": (now + timedelta(hours=1)).isoformat()}
+    own = (await street.test.good("get", "/events"))["pagination"]["total"]
+    house.postman.letters.clear()
+    assert (await street.test.good("post", "/events/resend", body=span))["events"] == own
+    await house.work(5)
+    sent = {letter.headers["X-Webhook-Id"] for letter in house.postman.letters}
+    assert len(sent) == own
+    assert not sent & {party.ids["event_id"] for party in street.strangers(street.test)}
+
+
+async def test_a_played_gateway_is_seen_by_its_player_only(street: Street) -> None:
+    before = [(await party.ask("get", "/gateways")).json() for party in street.parties]
+    await street.test.good("post", "/sandbox/gateways/simulator-test/simulate", body={"status": "down"})
+    after = [(await party.ask("get", "/gateways")).json() for party in street.parties]
+    assert [new != old for old, new in zip(before, after, strict=True)] == [True, False, False, False]
+    other = await street.test.ask("post", "/sandbox/gateways/simulator-live/simulate", body={"status": "down"})
+    assert (other.status_code, other.json()["error"]["code"]) == (404, "GATEWAY_NOT_FOUND")
+
+
+async def test_clients_of_one_phone_are_one_for_each_account_and_mode(street: Street) -> None:
+    body = {"phone": "+79990000001", "kyc_status": "blocked"}
+    await street.test.good("post", "/sandbox/exchange-clients", body=body)
+    assert (await street.test.good("get", "/exchange-clients"))["pagination"]["total"] == 1
+    for stranger in street.strangers(street.test):
+        assert (await stranger.good("get", "/exchange-clients"))["data"] == []
+    mine = await street.test.good("get", "/exchange-clients")
+    theirs = await street.other.good("post", "/sandbox/exchange-clients", body={**body, "kyc_status": "verified"})
+    assert theirs["id"] != mine["data"][0]["id"]
+    assert await street.test.good("get", "/exchange-clients") == mine
+
+
+async def test_settling_and_forgetting_touch_nobody_else(street: Street) -> None:
+    async def seen(party: Party) -> list[str]:
+        return [(await party.ask("get", path, per_page="100")).text for path in LISTS if "letters" not in path]
+
+    for party in street.parties:
+        await RefundHouse(party.house).paid("70.00", mode=party.mode)
+    before = [await seen(stranger) for stranger in street.strangers(street.test)]
+    await street.test.good("post", "/sandbox/settlements")
+    assert [await seen(stranger) for stranger in street.strangers(street.test)] == before
+    await street.test.good("delete", "/sandbox/data")
+    assert [await seen(stranger) for stranger in street.strangers(street.test)] == before
+    assert (await street.test.good("get", "/payments"))["data"] == []
+    async with street.test.house.ports.storage.unit() as unit:
+        assert await unit[Account].get(street.test.house.account.account_id) is not None

@@ -1,0 +1,342 @@
+"""One story for each row of the state tables of payments, refunds and payouts, over HTTP, by the public interface and
+the sandbox alone; the operator's use cases where only an operator can (SPEC "Payment statuses"; DECISIONS 2 to 4, 8).
+
+A row without a story fails.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.core.domain.payments import PAYMENT_MOVES, PaymentStatus
+from cambist.core.domain.refunds import REFUND_MOVES, RefundStatus
+from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
+from cambist.core.usecases import accounts, refunds, withdrawals
+from cambist.ports.payouts import TransferState
+from tests.houses import TestHouse, open_test_house
+from tests.payout_kit import WALLET
+
+P, R, W = PaymentStatus, RefundStatus, WithdrawalStatus
+
+
+class Integrator:
+    """A merchant's test, with nothing but test keys. What it sees of an object is kept: statuses in their order."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+
+    async def call(self, method: str, path: str, body: Any = None, *, creates: bool = False) -> dict[str, Any]:
+        headers = self.house.headers(**({"Idempotency_Key": str(uuid4())} if creates else {}))
+        response = await self.house.http.request(method, f"/api/v1{path}", json=body, headers=headers)
+        assert response.is_success, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def payment(self, amount: str = "100.00") -> str:
+        made = await self.call("POST", "/payments", {"amount_rub": amount}, creates=True)
+        assert made["status"] == "pending"
+        assert made["sandbox"] is True
+        return str(made["id"])
+
+    async def simulate(self, payment_id: str, outcome: str, **more: Any) -> None:
+        await self.call("POST", f"/sandbox/payments/{payment_id}/simulate", {"outcome": outcome, **more})
+
+    async def in_status(self, *outcomes: str) -> str:
+        """A payment that the bank reported these of, one after the other."""
+        payment_id = await self.payment()
+        for outcome in outcomes:
+            await self.simulate(payment_id, outcome)
+        return payment_id
+
+    async def resolve(self, payment_id: str, outcome: str) -> None:
+        await self.call("POST", f"/sandbox/payments/{payment_id}/resolve", {"outcome": outcome})
+
+    async def settle(self) -> None:
+        await self.house.clock.advance(1)
+        await self.call("POST", "/sandbox/settlements")
+
+    async def refund(self, payment_id: str, *outcomes: str) -> str:
+        """A refund of the whole payment, led to these outcomes."""
+        made = await self.call("POST", "/refunds", {"payment_id": payment_id}, creates=True)
+        assert made["status"] == "pending"
+        for outcome in outcomes:
+            await self.play_refund(made["id"], outcome)
+        return str(made["id"])
+
+    async def play_refund(self, refund_id: str, outcome: str) -> None:
+        await self.call("POST", f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
+
+    async def payout(self) -> str:
+        """A payout of what a settled payment brought; its id."""
+        await self.house_settings(payout_wallet=WALLET)
+        await self.in_status("paid")
+        await self.settle()
+        [made] = (await self.call("GET", "/withdrawals"))["data"]
+        return str(made["id"])
+
+    async def house_settings(self, **texts: str) -> None:
+        """What the merchant sets in the dashboard."""
+        await accounts.set_settings(self.house.ports, self.house.account.account_id, texts)
+
+    def wallet(self) -> SimulatedSender:
+        """The simulated wallet of test mode."""
+        sender = self.house.ports.senders.named("simulator-chain-test")
+        assert isinstance(sender, SimulatedSender)
+        return sender
+
+    async def shown(self, kind: str, object_id: str) -> dict[str, Any]:
+        return await self.call("GET", f"/{kind}/{object_id}")
+
+    async def told(self, object_id: str) -> list[dict[str, Any]]:
+        """The payloads of its events, as the interface shows them, oldest first."""
+        listed = (await self.call("GET", f"/events?object_id={object_id}&per_page=100"))["data"]
+        whole = [await self.call("GET", f"/events/{event['id']}") for event in reversed(listed)]
+        return [event["payload"] for event in whole]
+
+
+Story = Callable[[Integrator], Awaitable[str]]
+"""Makes the move happen; the id of the object that made it."""
+
+
+def by_the_bank(*outcomes: str) -> Story:
+    async def story(merchant: Integrator) -> str:
+        return await merchant.in_status(*outcomes)
+
+    return story
+
+
+def by_review(outcome: str) -> Story:
+    async def story(merchant: Integrator) -> str:
+        payment_id = await merchant.in_status("amount_mismatch")
+        await merchant.resolve(payment_id, outcome)
+        return payment_id
+
+    return story
+
+
+def by_nobody(*outcomes: str) -> Story:
+    """The clock runs out."""
+
+    async def story(merchant: Integrator) -> str:
+        payment_id = await merchant.in_status(*outcomes)
+        await merchant.house.work(16 * 60)
+        return payment_id
+
+    return story
+
+
+def by_the_late_payer(outcome: str) -> Story:
+    """Within 6 hours of the creation."""
+
+    async def story(merchant: Integrator) -> str:
+        payment_id = await merchant.payment()
+        await merchant.house.work(5 * 3600)
+        await merchant.simulate(payment_id, outcome)
+        return payment_id
+
+    return story
+
+
+def by_money(*outcomes: str, settled: bool) -> Story:
+    """A paid payment, settled or not, whose refund comes to these outcomes."""
+
+    async def story(merchant: Integrator) -> str:
+        payment_id = await merchant.in_status("paid")
+        if settled:
+            # A refund after the settlement takes the market value, more than this payment alone brought.
+            await merchant.in_status("paid")
+            await merchant.settle()
+        if outcomes:
+            await merchant.refund(payment_id, *outcomes)
+        return payment_id
+
+    return story
+
+
+PAYMENT_STORIES: Mapping[tuple[PaymentStatus, PaymentStatus], Story] = {
+    (P.PENDING, P.PROCESSING): by_the_bank("processing"),
+    (P.PENDING, P.PAID): by_the_bank("paid"),
+    (P.PENDING, P.AMOUNT_MISMATCH): by_the_bank("amount_mismatch"),
+    (P.PENDING, P.FAILED): by_the_bank("failed"),
+    (P.PENDING, P.CANCELLED): by_the_bank("cancelled"),
+    (P.PENDING, P.EXPIRED): by_nobody(),
+    (P.PROCESSING, P.PAID): by_the_bank("processing", "paid"),
+    (P.PROCESSING, P.AMOUNT_MISMATCH): by_the_bank("processing", "amount_mismatch"),
+    (P.PROCESSING, P.FAILED): by_the_bank("processing", "failed"),
+    (P.PROCESSING, P.CANCELLED): by_the_bank("processing", "cancelled"),
+    (P.PROCESSING, P.EXPIRED): by_the_bank("processing", "expired"),
+    (P.EXPIRED, P.PAID): by_the_late_payer("paid"),
+    (P.EXPIRED, P.AMOUNT_MISMATCH): by_the_late_payer("amount_mismatch"),
+    (P.AMOUNT_MISMATCH, P.PAID): by_review("paid"),
+    (P.AMOUNT_MISMATCH, P.FAILED): by_review("failed"),
+    (P.PAID, P.SETTLED): by_money(settled=True),
+    (P.PAID, P.REFUNDED): by_money("completed", settled=False),
+    (P.SETTLED, P.REFUNDED): by_money("completed", settled=True),
+    (P.REFUNDED, P.PAID): by_money("completed", "reversed", settled=False),
+    (P.REFUNDED, P.SETTLED): by_money("completed", "reversed", settled=True),
+}
+
+
+def refunded(*outcomes: str) -> Story:
+    async def story(merchant: Integrator) -> str:
+        return await merchant.refund(await merchant.in_status("paid"), *outcomes)
+
+    return story
+
+
+async def cancelled_by_the_merchant(merchant: Integrator) -> str:
+    refund_id = await merchant.refund(await merchant.in_status("paid"))
+    await merchant.call("POST", f"/refunds/{refund_id}/cancel")
+    return refund_id
+
+
+async def approved_by_the_operator(merchant: Integrator) -> str:
+    await merchant.house_settings(refund_approval="manual")
+    refund_id = await merchant.refund(await merchant.in_status("paid"))
+    assert (await merchant.shown("refunds", refund_id))["pending_reason"] == "awaiting_approval"
+    await refunds.approve_refund(merchant.house.ports, refund_id)
+    await merchant.house.work(1)
+    return refund_id
+
+
+REFUND_STORIES: Mapping[tuple[RefundStatus, RefundStatus], Story] = {
+    (R.PENDING, R.PROCESSING): approved_by_the_operator,
+    (R.PENDING, R.REJECTED): refunded("rejected"),
+    (R.PENDING, R.CANCELLED): cancelled_by_the_merchant,
+    (R.PROCESSING, R.COMPLETED): refunded("completed"),
+    (R.PROCESSING, R.FAILED): refunded("failed"),
+    (R.COMPLETED, R.REVERSED): refunded("completed", "reversed"),
+}
+
+
+async def paid_out(merchant: Integrator) -> str:
+    withdrawal_id = await merchant.payout()
+    await merchant.house.work(300)
+    return withdrawal_id
+
+
+async def lost_in_broadcast(merchant: Integrator) -> str:
+    """The network never took it, and its time ran out."""
+    merchant.wallet().script.broadcast.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * 1000)
+    withdrawal_id = await merchant.payout()
+    await merchant.house.work(2 * 86_400)
+    return withdrawal_id
+
+
+async def called_off_by_the_operator(merchant: Integrator) -> str:
+    withdrawal_id = await merchant.payout()
+    await withdrawals.cancel_withdrawal(merchant.house.ports, withdrawal_id, "the wallet is wrong")
+    return withdrawal_id
+
+
+async def proven_to_have_failed(merchant: Integrator) -> str:
+    """The network took it, and undid it."""
+    withdrawal_id = await merchant.payout()
+    await merchant.house.work(1)
+    shown = await merchant.shown("withdrawals", withdrawal_id)
+    assert shown["status"] == "sent"
+    await merchant.wallet().pretend(shown["tx_hash"], TransferState.FAILED)
+    await merchant.house.work(300)
+    return withdrawal_id
+
+
+PAYOUT_STORIES: Mapping[tuple[WithdrawalStatus, WithdrawalStatus], Story] = {
+    (W.PENDING, W.PROCESSING): paid_out,
+    (W.PROCESSING, W.SENT): paid_out,
+    (W.SENT, W.COMPLETED): paid_out,
+    (W.PENDING, W.CANCELLED): called_off_by_the_operator,
+    (W.PROCESSING, W.FAILED): lost_in_broadcast,
+    (W.SENT, W.FAILED): proven_to_have_failed,
+}
+
+
+@pytest.fixture
+async def merchant() -> AsyncIterator[Integrator]:
+    """An integrator whose account may refund."""
+    async with open_test_house() as house:
+        opened = Integrator(house)
+        await opened.house_settings(refunds="true")
+        yield opened
+
+
+def pairs(rows: Iterable[Any]) -> list[tuple[Any, Any]]:
+    return [(row.before, row.after) for row in rows]
+
+
+def ids(pair: tuple[Any, Any]) -> str:
+    return f"{pair[0]}-{pair[1]}"
+
+
+@pytest.mark.parametrize("row", pairs(PAYMENT_MOVES.rows), ids=ids)
+async def test_a_payment(merchant: Integrator, row: tuple[PaymentStatus, PaymentStatus]) -> None:
+    assert row in PAYMENT_STORIES, "tell in PAYMENT_STORIES how an integrator makes this move happen"
+    before, after = row
+    payment_id = await PAYMENT_STORIES[row](merchant)
+    shown = await merchant.shown("payments", payment_id)
+    assert shown["status"] == after
+    told = await merchant.told(payment_id)
+    last = told[-1]
+    assert (last["event"], last["previous_status"], last["status"]) == ("payment.status_changed", before, after)
+    # Every move sends one event, and each begins where the one before ended.
+    assert [event["previous_status"] for event in told] == ["pending", *(event["status"] for event in told[:-1])]
+    for name in ("actual_amount_rub", "amount_usdt", "failure_reason", "refund_pending"):
+        assert last.get(name) == shown.get(name), name
+    # What came is shown also after it was sent back.
+    came = before is P.AMOUNT_MISMATCH or after not in (P.PROCESSING, P.FAILED, P.CANCELLED, P.EXPIRED)
+    assert (shown["actual_amount_rub"] is not None) is came
+    assert (shown["settled_at"] is not None) is (P.SETTLED in (before, after))
+
+
+@pytest.mark.parametrize("row", pairs(REFUND_MOVES.rows), ids=ids)
+async def test_a_refund(merchant: Integrator, row: tuple[RefundStatus, RefundStatus]) -> None:
+    assert row in REFUND_STORIES, "tell in REFUND_STORIES how an integrator makes this move happen"
+    _, after = row
+    refund_id = await REFUND_STORIES[row](merchant)
+    shown = await merchant.shown("refunds", refund_id)
+    assert shown["status"] == after
+    told = [event["event"] for event in await merchant.told(refund_id)]
+    silent = (R.PROCESSING, R.CANCELLED)
+    assert told[-1:] == ([] if after in silent else [f"refund.{after}"])
+    payment = await merchant.shown("payments", shown["payment_id"])
+    assert payment["refund_pending"] is (after in (R.PENDING, R.PROCESSING))
+    assert payment["status"] == ("refunded" if after is R.COMPLETED else "paid")
+
+
+@pytest.mark.parametrize("row", pairs(WITHDRAWAL_MOVES.rows), ids=ids)
+async def test_a_payout(merchant: Integrator, row: tuple[WithdrawalStatus, WithdrawalStatus]) -> None:
+    assert row in PAYOUT_STORIES, "tell in PAYOUT_STORIES how an integrator makes this move happen"
+    withdrawal_id = await PAYOUT_STORIES[row](merchant)
+    told = await merchant.told(withdrawal_id)
+    moves = [(event["previous_status"], event["status"]) for event in told]
+    assert row in moves
+    assert moves[0] == (None, "pending")
+    assert [before for before, _ in moves[1:]] == [after for _, after in moves[:-1]]
+    shown = await merchant.shown("withdrawals", withdrawal_id)
+    assert shown["status"] == moves[-1][1]
+    assert all(
+        (event["tx_hash"] is None) is (event["status"] in (W.PENDING, W.PROCESSING, W.CANCELLED))
+        or row == (W.PROCESSING, W.FAILED)
+        for event in told
+    )
+    balance = await merchant.call("GET", "/balance")
+    given_back = shown["status"] in (W.FAILED, W.CANCELLED)
+    assert balance["reserved_usdt"] == "0.00000000"
+    assert (balance["total_withdrawn_usdt"] == "0.00000000") is given_back
+    assert (balance["available_usdt"] == balance["total_settled_usdt"]) is given_back
+
+
+@pytest.mark.parametrize(
+    ("stories", "rows"),
+    [
+        (PAYMENT_STORIES, PAYMENT_MOVES.rows),
+        (REFUND_STORIES, REFUND_MOVES.rows),
+        (PAYOUT_STORIES, WITHDRAWAL_MOVES.rows),
+    ],
+    ids=["payments", "refunds", "payouts"],
+)
+def test_no_story_tells_of_a_row_that_is_gone(stories: Mapping[Any, Story], rows: Iterable[Any]) -> None:
+    assert set(stories) == set(pairs(rows))

@@ -1,0 +1,127 @@
+"""Any history of openings, payers, banks, merchants and time ends with one first charge at most, mandates that are
+needed, and events that tell what happened (SPEC "Subscription statuses"; DECISIONS 5)."""
+
+import asyncio
+from contextlib import suppress
+from itertools import pairwise
+from uuid import uuid4
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.binding_reports import TOOK_MONEY
+from cambist.core.domain.payments import Suspense
+from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, BindingCharge, SubscriptionStatus
+from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.recurring import binding_operation
+from cambist.ports.bank import Notice
+from cambist.ports.faults import Refused, Unavailable
+from cambist.ports.mandates import MandateEvent, MandatePretence
+from tests.books import everything
+from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import bindings, call, choose_calendar, record, simulator, statuses, subscribed
+
+PLAYED = [each for each in MandateEvent if each is not MandateEvent.LINK_READY]
+EVENTS = st.tuples(
+    st.just("bank"),
+    st.sampled_from(PLAYED),
+    st.integers(0, 3),
+    st.booleans(),
+)
+OTHERS = st.one_of(
+    st.tuples(st.just("open")),
+    st.tuples(st.just("cancel")),
+    st.tuples(st.just("rebind")),
+    st.tuples(st.just("wait"), st.sampled_from([30, 1000, 3600, 8 * 3600, 86400])),
+    st.tuples(st.just("twist"), st.sampled_from(["bind", "mandate_state", "revoke"]), st.sampled_from([*Ending])),
+)
+
+
+async def act(house: TestHouse, subscription_id: str, step: tuple[object, ...]) -> None:
+    match step:
+        case ("open",):
+            await open_binding(house.ports, subscription_id)
+        case ("cancel",):
+            await call(house, subscription_id, "cancel")
+        case ("rebind",):
+            await call(house, subscription_id, "rebind", Idempotency_Key=str(uuid4()))
+        case ("wait", int(seconds)):
+            await house.work(seconds)
+        case ("twist", str(name), Ending() as ending):
+            getattr(house.script, name).append(Twist(ending=ending))
+        case ("bank", MandateEvent() as event, int(which), bool(silent)):
+            await tell(house, subscription_id, event, which, silent=silent)
+
+
+async def tell(house: TestHouse, subscription_id: str, event: MandateEvent, which: int, *, silent: bool) -> None:
+    found = await bindings(house, subscription_id)
+    if not found:
+        return
+    payment = found[which % len(found)]
+    operation = binding_operation(subscription_id, payment.id)
+    money = event in (MandateEvent.PAID, MandateEvent.PAID_NOT_BOUND)
+    if money and payment.binding is BindingCharge.NONE:
+        return
+    try:
+        notices = await simulator(house).pretend_mandate(operation, MandatePretence(event=event, silent=silent))
+    except Refused:
+        return
+    for notice in notices:
+        # A bank that was told to be away loses its notice.
+        with suppress(Unavailable, Refused):
+            await on_notice(house.ports, Notice(operation=notice.operation))
+
+
+async def check(house: TestHouse, subscription_id: str) -> None:
+    subscription, paid = await record(house, subscription_id), await bindings(house, subscription_id)
+    charged = [each for each in paid if each.binding is BindingCharge.FIRST and each.status in TOOK_MONEY]
+    assert len(charged) <= 1
+    assert [each.id for each in charged] == ([subscription.first_payment_id] if subscription.first_payment_id else [])
+    told = await statuses(house, subscription_id)
+    assert all(after[0] == before[1] for before, after in pairwise(told)), told
+    assert all(a == b or SUBSCRIPTION_MOVES.allows(SubscriptionStatus(str(a)), SubscriptionStatus(b)) for a, b in told)
+    assert not told or told[-1][1] == subscription.status
+    if subscription.status is SubscriptionStatus.ACTIVE:
+        assert subscription.mandate_token is not None
+        assert subscription.anchor is not None
+        assert charged or subscription.binding_charge is BindingCharge.NONE
+    at_bank = [
+        (each, await simulator(house).mandate_state(each.bank_reference)) for each in paid if each.bank_reference
+    ]
+    # All money that the bank holds is a payment's, or waits for the operator.
+    came = sum(transfer.amount_kopecks for _, state in at_bank for transfer in state.transfers)
+    known = sum(each.actual_amount.kopecks for each in charged if each.actual_amount)
+    strays = await everything(house.ports, Suspense)
+    assert came == known + sum(each.amount.kopecks for each in strays)
+    for each, state in at_bank:
+        if state.status == "active" and subscription.status is not SubscriptionStatus.PENDING_BINDING:
+            assert each.bank_reference == subscription.mandate_reference, (each.id, subscription.status)
+            assert not subscription.is_final
+
+
+async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -> None:
+    async with open_test_house() as house:
+        if calendar:
+            await choose_calendar(house)
+        made = (await subscribed(house, binding_charge=charge))["id"]
+        for step in steps:
+            await act(house, made, step)
+        for twists in vars(house.script).values():
+            twists.clear()
+        # Whatever was lost is found by the looks that come of themselves; the rate of requests is not in question.
+        for each in await bindings(house, made):
+            await on_notice(house.ports, Notice(operation=binding_operation(made, each.id)))
+        await house.work(2 * 86400)
+        await check(house, made)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.one_of(EVENTS, EVENTS, OTHERS), max_size=14).map(lambda steps: [("open",), *steps]),
+    st.booleans(),
+    st.sampled_from(["first", "none"]),
+)
+def test_any_history_ends_well(steps: list[tuple[object, ...]], calendar: bool, charge: str) -> None:
+    asyncio.run(run(steps, calendar=calendar, charge=charge))

@@ -1,0 +1,188 @@
+"""Any history of deposits and faults ends with books that say what the objects and the bank say: value in is value out
+plus remainder; one active exchange per phone; nobody paid twice (DECISIONS 4, 6). The books are held against the
+objects at the end of each (tests/exchange_books.py)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.deposits.script import Ending as DepositEnding
+from cambist.adapters.deposits.script import Twist as DepositTwist
+from cambist.adapters.payouts.script import Ending as SenderEnding
+from cambist.adapters.payouts.script import Twist as SenderTwist
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchange_payouts import paid_out
+from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.ledger import Currency, Purse
+from cambist.core.domain.money import Usdt
+from cambist.core.usecases.exchanges import cancel_exchange
+from cambist.ports.faults import Refused
+from cambist.ports.payouts import TransferState
+from cambist.ports.remittances import RemittanceStatus
+from tests.books import everything
+from tests.exchange_house import ExchangeHouse, open_exchange_house
+
+Act = Callable[[int, int], Awaitable[object]]
+_U, _R = Purse.SUSPENSE_USDT, Purse.SUSPENSE
+_WHERE = {
+    Currency.USDT: (Purse.STOCK_USDT, Purse.AVAILABLE, _U, Purse.EXCHANGING_USDT, Purse.ROUNDING, Purse.SENDING),
+    Currency.RUB: (Purse.STOCK_RUB, _R, Purse.EXCHANGING_RUB, Purse.REMITTING),
+}
+_AMOUNTS = ("11.04", "100", "333.33333333", "10000")
+_ENDINGS = (Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE, Ending.REFUSED)
+
+
+class History:
+    """Three clients and whatever happens to their exchanges."""
+
+    def __init__(self, house: ExchangeHouse) -> None:
+        self.house = house
+        self.made: list[str] = []
+        self.sent = 0
+        self.acts: Mapping[str, Act] = {
+            "create": self.create,
+            "buy": self.buy,
+            "pay": self.pay,
+            "chain": self.chain,
+            "send": self.send,
+            "drop": self.drop,
+            "cancel": self.cancel,
+            "look": self.look,
+            "lose": self.lose,
+            "away": self.away,
+            "bank": self.bank,
+            "work": self.work,
+        }
+
+    def one(self, which: int) -> str:
+        if not self.made:
+            raise Refused("none yet")
+        return self.made[which % len(self.made)]
+
+    async def create(self, which: int, much: int) -> None:
+        done = await asyncio.gather(
+            *(self.house.made(_AMOUNTS[much % 4], f"+7000000000{which % 3}") for _ in range(1 + much % 2)),
+            return_exceptions=True,
+        )
+        for each in done:
+            if isinstance(each, Exchange):
+                self.made.append(each.id)
+            elif not isinstance(each, Refusal):
+                raise each
+
+    async def buy(self, which: int, much: int) -> None:
+        self.made.append((await self.house.bought(f"{1000 + much * 777}.00", f"+7000000000{which % 3}")).id)
+
+    async def pay(self, which: int, much: int) -> None:
+        asked = (await self.house.exchange(self.one(which))).amount_rub
+        await self.house.pay(self.one(which), max(1, asked.kopecks * (much % 13) // 10), again=True)
+
+    async def chain(self, which: int, much: int) -> None:
+        tx_hash = (await self.house.exchange(self.one(which))).tx_hash
+        if much % 3 == 0:
+            twist = SenderTwist(ending=tuple(SenderEnding)[which % len(SenderEnding)])
+            (self.house.sender.script.broadcast if much % 2 else self.house.sender.script.state).append(twist)
+        elif tx_hash is not None:
+            await self.house.sender.pretend(tx_hash, TransferState.FINAL if much % 2 else TransferState.IN_BLOCK)
+
+    async def send(self, which: int, much: int) -> None:
+        exchange = await self.house.exchange(self.one(which))
+        asked = exchange.amount_usdt
+        if exchange.crypto_deposit_address is None:
+            return
+        amount = Usdt(max(1, asked.units * (much % 13) // 10))
+        await self.house.send(self.one(which), str(amount), final=much % 3 > 0)
+
+    async def drop(self, which: int, _: int) -> None:
+        address = (await self.house.exchange(self.one(which))).crypto_deposit_address or "none"
+        for deposit in await self.house.watcher.deposits(address):
+            if not deposit.is_final:
+                await self.house.watcher.pretend_drop(address, deposit.tx_hash)
+
+    async def cancel(self, which: int, _: int) -> None:
+        await cancel_exchange(self.house.ports, await self.house.caller(), self.one(which))
+
+    async def look(self, which: int, much: int) -> None:
+        await asyncio.gather(*(self.house.look(self.one(which)) for _ in range(1 + much % 3)))
+
+    async def lose(self, which: int, much: int) -> None:
+        script = self.house.house.script
+        script.remit.append(Twist(ending=_ENDINGS[which % 4]))
+        if much % 2:
+            script.find_remittance.append(Twist(ending=Ending.UNAVAILABLE))
+
+    async def away(self, which: int, much: int) -> None:
+        script = self.house.watcher.script
+        script.deposits.append(DepositTwist(ending=DepositEnding.UNAVAILABLE, doubled=which % 2 == 0))
+        if much % 4 == 0:
+            script.address.append(DepositTwist(ending=DepositEnding.UNAVAILABLE))
+
+    async def bank(self, which: int, much: int) -> None:
+        word = tuple(RemittanceStatus)[much % 3]
+        await self.house.at_bank(f"{self.one(which)}/{1 + much % 2}", word)
+
+    async def work(self, which: int, much: int) -> None:
+        await self.house.house.work((which + 1) * much * 3)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *("create", "create", "send", "send", "drop", "cancel", "look", "lose", "away", "bank", "work"),
+                *("buy", "pay", "chain"),
+            ]
+        ),
+        st.integers(0, 5),
+        st.integers(0, 40),
+    ),
+    min_size=4,
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=STEPS)
+async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int, int]]) -> None:
+    async with open_exchange_house(receiver=False) as house:
+        history = History(house)
+        for name, which, much in steps:
+            with suppress(Refusal, Refused):
+                await history.acts[name](which, much)
+        await _check_bank(house)
+        script = house.house.script
+        script.remit.clear()
+        script.find_remittance.clear()
+        await house.house.work(24 * 3600)
+        await _check_bank(house)
+        for exchange in await everything(house.ports, Exchange):
+            assert await house.said(exchange.id) == ([exchange.status] if exchange.is_final else []), exchange
+        await _check_value(house)
+
+
+async def _check_bank(house: ExchangeHouse) -> None:
+    """The bank never holds more for a client than was quoted, and only for one whose USDT came whole."""
+    paid = await house.remitted()
+    for exchange in await everything(house.ports, Exchange):
+        mine = sum(amount for operation, amount in paid.items() if operation.startswith(exchange.id))
+        assert mine <= exchange.amount_rub.kopecks, exchange
+        assert mine == 0 or exchange.amount_usdt_received >= exchange.amount_usdt, exchange
+        if exchange.status == "completed":
+            assert mine == exchange.amount_rub.kopecks, exchange
+
+
+async def _check_value(house: ExchangeHouse) -> None:
+    """Of all USDT that came each unit is the service's, the merchant's, in suspense, under way, dust, or sent to a
+    client; and so it is of RUB."""
+    transfers, exchanges = await house.transfers(), await everything(house.ports, Exchange)
+    for currency, where in _WHERE.items():
+        came = sum(transfer.amount for transfer in transfers if transfer.currency is currency)
+        done = [each for each in exchanges if each.status == "completed" and not each.takes_usdt]
+        paid = sum(paid_out(each.parts).kopecks for each in exchanges)
+        gone = sum(each.amount_usdt.units for each in done) if currency is Currency.USDT else paid
+        assert sum(await house.purses(*where)) == came - gone, currency
+    assert all(not exchange.takes_usdt or exchange.tx_hash is None for exchange in exchanges)
