@@ -27,6 +27,7 @@ from ..domain.periods import current_period
 from ..domain.reports import Decision
 from ..domain.subscription_moves import Mandate
 from ..domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
+from .again import set_due
 from .bindings import WAITING, ask, binder, take_back, take_binding
 from .gateway_watch import watched
 from .mandate_end import end_open_binding, plan_revoking
@@ -216,10 +217,7 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
         due = None
         if payment is not None and subscription is not None:
             due = next_look(payment, subscription, job.attempts, ports.clock.now())
-        if due is None:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+        set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 

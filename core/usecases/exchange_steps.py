@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Stale
 from ...ports.jobs import Job
 from ...ports.storage import Between, Unit
 from ..domain import ids
@@ -63,10 +64,10 @@ async def watch_now(ports: Ports, unit: Unit, exchange_id: str) -> None:
 
 
 async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
-    """An exchange that is there for certain. Raises: LookupError."""
+    """An exchange that was there just now. Raises: Stale, when it was forgotten with the account's test data."""
     exchange = await unit[Exchange].get(exchange_id)
     if exchange is None:
-        raise LookupError(f"{exchange_id} is gone")
+        raise Stale(f"{exchange_id} is gone")
     return exchange
 
 

@@ -166,11 +166,23 @@ async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, accoun
     run = await Run.of(ports, batch, job, account)
     if batch.account_id is not None:
         await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=("settlements_batch",))
-    while await settle_chunk(ports, run):
-        async with ports.storage.unit() as unit:
-            progress(await unit[SettlementBatch].get(batch.id) or batch)
+    # A completed statement was read, and is paid out: what became due since waits for the next settlement and its rate.
+    if not await _is_complete(ports, run):
+        await _settle_due(ports, run, progress)
     await retry_waiting(ports, account.id, batch.mode)
     await pay_out(ports, account.id, batch.mode, settlement_id=await _complete(ports, run))
+
+
+async def _is_complete(ports: Ports, run: Run) -> bool:
+    async with ports.storage.unit() as unit:
+        statement = await run.statement(unit)
+    return statement is not None and statement.completed_at is not None
+
+
+async def _settle_due(ports: Ports, run: Run, progress: Progress) -> None:
+    while await settle_chunk(ports, run):
+        async with ports.storage.unit() as unit:
+            progress(await unit[SettlementBatch].get(run.batch.id) or run.batch)
 
 
 async def _complete(ports: Ports, run: Run) -> str | None:

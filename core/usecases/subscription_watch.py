@@ -3,8 +3,6 @@ where no notice came (SPEC "Subscription statuses"; DECISIONS 5)."""
 
 from datetime import datetime, timedelta
 
-import msgspec
-
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import Unit
@@ -12,6 +10,7 @@ from ..domain.binding_reports import follow_mandate
 from ..domain.payments import Payment
 from ..domain.subscription_moves import binding_timed_out, pause_timed_out
 from ..domain.subscriptions import Subscription, binding_ends_at, pause_ends_at
+from .again import come_back
 from .binding_progress import NO_ANSWER, find_at_bank, look_or_lapse, read_state
 from .bindings import binder
 from .gateway_watch import watched
@@ -44,7 +43,7 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
         await _look_at_binding(ports, subscription)
         await look_at_mandate(ports, subscription)
         subscription = await end_overdue(ports, subscription.id)
-    await _reschedule(ports, job, subscription)
+    await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now()))
 
 
 async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
@@ -102,21 +101,6 @@ async def _save(ports: Ports, unit: Unit, before: Subscription, after: Subscript
         await end_open_binding(ports, unit, after)
         await plan_revoking(ports, unit, after)
     return saved
-
-
-async def _reschedule(ports: Ports, job: Job, subscription: Subscription | None) -> None:
-    due = None if subscription is None else next_due(subscription, ports.clock.now())
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
-        if due is None:
-            unit[Job].remove(present)
-        else:
-            unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
-
-    await retrying(ports.storage, work)
 
 
 def next_due(subscription: Subscription, now: datetime) -> datetime | None:

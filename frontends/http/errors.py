@@ -10,7 +10,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
 
 from ...core.domain.errors import Refusal
-from ...ports.faults import Unavailable
+from ...ports.faults import Stale, Unavailable
 
 log = logging.getLogger("cambist.http")
 
@@ -69,8 +69,8 @@ def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     return _answer(Refusal("VALIDATION_ERROR", "The request cannot be read"))
 
 
-def on_unavailable(_: Request[Any, Any, Any], fault: Unavailable) -> Response[bytes]:
-    """The storage or a provider did not answer, and no rule says better."""
+def on_unavailable(_: Request[Any, Any, Any], fault: Unavailable | Stale) -> Response[bytes]:
+    """The storage or a provider did not answer, and no rule says better; or what was asked for went away meanwhile."""
     log.warning("unavailable: %s", fault)
     return _answer(Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30))
 
@@ -87,5 +87,6 @@ HANDLERS: Mapping[Any, Any] = {
     MethodNotAllowedException: on_wrong_method,
     HTTPException: on_http,
     Unavailable: on_unavailable,
+    Stale: on_unavailable,
     Exception: on_anything,
 }

@@ -323,6 +323,38 @@ async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
 
+@pytest.mark.parametrize("outcome", ["completed", None])
+async def test_an_exchange_whose_payout_is_at_the_bank(
+    house: TestHouse, outcome: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the sandbox's call, and by the worker."""
+    await ready(house)
+    merchant = RefundHouse(house)
+    bank, asked = merchant.bank(), []
+    kept = bank.remit
+
+    async def remit(*arguments: Any) -> Any:
+        answer = await kept(*arguments)
+        asked.append(arguments)
+        await forget_test_data(house.ports, await merchant.caller())
+        return answer
+
+    monkeypatch.setattr(bank, "remit", remit)
+    body = {"amount_usdt": "50", "client_phone": "+70000000001", "client_bank_id": "bank100000000004"}
+    key = house.headers(Idempotency_Key=str(uuid4()))
+    made = await house.http.post("/api/v1/exchanges", json=body, headers=key)
+    path = f"/sandbox/exchanges/{made.json()['id']}/simulate"
+    await act(merchant, path, outcome="usdt_received")
+    if outcome is not None:
+        response = await merchant.act(path, {"outcome": outcome})
+        assert response.status_code in (404, 503), response.text
+    await house.work(86_400)
+    assert asked
+    assert await owned(merchant) == Counter()
+    assert await everything(house.ports, Job) == []
+    assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
+
+
 async def test_a_letter_on_its_way_is_entered_nowhere(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     merchant = RefundHouse(house)
     kept = house.postman.post

@@ -213,3 +213,32 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
     await house.work(60)
     batches = await everything(house.ports, SettlementBatch)
     assert all(batch.completed_at is not None for batch in batches)
+
+
+async def test_a_completed_statement_takes_no_more_while_its_batch_is_tried_again_for_others(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What becomes due meanwhile is of the next settlement, at its rate: this statement was read and paid out."""
+    await paid(house)
+    bare = await shops.create_shop(house.ports, house.account.account_id, "Bare", "0.03")
+    late = await paid(house, shop_id=bare.id)
+    await shops.set_shop(house.ports, bare.id, {"markup": ""})
+    other = await create_account(house.ports, "Another")
+
+    async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: str | None = None) -> Any:
+        if account_id == other.account_id:
+            raise RuntimeError("a slip of the program")
+        return await withdrawals.pay_out(ports, account_id, mode, settlement_id=settlement_id)
+
+    monkeypatch.setattr(settlement, "pay_out", pay_out)
+    await house.work(43_200)
+    await start_standing(house.ports)
+    await to(house, NINE)
+    await shops.set_shop(house.ports, bare.id, {"markup": "0.03"})
+    await to(house, NINE + timedelta(hours=1))
+    [statement] = await everything(house.ports, Settlement)
+    assert (statement.payments, statement.completed_at) == (1, NINE)
+    assert (await payment(house, late)).status == "paid"
+    await to(house, NINE + timedelta(days=1))
+    assert (await payment(house, late)).settled_at == NINE + timedelta(days=1)
+    await check_books(house.ports)
