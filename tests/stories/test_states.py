@@ -1,5 +1,6 @@
-"""One story for each row of the state tables of payments, refunds and payouts, over HTTP, by the public interface and
-the sandbox alone; the operator's use cases where only an operator can (SPEC "Payment statuses"; DECISIONS 2 to 4, 8).
+"""One story for each row of the state tables of payments, refunds, payouts and subscriptions, over HTTP, by the public
+interface and the sandbox alone; the operator's use cases where only an operator can (SPEC "Payment statuses",
+"Subscription statuses"; DECISIONS 2 to 5, 8).
 
 A row without a story fails.
 """
@@ -14,13 +15,14 @@ from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.core.domain.payments import PAYMENT_MOVES, PaymentStatus
 from cambist.core.domain.refunds import REFUND_MOVES, RefundStatus
+from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases import accounts, refunds, withdrawals
 from cambist.ports.payouts import TransferState
 from tests.houses import TestHouse, open_test_house
 from tests.payout_kit import WALLET
 
-P, R, W = PaymentStatus, RefundStatus, WithdrawalStatus
+P, R, S, W = PaymentStatus, RefundStatus, SubscriptionStatus, WithdrawalStatus
 
 
 class Integrator:
@@ -254,6 +256,40 @@ PAYOUT_STORIES: Mapping[tuple[WithdrawalStatus, WithdrawalStatus], Story] = {
 }
 
 
+def subscribed(*steps: str) -> Story:
+    """A subscription that its payer, its bank or its merchant did these with: outcomes of the sandbox, `cancel` by the
+    interface, or days that pass."""
+
+    async def story(merchant: Integrator) -> str:
+        order = {"amount_rub": "500.00", "interval": "month", "description": "Club"}
+        made = await merchant.call("POST", "/subscriptions", order, creates=True)
+        assert made["status"] == "pending_binding"
+        path = f"/subscriptions/{made['id']}"
+        for step in steps:
+            if step == "cancel":
+                await merchant.call("POST", f"{path}/cancel")
+            elif step.isdigit():
+                await merchant.house.work(int(step) * 86_400)
+            else:
+                await merchant.call("POST", f"/sandbox{path}/simulate", {"outcome": step})
+        return str(made["id"])
+
+    return story
+
+
+SUBSCRIPTION_STORIES: Mapping[tuple[SubscriptionStatus, SubscriptionStatus], Story] = {
+    (S.PENDING_BINDING, S.ACTIVE): subscribed("confirm"),
+    (S.PENDING_BINDING, S.CANCELLED): subscribed("no_link"),
+    (S.PENDING_BINDING, S.EXPIRED): subscribed("2"),
+    (S.ACTIVE, S.PAUSED): subscribed("confirm", "mandate_lost"),
+    (S.ACTIVE, S.CANCELLED): subscribed("confirm", "cancel"),
+    (S.ACTIVE, S.EXPIRED): subscribed("confirm", "consent_ended"),
+    (S.PAUSED, S.ACTIVE): subscribed("confirm", "mandate_lost", "mandate_restored"),
+    (S.PAUSED, S.CANCELLED): subscribed("confirm", "mandate_lost", "cancel"),
+    (S.PAUSED, S.EXPIRED): subscribed("confirm", "mandate_lost", "91"),
+}
+
+
 @pytest.fixture
 async def merchant() -> AsyncIterator[Integrator]:
     """An integrator whose account may refund."""
@@ -329,14 +365,39 @@ async def test_a_payout(merchant: Integrator, row: tuple[WithdrawalStatus, Withd
     assert (balance["available_usdt"] == balance["total_settled_usdt"]) is given_back
 
 
+@pytest.mark.parametrize("row", pairs(SUBSCRIPTION_MOVES.rows), ids=ids)
+async def test_a_subscription(merchant: Integrator, row: tuple[SubscriptionStatus, SubscriptionStatus]) -> None:
+    assert row in SUBSCRIPTION_STORIES, "tell in SUBSCRIPTION_STORIES how an integrator makes this move happen"
+    before, after = row
+    subscription_id = await SUBSCRIPTION_STORIES[row](merchant)
+    shown = await merchant.shown("subscriptions", subscription_id)
+    assert (shown["status"], shown["sandbox"]) == (after, True)
+    assert ("rebind_required" in shown) is (after is S.PAUSED)
+    last = (await merchant.told(subscription_id))[-1]
+    assert last["event"] == "subscription.status_changed"
+    assert (last["previous_status"], last["status"]) == (before, after)
+
+
+@pytest.mark.parametrize(
+    ("steps", "past_due"), [(("confirm", "past_due"), True), (("confirm", "past_due", "past_due_cleared"), False)]
+)
+async def test_a_flag_of_a_subscription(merchant: Integrator, steps: tuple[str, ...], past_due: bool) -> None:
+    """SPEC "Subscription statuses": an event with equal statuses."""
+    subscription_id = await subscribed(*steps)(merchant)
+    assert (await merchant.shown("subscriptions", subscription_id))["past_due"] is past_due
+    last = (await merchant.told(subscription_id))[-1]
+    assert (last["previous_status"], last["status"], last["past_due"]) == ("active", "active", past_due)
+
+
 @pytest.mark.parametrize(
     ("stories", "rows"),
     [
         (PAYMENT_STORIES, PAYMENT_MOVES.rows),
         (REFUND_STORIES, REFUND_MOVES.rows),
         (PAYOUT_STORIES, WITHDRAWAL_MOVES.rows),
+        (SUBSCRIPTION_STORIES, SUBSCRIPTION_MOVES.rows),
     ],
-    ids=["payments", "refunds", "payouts"],
+    ids=["payments", "refunds", "payouts", "subscriptions"],
 )
 def test_no_story_tells_of_a_row_that_is_gone(stories: Mapping[Any, Story], rows: Iterable[Any]) -> None:
     assert set(stories) == set(pairs(rows))
