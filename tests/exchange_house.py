@@ -162,10 +162,11 @@ class ExchangeHouse:
         return sender
 
     async def on_chain(self) -> list[dict[str, Any]]:
-        """The wallet's notes of all that it signed."""
+        """The chain's notes of transfers that moved USDT."""
         async with self.ports.storage.unit() as unit:
             found = await unit[ProviderNote].find(provider=self.sender.name)
-        return [msgspec.json.decode(note.body) for note in found]
+        notes: list[dict[str, Any]] = [msgspec.json.decode(note.body) for note in found]
+        return [note for note in notes if note["state"] in ("in_block", "final")]
 
     async def remitted(self) -> dict[str, int]:
         """Kopecks of every remittance in the bank's books that is done or may be."""

@@ -21,8 +21,8 @@ from ...core.domain.kyc import Upload
 from ...core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ...core.domain.payments import Payment, Suspense
 from ...core.domain.proofs import DeliveryProof
-from ...core.domain.refunds import Refund
 from ...core.domain.rates import KnownRate
+from ...core.domain.refunds import Refund
 from ...core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ...core.domain.subscriptions import Subscription
 from ...core.domain.tallies import Tally, Turnover

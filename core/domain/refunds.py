@@ -181,6 +181,9 @@ def _shape(case: RefundCase) -> None:
     ):
         if value is not None and len(value) > longest:
             raise shape_error(name, f"has at most {longest} characters")
+        # No body by HTTP has them, but an operator's shell and whoever embeds the service may.
+        if value is not None and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
+            raise shape_error(name, "must be text in UTF-8 without NUL")
 
 
 def _payment_is_found(case: RefundCase) -> None:

@@ -81,6 +81,21 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
     return Paying(exchange)
 
 
+async def hear(ports: Ports, exchange: Exchange) -> Exchange:
+    """What the bank says of the part that it has, without sending anything: a notice may come while the watch sends,
+    and of two that send at once one might be refused and the other not.
+
+    Raises: what a bank's read raises.
+    """
+    part = next_part(exchange.parts)
+    if exchange.status is not _S.RUB_SENDING or part is None or part.status is not _P.SENT:
+        return exchange
+    state = await remitting(ports.banks.named(exchange.bank or "")).find_remittance(part.operation)
+    if state is None or state.status is RemittanceStatus.PROCESSING:
+        return exchange
+    return await _conclude(ports, exchange.id, part, state)
+
+
 async def _mark_sent(ports: Ports, exchange_id: str, part: PayoutPart) -> Exchange:
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange_id)

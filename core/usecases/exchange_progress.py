@@ -18,9 +18,9 @@ from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
 from .again import set_due
 from .bank_refunds import ASK_AGAIN
 from .exchange_opening import give_up, open_address, open_invoice
-from .exchange_payout import Paying, begin_payout, pay_out
+from .exchange_payout import Paying, begin_payout, hear, pay_out
 from .exchange_sending import begin_sending, send_usdt
-from .exchange_steps import RACES, enter_funds, read_exchange
+from .exchange_steps import RACES, enter_funds, read_exchange, watch_now
 from .units import retrying
 
 LOOK = timedelta(seconds=10)
@@ -51,10 +51,14 @@ async def watch_exchange(ports: Ports, job: Job) -> None:
 
 
 async def on_exchange_notice(ports: Ports, exchange_id: str) -> None:
-    """The bank says that something happened to an operation of this exchange. Only a hint: the bank is asked."""
+    """The bank says that something happened to an operation of this exchange. Only a hint: the bank is asked, and all
+    that is to be sent is left to the watch."""
     exchange = await _stored(ports, exchange_id)
-    if exchange is not None:
-        await progress(ports, exchange)
+    if exchange is None:
+        return
+    exchange = await _tried(exchange, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
+    await _tried(exchange, "its payout cannot be looked at", lambda each: hear(ports, each))
+    await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange_id))
 
 
 async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:
@@ -158,7 +162,12 @@ async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved
         if present is None or present.attempts != job.attempts:
             return
         asked = 0 if has_moved else present.attempts
-        due = None if paying is None else next_look(paying, asked, ports.clock.now())
+        now = ports.clock.now()
+        due = None if paying is None else next_look(paying, asked, now)
+        standing = await unit[Exchange].get(job.argument)
+        if standing is not None and paying is not None and standing.version != paying.exchange.version:
+            # A notice or the sandbox moved it meanwhile: what we know of it is old.
+            due = now
         set_due(unit, present, due, anew=has_moved)
 
     await retrying(ports.storage, work)

@@ -63,7 +63,13 @@ def _cutoff(ports: Ports, mode: Mode, text: str | None) -> datetime | None:
     if text == _NOW or (text is None and mode is Mode.TEST):
         # What was paid at this very moment was paid before it ends.
         return ports.clock.now() + timedelta(microseconds=1)
-    return None if text is None else read_moment("--cutoff", text)
+    if text is None:
+        return None
+    moment = read_moment("--cutoff", text)
+    if moment > ports.clock.now():
+        # What is paid meanwhile would be before it, too: on a busy service it would never end.
+        raise Refusal("VALIDATION_ERROR", "--cutoff must not be in the future")
+    return moment
 
 
 def _progress(mode: Mode) -> Callable[[SettlementBatch], None]:

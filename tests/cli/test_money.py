@@ -159,8 +159,8 @@ def test_people_get_a_table_and_progress_goes_to_standard_error(books: Books) ->
     assert outcome.err == "test: payments settled: 1\n"
 
 
-@pytest.mark.parametrize("moment", ["tomorrow", "2026-11-21", "2026-11-21T09:00:00", ""])
-def test_a_cutoff_that_is_no_moment_is_refused(books: Books, moment: str) -> None:
+@pytest.mark.parametrize("moment", ["tomorrow", "2026-11-21", "2026-11-21T09:00:00", "", "9999-01-01T00:00:00Z"])
+def test_a_cutoff_that_is_no_moment_or_in_the_future_is_refused(books: Books, moment: str) -> None:
     outcome = books.call("settle", "--cutoff", moment, "--json")
     assert (outcome.status, outcome.document["error"]["code"]) == (1, "VALIDATION_ERROR")
 

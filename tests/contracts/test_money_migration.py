@@ -71,7 +71,14 @@ ROWS = [
 
 ACCOUNT = {"id": "acc_1", "name": "Old", "default_shop_id": SHOP, "created_at": 1, "settings": "{}", "version": 0}
 SHOP_ROW = {"id": SHOP, "account_id": "acc_1", "name": "Main", "name_folded": "main", "created_at": 1, "version": 0}
-MONEY = {"account_id": "acc_1", "mode": "live", "payment_id": "pay_00000000-0000-7000-8000-000000002004", "amount": 60_00, "received_at": 4, "version": 0}
+MONEY = {
+    "account_id": "acc_1",
+    "mode": "live",
+    "payment_id": "pay_00000000-0000-7000-8000-000000002004",
+    "amount": 60_00,
+    "received_at": 4,
+    "version": 0,
+}
 
 
 def fill(connection: sa.Connection) -> None:
@@ -96,14 +103,13 @@ def fill(connection: sa.Connection) -> None:
 
 
 async def fill_old(url: str) -> None:
-    driver = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}[url.partition("://")[0]]
-    if driver.startswith("sqlite"):
+    if url.startswith("sqlite"):
         engine = sa.create_engine(url)
         with engine.begin() as connection:
             fill(connection)
         engine.dispose()
         return
-    asynchronous = create_async_engine(url.replace("postgresql://", f"{driver}://"))
+    asynchronous = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
     async with asynchronous.begin() as opened:
         await opened.run_sync(fill)
     await asynchronous.dispose()

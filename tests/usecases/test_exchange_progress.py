@@ -260,6 +260,8 @@ async def test_when_a_later_part_is_refused_only_what_was_not_paid_is_suspense(h
     exchange_id = await sending(house, BIG)
     await house.look(exchange_id)
     await house.at_bank(f"{exchange_id}/1", R.DONE)
+    assert list(await house.remitted()) == [f"{exchange_id}/1"]
+    await house.house.work()
     await house.at_bank(f"{exchange_id}/2", R.FAILED)
     assert await house.said(exchange_id) == ["failed"]
     suspended, earned, paid = await house.purses(Purse.SUSPENSE_USDT, Purse.AVAILABLE, Purse.STOCK_RUB)

@@ -157,6 +157,14 @@ async def test_an_operator_is_refused_by_the_same_rules(
     assert await code(create_refund_for(refunds.ports, wanted, amount_rub=amount)) == expected
 
 
+@pytest.mark.parametrize("text", ["a\udcffb", "a\0b"])
+async def test_what_no_storage_takes_is_refused(refunds: RefundHouse, text: str) -> None:
+    """A shell hands on bytes that are no UTF-8 so."""
+    mine = await refunds.paid()
+    assert await code(create_refund_for(refunds.ports, mine, reason=text)) == "VALIDATION_ERROR"
+    assert await code(create_refund_for(refunds.ports, mine, external_id=text)) == "VALIDATION_ERROR"
+
+
 async def test_operators_see_all_refunds_the_newest_first(refunds: RefundHouse) -> None:
     made = []
     for mode in ("test", "live", "test"):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from typing import Any
 from zlib import crc32
 
 import sqlalchemy as sa
@@ -74,7 +75,7 @@ def _book_what_came() -> None:
         )
 
 
-def _entry(row: sa.Row, balances: Counter[tuple[str, str, str, int]]) -> dict[str, object]:
+def _entry(row: sa.Row[Any], balances: Counter[tuple[str, str, str, int]]) -> dict[str, object]:
     kind, purse = BOOKED[row.why]
     for owner, moved, amount in (("service", "bank", -row.amount), (row.account_id, purse, row.amount)):
         stripe = crc32(row.id.encode()) % STRIPES.get(moved, 1)
