@@ -103,17 +103,19 @@ def judge(known: KnownRate | None, heard: Sequence[Quote], now: datetime, *, mor
 
     The first sound quote near the last believed rate wins. What is beyond (a jump) is believed when a second source
     says the same; or, when nobody is left to ask, once its level has been seen for long enough. So a spike passes by
-    and a true move heals by itself. Without a last rate, or with an old one, there is nothing to jump from.
+    and a true move heals by itself. Without a last rate, or with an old one, there is nothing to jump from: then all
+    sources are asked until two lie within the guard of each other, and one alone is believed where there is no other.
     """
     sound = [quote for quote in heard if is_sound(quote, now)]
-    if known is None or not _is_within(known.at, now, GUARDED):
-        near = sound
-    else:
+    guarded = known is not None and _is_within(known.at, now, GUARDED)
+    if known is not None and guarded:
         near = [quote for quote in sound if _within(quote.rate, known.value, _JUMP)]
-    # Something near clears the candidate: a source that is off for long is not the market while another is not.
-    if near:
-        return Judgement(quote=near[0])
-    agreed = _agreed(sound)
+        # Something near clears the candidate: a source that is off for long is not the market while another is not.
+        if near:
+            return Judgement(quote=near[0])
+    elif not more and len({quote.source for quote in sound}) == 1:
+        return Judgement(quote=sound[0])
+    agreed = _agreed(sound, _SAME if guarded else _JUMP)
     if agreed is not None:
         return Judgement(quote=agreed)
     candidate = None if known is None else known.candidate
@@ -176,11 +178,11 @@ def _within(rate: Decimal, base: Decimal, part: Fraction) -> bool:
     return abs(Fraction(rate) - exact) <= part * exact
 
 
-def _agreed(sound: Sequence[Quote]) -> Quote | None:
-    """The first quote that another source says too."""
+def _agreed(sound: Sequence[Quote], part: Fraction) -> Quote | None:
+    """The first quote that another source says too, within `part`."""
     for place, quote in enumerate(sound):
         for other in sound[place + 1 :]:
-            if other.source != quote.source and _within(other.rate, quote.rate, _SAME):
+            if other.source != quote.source and _within(other.rate, quote.rate, part):
                 return quote
     return None
 

@@ -5,6 +5,7 @@ The money is taken and the refund is `processing` in one unit, before the bank h
 word moves it: while nobody knows, nothing is given back, and only the same operation is repeated.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -13,7 +14,7 @@ import msgspec
 from ...ports.bank import RefundRequest, RefundState
 from ...ports.bank import RefundStatus as AtBank
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured
+from ...ports.faults import NotConfigured, Stale, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.accounts import Mode
@@ -40,6 +41,8 @@ _STEPS: Mapping[tuple[RefundStatus, AtBank], Sequence[RefundStatus]] = {
 """What the bank's word means for a refund; all else is no news."""
 
 _PAGE = 1000
+
+log = logging.getLogger("cambist.refunds")
 
 
 async def carry_out(ports: Ports, job: Job) -> None:
@@ -197,4 +200,10 @@ async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
         if len(found) < _PAGE:
             break
     for refund_id in waiting:
-        await begin(ports, refund_id)
+        try:
+            await begin(ports, refund_id)
+        except (Stale, Unavailable):
+            raise
+        except Exception:
+            # One that cannot be read keeps neither the others nor the payout waiting.
+            log.exception("refund %s could not be tried again", refund_id)

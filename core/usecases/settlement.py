@@ -25,7 +25,7 @@ from .ledger import seal_all
 from .rates import market_rate
 from .refund_progress import retry_waiting
 from .settlement_chunks import settle_chunk
-from .settlement_run import HELD, Run, open_statement
+from .settlement_run import HELD, Run, hold_on, open_statement
 from .units import retrying
 from .withdrawals import pay_out
 
@@ -33,6 +33,7 @@ DAILY = "settlement.daily"
 SETTLE = "settlement.run"
 
 _NO_RATE = timedelta(minutes=1)
+_HOLD_EVERY = HELD.total_seconds() / 4
 
 log = logging.getLogger("cambist.settlement")
 
@@ -125,7 +126,12 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
     if batch is None or batch.completed_at is not None:
         return
     failed: Exception | None = None
+    held_at = ports.clock.monotonic()
     async for account in _accounts(ports, batch):
+        if ports.clock.monotonic() - held_at > _HOLD_EVERY:
+            # Chunks renew the lease, and many merchants have nothing due.
+            await retrying(ports.storage, lambda unit: hold_on(ports, unit, job))
+            held_at = ports.clock.monotonic()
         try:
             await _settle_account(ports, job, batch, account, progress)
         except (Stale, Unavailable):

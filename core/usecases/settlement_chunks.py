@@ -7,8 +7,6 @@ from datetime import datetime
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import Stale
-from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.accounts import Account
 from ..domain.events import EventType
@@ -29,7 +27,7 @@ from ..domain.settlement import (
 )
 from .ledger import post
 from .outbox import announce, event_of_payment, payment_payload
-from .settlement_run import HELD, Run, due_corrections, due_payments, open_statement
+from .settlement_run import Run, due_corrections, due_payments, hold_on, open_statement
 from .tallies import save_all_moved
 from .units import retrying
 
@@ -58,7 +56,7 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
         corrections = await due_corrections(unit, run)
         if not payments and not corrections:
             return False
-        await _hold_on(ports, unit, run)
+        await hold_on(ports, unit, run.job)
         statement = await open_statement(ports, unit, run)
         settled = await _settle_payments(ports, unit, run, statement, payments)
         settled += [_settle_correction(unit, run, statement, correction) for correction in corrections]
@@ -75,14 +73,6 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
         run.place.since = None
         return True
     return bool(done)
-
-
-async def _hold_on(ports: Ports, unit: Unit, run: Run) -> None:
-    """Renew the lease in the unit itself, so that nothing is written once another runner has the job."""
-    job = await unit[Job].get(run.job.id)
-    if job is None or job.attempts != run.job.attempts:
-        raise Stale(f"{run.job.id} was taken over")
-    unit[Job].save(msgspec.structs.replace(job, leased_until=await ports.storage.now() + HELD))
 
 
 async def _settle_payments(

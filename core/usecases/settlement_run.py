@@ -7,6 +7,7 @@ from typing import Any, Self
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Stale
 from ...ports.jobs import Job
 from ...ports.storage import Below, Between, OneOf, Unit
 from ..domain import ids
@@ -56,6 +57,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """The merchant's statement of this batch, where it has one yet."""
         found = await unit[Settlement].find(batch_id=self.batch.id, account_id=self.account.id, quick=True)
         return found[0] if found else None
+
+
+async def hold_on(ports: Ports, unit: Unit, job: Job) -> None:
+    """Renew the lease of a batch's job in the unit itself, so that nothing is written once another runner has it.
+
+    Raises: Stale then.
+    """
+    present = await unit[Job].get(job.id)
+    if present is None or present.attempts != job.attempts:
+        raise Stale(f"{job.id} was taken over")
+    unit[Job].save(msgspec.structs.replace(present, leased_until=await ports.storage.now() + HELD))
 
 
 async def open_statement(ports: Ports, unit: Unit, run: Run) -> Settlement:

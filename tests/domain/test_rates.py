@@ -95,7 +95,12 @@ HELD = level("120", 60)
 ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candidate | None]] = {
     "nothing heard": (known(), [], False, None, None),
     "nothing heard, the candidate stays": (known(candidate=HELD), [], False, None, HELD),
-    "the first rate ever": (None, [quote("5")], True, quote("5"), None),
+    "the first rate ever, more to ask": (None, [quote("5")], True, None, None),
+    "the first rate ever, of the only source": (None, [quote("5")], False, quote("5"), None),
+    "the first rate ever, two within 10 %": (None, [quote("5"), quote("5.5", "b")], True, quote("5"), None),
+    "the first rate ever, two worlds apart": (
+        None, [quote("92.50"), quote("9.25", "b")], False, None, level("92.50", 0),
+    ),
     "only unsound ones": (None, [quote("0"), quote("NaN", "b")], False, None, None),
     "an unsound one leaves the candidate": (known(candidate=HELD), [quote("120", age=301)], False, None, HELD),
     "the first sound one wins": (known(), [quote("-1"), quote("101", "b")], True, quote("101", "b"), None),
@@ -105,8 +110,15 @@ ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candida
     "beyond 10 % up, more to ask": (known(), [quote("110.01")], True, None, None),
     "beyond 10 % up": (known(), [quote("110.01")], False, None, level("110.01", 0)),
     "beyond 10 % down": (known(), [quote("89.99")], False, None, level("89.99", 0)),
-    "an hour old, no guard": (known(age=3600), [quote("500")], True, quote("500"), None),
-    "of the future, no guard": (known(age=-31), [quote("500")], True, quote("500"), None),
+    "an hour old, more to ask": (known(age=3600), [quote("500")], True, None, None),
+    "an hour old, the only source": (known(age=3600), [quote("500")], False, quote("500"), None),
+    "an hour old, the second is far off": (
+        known(age=3600), [quote("9.25"), quote("92.50", "b")], False, None, level("9.25", 0),
+    ),
+    "an hour old, the second and the third agree": (
+        known(age=3600), [quote("9.25"), quote("92.50", "b"), quote("95", "c")], True, quote("92.50", "b"), None,
+    ),
+    "of the future, the only source": (known(age=-31), [quote("500")], False, quote("500"), None),
     "just under an hour, guarded": (known(age=3599), [quote("500")], False, None, level("500", 0)),
     "near clears the candidate": (known(candidate=HELD), [quote("100")], True, quote("100"), None),
     "a spike beside a near one": (known(), [quote("150"), quote("100", "b")], False, quote("100", "b"), None),

@@ -145,7 +145,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int, int]]) -> None:
     async with open_exchange_house(receiver=False) as house:
