@@ -145,7 +145,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int, int]]) -> None:
     async with open_exchange_house(receiver=False) as house:
@@ -171,7 +171,7 @@ async def _check_bank(house: ExchangeHouse) -> None:
         mine = sum(amount for operation, amount in paid.items() if operation.startswith(exchange.id))
         assert mine <= exchange.amount_rub.kopecks, exchange
         assert mine == 0 or exchange.amount_usdt_received >= exchange.amount_usdt, exchange
-        if exchange.status == "completed":
+        if exchange.status == "completed" and exchange.takes_usdt:
             assert mine == exchange.amount_rub.kopecks, exchange
 
 
