@@ -1,6 +1,6 @@
-"""When a job comes back after a run of it: the one way of saying so."""
+"""When a job comes back after a run of it, and when a provider that gave no end is asked again: the one way of each."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -8,6 +8,31 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from .units import retrying
+
+ASK_AGAIN = (
+    timedelta(seconds=10),
+    timedelta(seconds=30),
+    timedelta(minutes=2),
+    timedelta(minutes=10),
+    timedelta(hours=1),
+    timedelta(hours=6),
+)
+"""When a provider is asked again about an outcome that nobody knows (DECISIONS 2)."""
+
+_SHORTEST = timedelta(seconds=1)
+
+
+def pause_after(asked: int) -> timedelta:
+    """How long after the last of `asked` questions the next one comes; the ladder's last step is for ever."""
+    return ASK_AGAIN[min(max(asked, 1), len(ASK_AGAIN)) - 1]
+
+
+def next_ask(check_after: float | None, asked: int, now: datetime) -> datetime:
+    """When to ask again: when the provider says that it is worthwhile (in seconds), else by the ladder."""
+    if check_after is None:
+        return now + pause_after(asked)
+    hint = timedelta(seconds=min(check_after, ASK_AGAIN[-1].total_seconds()))
+    return now + max(hint, _SHORTEST)
 
 
 def set_due(unit: Unit, job: Job, due: datetime | None, *, anew: bool = False) -> None:

@@ -6,21 +6,11 @@ from datetime import datetime, timedelta
 from ...ports.bank import RefundRequest, RefundState, RefundStatus
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-
-ASK_AGAIN = (
-    timedelta(seconds=10),
-    timedelta(seconds=30),
-    timedelta(minutes=2),
-    timedelta(minutes=10),
-    timedelta(hours=1),
-    timedelta(hours=6),
-)
-"""When a bank is asked again, the last step for ever: the money is out until the bank says that it is not."""
+from .again import next_ask
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
 """After the money went: when we look whether it came back, in case the notice of that was lost."""
 
-_SHORTEST = timedelta(seconds=1)
 _NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
 """A read that failed, for whatever reason: it says nothing about the money."""
 
@@ -63,12 +53,9 @@ def sends_back(ports: Ports, bank_name: str | None) -> bool:
     return ports.banks.named(bank_name or "").capabilities.refunds
 
 
-def next_ask(state: RefundState | None, asked: int, now: datetime) -> datetime:
-    """When the bank is asked again, after `asked` times: when it says that it is worthwhile, else by the ladder."""
-    if state is not None and state.check_after is not None:
-        hint = timedelta(seconds=min(state.check_after, ASK_AGAIN[-1].total_seconds()))
-        return now + max(hint, _SHORTEST)
-    return now + ASK_AGAIN[min(max(asked, 1), len(ASK_AGAIN)) - 1]
+def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
+    """When the bank is asked again, after `asked` times; for ever, since the money is out until it says otherwise."""
+    return next_ask(None if state is None else state.check_after, asked, now)
 
 
 def next_reversal_look(since: datetime, now: datetime) -> datetime | None:

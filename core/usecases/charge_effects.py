@@ -18,7 +18,8 @@ from ..domain.subscription_moves import mandate_lost
 from ..domain.subscriptions import Subscription
 from ..domain.tallies import took_money
 from .again import set_due
-from .recurring import announce_of_subscription, save_subscription
+from .outbox import announce_of
+from .recurring import save_subscription
 from .units import retrying
 
 EXHAUST = "subscription.exhaust"
@@ -88,7 +89,7 @@ async def tell_exhaustion(ports: Ports, unit: Unit, subscription: Subscription) 
         next_allowed_at=iso(found.next_allowed_at),
         timestamp=iso(now),
     )
-    await announce_of_subscription(ports, unit, after, EventType.CHARGE_EXHAUSTED, payload)
+    await announce_of(ports, unit, after, EventType.CHARGE_EXHAUSTED, payload)
     return after
 
 

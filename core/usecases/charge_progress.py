@@ -18,7 +18,7 @@ from ..domain.charge_reports import Step, decide_charge_report, has_no_outcome, 
 from ..domain.payments import FailureReason, Opening, Payment, PaymentStatus
 from ..domain.reports import Report
 from ..domain.subscriptions import Subscription
-from .again import come_back
+from .again import come_back, next_ask
 from .gateway_watch import watched
 from .payment_moves import RACES, carry, read_arrivals, read_failure
 from .seals import open_mandate_token
@@ -27,18 +27,6 @@ from .units import retrying
 WATCH_CHARGE = "charge.watch"
 FIRST_LOOK = timedelta(seconds=10)
 """When a charge whose request did not come to an end is taken up by the watch."""
-
-ASK_AGAIN = (
-    timedelta(seconds=10),
-    timedelta(seconds=30),
-    timedelta(minutes=2),
-    timedelta(minutes=10),
-    timedelta(hours=1),
-    timedelta(hours=6),
-)
-"""When the bank is asked again (DECISIONS 2), the last step for ever: while nobody knows, the charge holds its
-period."""
-_SHORTEST = timedelta(seconds=1)
 
 _REPORTED = {
     # A charge that the bank works on is pending (SPEC "Subscription charge periods").
@@ -214,7 +202,5 @@ async def watch_charge(ports: Ports, job: Job) -> None:
 
 
 def next_look(state: ChargeState | None, looks: int, now: datetime) -> datetime:
-    """When the bank is asked again: when it says that it is worthwhile, else by the ladder."""
-    if state is not None and state.check_after is not None:
-        return now + max(timedelta(seconds=min(state.check_after, ASK_AGAIN[-1].total_seconds())), _SHORTEST)
-    return now + ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
+    """When the bank is asked again; for ever, since the charge holds its period while nobody knows."""
+    return next_ask(None if state is None else state.check_after, looks, now)

@@ -21,7 +21,7 @@ from ..domain.payments import Opening, Payment, PaymentStatus
 from ..domain.subscriptions import Subscription
 from .charge_effects import tell_exhaustion
 from .charge_progress import ask_again, charge_watch_id, charging_bank, first_charge_watch, send
-from .idempotency import Made, once
+from .idempotency import Made, once, once_made
 from .payment_list import Page, PaymentFilter, list_payments
 from .recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from .tallies import remove_payment
@@ -29,9 +29,6 @@ from .units import retrying
 
 KIND = "charge"
 
-_MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
-_MAKER_PATIENCE = 25.0
-"""Seconds a repeat waits for the request that holds its key, or for the recovery of one that died."""
 _BANK_AWAY = 10
 """Seconds after which repeating is worthwhile: by then the watch has asked, too."""
 
@@ -233,7 +230,9 @@ async def _read(ports: Ports, payment_id: str) -> Payment | None:
 async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Payment | None:
     """The charge of a known key, once its first request has come to an end; of an unknown outcome the bank is asked
     again (SPEC "Charge errors", 503)."""
-    payment = await _settled(ports, payment_id)
+    payment = await once_made(
+        ports, lambda: _read(ports, payment_id), lambda found: found.opening is not Opening.ASKING
+    )
     if payment is None:
         return None
     if payment.subscription_id != subscription_id:
@@ -247,22 +246,6 @@ async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Paymen
     if payment is not None and payment.opening is Opening.UNKNOWN:
         raise _nobody_knows()
     return payment
-
-
-async def _settled(ports: Ports, payment_id: str) -> Payment | None:
-    """The payment, once it is not at its first request any more. None: it was taken back."""
-    waited, turn = 0.0, 0
-    while True:
-        payment = await _read(ports, payment_id)
-        if payment is None or payment.opening is not Opening.ASKING:
-            return payment
-        if waited >= _MAKER_PATIENCE:
-            raise Refusal(
-                "PROVIDER_UNAVAILABLE", "The first request with this key is still at work; try again", retry_after=5
-            )
-        pause = _MAKER_PAUSES[min(turn, len(_MAKER_PAUSES) - 1)]
-        await ports.clock.sleep(pause)
-        waited, turn = waited + pause, turn + 1
 
 
 async def list_charges(

@@ -15,8 +15,7 @@ from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.exchange_funds import Incoming, deposit_source
 from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
-from .again import set_due
-from .bank_refunds import ASK_AGAIN
+from .again import next_ask, set_due
 from .exchange_opening import give_up, open_address, open_invoice
 from .exchange_payout import Paying, begin_payout, hear, pay_out
 from .exchange_sending import begin_sending, send_usdt
@@ -32,7 +31,6 @@ _LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(
 """Until so long after `expires_at`, it is looked so often."""
 _AWAY = timedelta(minutes=1)
 """A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
-_SHORTEST = timedelta(seconds=1)
 
 NO_ANSWER = (Unavailable, NotConfigured, NotSupported, OutcomeUnknown, Refused)
 """It says nothing about the money."""
@@ -182,9 +180,7 @@ def next_look(paying: Paying, asked: int, now: datetime) -> datetime | None:
         return min(now + LOOK, exchange.expires_at) if now < exchange.expires_at else now + _AWAY
     if exchange.status is _S.RUB_RECEIVED and exchange.hold_until is not None and now < exchange.hold_until:
         return exchange.hold_until
-    if paying.check_after is not None:
-        return now + max(_SHORTEST, min(timedelta(seconds=paying.check_after), ASK_AGAIN[-1]))
-    return now + ASK_AGAIN[min(max(asked, 1), len(ASK_AGAIN)) - 1]
+    return next_ask(paying.check_after, asked, now)
 
 
 def _late_look(exchange: Exchange, now: datetime) -> datetime | None:

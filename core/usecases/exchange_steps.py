@@ -11,10 +11,8 @@ from ...ports.bundle import Ports
 from ...ports.faults import Stale
 from ...ports.jobs import Job
 from ...ports.storage import Between, Unit
-from ..domain import ids
-from ..domain.accounts import Account
 from ..domain.days import iso
-from ..domain.events import Event, EventType
+from ..domain.events import EventType
 from ..domain.exchange_entries import exchange_failed, failed_release, money_received, money_suspended
 from ..domain.exchange_funds import (
     ExchangeTransfer,
@@ -28,7 +26,7 @@ from ..domain.exchange_funds import (
 from ..domain.exchanges import Exchange, ExchangeStatus, moved, shown_received
 from ..domain.payloads import ExchangePayload
 from .ledger import post
-from .outbox import announce
+from .outbox import announce_of
 from .seals import open_exchange_phone
 
 WATCH_EXCHANGE = "exchange.watch"
@@ -154,15 +152,5 @@ def exchange_payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus)
 
 
 async def _announce(ports: Ports, unit: Unit, exchange: Exchange, previous: ExchangeStatus) -> None:
-    account = await unit[Account].get(exchange.account_id)
-    event = Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=exchange.account_id,
-        mode=exchange.mode,
-        type=EventType.EXCHANGE_STATUS_CHANGED,
-        object_id=exchange.id,
-        sequence=exchange.sequence,
-        body=msgspec.json.encode(exchange_payload(ports, exchange, previous)),
-        created_at=ports.clock.now(),
-    )
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    payload = exchange_payload(ports, exchange, previous)
+    await announce_of(ports, unit, exchange, EventType.EXCHANGE_STATUS_CHANGED, payload)

@@ -13,6 +13,11 @@ from ..domain.idempotency import IdempotencyKey, key_id
 from ..domain.ids import canonical_uuid
 
 T = TypeVar("T")
+R = TypeVar("R")
+
+_MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
+_MAKER_PATIENCE = 25.0
+"""Seconds a repeat waits for the request that holds its key, or for the recovery of one that died."""
 
 KEY_TAKEN = "idempotency_keys_id"
 """The storage's unique rule. A `make` may raise its Conflict itself, when it finds the key taken."""
@@ -74,3 +79,22 @@ async def once(
             if conflict.rule != KEY_TAKEN:
                 raise
     raise Refusal("PROVIDER_UNAVAILABLE", "Other requests with this key keep failing; try again", retry_after=30)
+
+
+async def once_made(ports: Ports, read: Callable[[], Awaitable[R | None]], is_made: Callable[[R], bool]) -> R | None:
+    """What `read` gives, once its first request has come to an end; None: it was taken back.
+
+    Raises: Refusal PROVIDER_UNAVAILABLE when that takes too long.
+    """
+    waited, turn = 0.0, 0
+    while True:
+        found = await read()
+        if found is None or is_made(found):
+            return found
+        if waited >= _MAKER_PATIENCE:
+            raise Refusal(
+                "PROVIDER_UNAVAILABLE", "The first request with this key is still at work; try again", retry_after=5
+            )
+        pause = _MAKER_PAUSES[min(turn, len(_MAKER_PAUSES) - 1)]
+        await ports.clock.sleep(pause)
+        waited, turn = waited + pause, turn + 1

@@ -11,14 +11,12 @@ from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
 from ...ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from ...ports.storage import Unit
-from ..domain import ids
-from ..domain.accounts import Account
 from ..domain.clients import IN_PROGRESS, Client, DocumentState, KycStatus, operation_of, read_operation
 from ..domain.days import iso
-from ..domain.events import Event, EventType
+from ..domain.events import EventType
 from ..domain.kyc import Finding, Upload, found, is_announced, taken_back
 from ..domain.payloads import KycPayload
-from .outbox import announce
+from .outbox import announce_of
 from .seals import kyc_request_place, open_client_phone
 from .units import retrying
 
@@ -102,18 +100,7 @@ async def announce_client(ports: Ports, unit: Unit, before: Client, after: Clien
         verified_at=iso(after.verified_at or now),
         timestamp=iso(now),
     )
-    event = Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=after.account_id,
-        mode=after.mode,
-        type=EventType.KYC_STATUS_CHANGED,
-        object_id=after.id,
-        sequence=after.sequence,
-        body=msgspec.json.encode(payload),
-        created_at=now,
-    )
-    account = await unit[Account].get(after.account_id)
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    await announce_of(ports, unit, after, EventType.KYC_STATUS_CHANGED, payload)
 
 
 async def look(ports: Ports, client: Client) -> Client:

@@ -1,8 +1,6 @@
 """Ending the bank's side of a subscription: of its mandate, and of bindings that are open (SPEC "Subscription
 statuses": the service retries the bank side itself)."""
 
-from datetime import timedelta
-
 import msgspec
 
 from ...ports.bundle import Ports
@@ -14,6 +12,7 @@ from ..domain.payments import Opening, Payment, PaymentStatus
 from ..domain.reports import Decision
 from ..domain.subscription_moves import revoked
 from ..domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
+from .again import pause_after
 from .bindings import WAITING, binder, take_binding
 from .gateway_watch import watched
 from .payment_moves import move
@@ -21,16 +20,6 @@ from .recurring import any_subscription, binding_operation, save_subscription
 from .units import retrying
 
 REVOKE = "mandate.revoke"
-
-REVOKE_AGAIN = (
-    timedelta(seconds=10),
-    timedelta(seconds=30),
-    timedelta(minutes=2),
-    timedelta(minutes=10),
-    timedelta(hours=1),
-    timedelta(hours=6),
-)
-"""When a bank is told again, the last step for ever: the payer is charged by nobody, and shall see so at the bank."""
 
 _MOST = 1000
 """Bindings of one subscription: far above what payers open."""
@@ -77,7 +66,8 @@ async def revoke(ports: Ports, job: Job) -> None:
         if present is None or present.attempts != job.attempts:
             return
         if not done:
-            pause = REVOKE_AGAIN[min(job.attempts, len(REVOKE_AGAIN)) - 1]
+            # For ever: the payer is charged by nobody, and shall see so at the bank.
+            pause = pause_after(job.attempts)
             unit[Job].save(msgspec.structs.replace(present, due=ports.clock.now() + pause, leased_until=None))
             return
         unit[Job].remove(present)

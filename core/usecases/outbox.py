@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from functools import partial
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -34,7 +35,7 @@ async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous:
     """Write `payment.status_changed` for a move that the same unit saves. `payment` is as it will stand."""
     shop = await unit[Shop].get(payment.shop_id)
     payload = payment_payload(ports, payment, previous, shop_name=None if shop is None else shop.name)
-    await announce_of_payment(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
+    await announce_of(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
 
 
 def payment_payload(
@@ -65,24 +66,35 @@ def payment_payload(
     )
 
 
-async def announce_of_payment(
-    ports: Ports, unit: Unit, payment: Payment, event_type: EventType, payload: Payload
-) -> None:
-    """Write an event about a payment that the same unit saves, with its `sequence` raised for this event."""
-    account = await unit[Account].get(payment.account_id)
-    event = event_of_payment(ports, payment, event_type, payload)
+class Subject(Protocol):
+    """What an event is about: a payment, a refund, a subscription, …"""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def account_id(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def sequence(self) -> int: ...
+
+
+async def announce_of(ports: Ports, unit: Unit, subject: Subject, event_type: EventType, payload: Payload) -> None:
+    """Write an event about an object that the same unit saves, with its `sequence` raised for this event."""
+    account = await unit[Account].get(subject.account_id)
+    event = event_of(ports, subject, event_type, payload)
     announce(ports, unit, event, receives=account is not None and account.receives)
 
 
-def event_of_payment(ports: Ports, payment: Payment, event_type: EventType, payload: Payload) -> Event:
-    """The event that says `payload` of a payment."""
+def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Payload) -> Event:
+    """The event that says `payload` of an object."""
     return Event(
         id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=payment.account_id,
-        mode=payment.mode,
+        account_id=subject.account_id,
+        mode=subject.mode,
         type=event_type,
-        object_id=payment.id,
-        sequence=payment.sequence,
+        object_id=subject.id,
+        sequence=subject.sequence,
         body=msgspec.json.encode(payload),
         created_at=ports.clock.now(),
     )

@@ -19,7 +19,7 @@ from ..domain.payments import (
 )
 from ..domain.reports import Report
 from . import binding_progress, charge_progress, refund_progress
-from .again import come_back
+from .again import ASK_AGAIN, come_back, pause_after
 from .exchange_progress import on_exchange_notice
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
@@ -37,16 +37,6 @@ _REPORTED: dict[InvoiceStatus, PaymentStatus] = {
     InvoiceStatus.CANCELLED: _S.CANCELLED,
     InvoiceStatus.EXPIRED: _S.EXPIRED,
 }
-
-UNKNOWN_LADDER = (
-    timedelta(seconds=10),
-    timedelta(seconds=30),
-    timedelta(minutes=2),
-    timedelta(minutes=10),
-    timedelta(hours=1),
-    timedelta(hours=6),
-)
-"""When an unknown outcome is asked for again (DECISIONS 2); after the last it is the operator's."""
 
 LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 """After creation: when an expired payment is looked at once more, for a late payment whose notice was lost."""
@@ -152,9 +142,10 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
 def next_look(payment: Payment, looks: int, now: datetime) -> datetime | None:
     """When the bank is asked about this payment again by ourselves; None: only its notices count from now on."""
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
-        if payment.opening is Opening.UNKNOWN and looks > len(UNKNOWN_LADDER):
+        if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
+            # After the last it is the operator's (DECISIONS 2).
             return None
-        return now + UNKNOWN_LADDER[min(looks, len(UNKNOWN_LADDER)) - 1]
+        return now + pause_after(looks)
     if payment.status in (_S.PENDING, _S.PROCESSING):
         return max(payment.expires_at, now + _BANK_AWAY)
     if payment.status is _S.EXPIRED:

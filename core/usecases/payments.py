@@ -24,7 +24,7 @@ from ..domain.orders import (
 from ..domain.payments import Opening, Payment, PaymentStatus, lifetime
 from ..domain.terminals import PAYMENT_METHODS
 from .gateways import first_open
-from .idempotency import Made, once
+from .idempotency import Made, once, once_made
 from .kyc import pass_gate
 from .payment_opening import first_watch, no_route, open_at_bank, outcome_unknown
 from .seals import private_place
@@ -32,10 +32,6 @@ from .tallies import add_payment
 from .terminals import offered_terminal, terminal_of
 
 KIND = "payment"
-
-_MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
-_MAKER_PATIENCE = 25.0
-"""Seconds a repeat waits for the request that holds its key, or for the recovery of one that died."""
 
 
 async def create_payment(ports: Ports, caller: Caller, key: str | None, read_order: ReadOrder) -> Made[Payment]:
@@ -118,21 +114,15 @@ def _payment_method(order: PaymentOrder) -> str:
 
 async def _recall(ports: Ports, payment_id: str) -> Payment | None:
     """The payment of a known key, once its creation has come to an end."""
-    waited, turn = 0.0, 0
-    while True:
+
+    async def read() -> Payment | None:
         async with ports.storage.unit() as unit:
-            payment = await unit[Payment].get(payment_id)
-        if payment is None or payment.opening is Opening.OPEN:
-            return payment
-        if payment.opening is Opening.UNKNOWN:
-            raise outcome_unknown()
-        if waited >= _MAKER_PATIENCE:
-            raise Refusal(
-                "PROVIDER_UNAVAILABLE", "The first request with this key is still at work; try again", retry_after=5
-            )
-        pause = _MAKER_PAUSES[min(turn, len(_MAKER_PAUSES) - 1)]
-        await ports.clock.sleep(pause)
-        waited, turn = waited + pause, turn + 1
+            return await unit[Payment].get(payment_id)
+
+    payment = await once_made(ports, read, lambda found: found.opening is not Opening.ASKING)
+    if payment is not None and payment.opening is Opening.UNKNOWN:
+        raise outcome_unknown()
+    return payment
 
 
 async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:

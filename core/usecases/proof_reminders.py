@@ -16,7 +16,7 @@ from ..domain.payments import Payment
 from ..domain.proof_reminders import is_missing, next_reminder, reminder_number
 from ..domain.proofs import DeliveryProof, takes_proof
 from .again import set_due
-from .outbox import announce_of_payment
+from .outbox import announce_of
 from .terminals import terminal_of
 from .units import retrying
 
@@ -84,4 +84,4 @@ async def _announce(
         shop_name=None if shop is None else shop.name,
     )
     after = unit[Payment].save(msgspec.structs.replace(payment, sequence=payment.sequence + 1))
-    await announce_of_payment(ports, unit, after, EventType.DELIVERY_PROOF_REMINDER, payload)
+    await announce_of(ports, unit, after, EventType.DELIVERY_PROOF_REMINDER, payload)

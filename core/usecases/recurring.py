@@ -6,22 +6,21 @@ its payer makes the payment by `new_recurring_payment`.
 
 from datetime import datetime
 
-import msgspec
 from msgspec import UNSET
 
 from ...ports.bundle import Ports
 from ...ports.storage import Unit
 from ..domain import ids
-from ..domain.accounts import Account, Caller, Mode
+from ..domain.accounts import Caller, Mode
 from ..domain.days import iso
 from ..domain.errors import Refusal
-from ..domain.events import Event, EventType
+from ..domain.events import EventType
 from ..domain.ids import canonical_uuid
 from ..domain.money import Rub
-from ..domain.payloads import Payload, SubscriptionPayload
+from ..domain.payloads import SubscriptionPayload
 from ..domain.payments import RECURRING, Payment, PaymentStatus
 from ..domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus, announces
-from .outbox import announce
+from .outbox import announce_of
 from .tallies import add_payment
 
 
@@ -99,25 +98,7 @@ async def announce_subscription(
         rebind_required=True if subscription.rebind_required else UNSET,
         sandbox=True if subscription.mode is Mode.TEST else UNSET,
     )
-    await announce_of_subscription(ports, unit, subscription, EventType.SUBSCRIPTION_STATUS_CHANGED, payload)
-
-
-async def announce_of_subscription(
-    ports: Ports, unit: Unit, subscription: Subscription, event_type: EventType, payload: Payload
-) -> None:
-    """Write an event about a subscription that the same unit saves, with its `sequence` raised for this event."""
-    account = await unit[Account].get(subscription.account_id)
-    event = Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=subscription.account_id,
-        mode=subscription.mode,
-        type=event_type,
-        object_id=subscription.id,
-        sequence=subscription.sequence,
-        body=msgspec.json.encode(payload),
-        created_at=ports.clock.now(),
-    )
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    await announce_of(ports, unit, subscription, EventType.SUBSCRIPTION_STATUS_CHANGED, payload)
 
 
 async def own_subscription(unit: Unit, caller: Caller, subscription_id: str) -> Subscription | None:

@@ -21,7 +21,7 @@ from ..domain.accounts import Mode
 from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
 from .again import set_due
-from .bank_refunds import look_up, next_ask, next_reversal_look, send_back, sends_back
+from .bank_refunds import look_up, next_look, next_reversal_look, send_back, sends_back
 from .refund_money import take
 from .refund_steps import RACES, drop_job, payment_of, plan, turn
 from .units import retrying
@@ -171,9 +171,9 @@ def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime) 
     """When the refund's job is done again; None: there is nothing to be done."""
     if refund.status is _S.PENDING:
         ready = refund.approved_at is not None and refund.pending_reason is None
-        return next_ask(None, asked, now) if ready else None
+        return next_look(None, asked, now) if ready else None
     if refund.status is _S.PROCESSING:
-        return next_ask(state, asked, now)
+        return next_look(state, asked, now)
     if refund.status is _S.COMPLETED and refund.completed_at is not None:
         return next_reversal_look(refund.completed_at, now)
     return None

@@ -15,14 +15,13 @@ from ...ports.bundle import Ports
 from ...ports.faults import Stale
 from ...ports.jobs import Job
 from ...ports.storage import Unit
-from ..domain import ids
-from ..domain.accounts import Account, Shop
-from ..domain.events import Event, EventType
+from ..domain.accounts import Shop
+from ..domain.events import EventType
 from ..domain.payloads import RefundPayload
 from ..domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
 from ..domain.refunds import REFUND_MOVES, Refund, RefundStatus, is_open, refunded_fully
 from .ledger import LEDGER_RULES
-from .outbox import announce, announce_payment
+from .outbox import announce_of, announce_payment
 from .refund_money import give_back, paid
 from .tallies import save_moved
 
@@ -143,7 +142,6 @@ async def _follow(ports: Ports, unit: Unit, payment: Payment, refund: Refund, ot
 
 async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
     """Write the refund's event for where it stands."""
-    account = await unit[Account].get(refund.account_id)
     shop = await unit[Shop].get(refund.shop_id)
     said = _ANNOUNCED[refund.status]
     payload = RefundPayload(
@@ -157,14 +155,4 @@ async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
         shop_id=refund.shop_id,
         shop_name=None if shop is None else shop.name,
     )
-    event = Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=refund.account_id,
-        mode=refund.mode,
-        type=EventType(said),
-        object_id=refund.id,
-        sequence=refund.sequence,
-        body=msgspec.json.encode(payload),
-        created_at=ports.clock.now(),
-    )
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    await announce_of(ports, unit, refund, EventType(said), payload)

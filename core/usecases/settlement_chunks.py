@@ -26,7 +26,7 @@ from ..domain.settlement import (
     lines_of,
 )
 from .ledger import post
-from .outbox import announce, event_of_payment, payment_payload
+from .outbox import announce, event_of, payment_payload
 from .settlement_run import Run, due_corrections, due_payments, hold_on, open_statement
 from .tallies import save_all_moved
 from .units import retrying
@@ -96,7 +96,7 @@ async def _settle_payments(
             sequence=payment.sequence + 1,
         )
         payload = payment_payload(ports, after, payment.status, shop_name=run.shops[payment.shop_id].name)
-        event = event_of_payment(ports, after, EventType.PAYMENT_STATUS_CHANGED, payload)
+        event = event_of(ports, after, EventType.PAYMENT_STATUS_CHANGED, payload)
         announce(ports, unit, event, receives=account.receives)
         moves.append((payment, after))
         settled.append(

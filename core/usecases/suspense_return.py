@@ -19,7 +19,7 @@ from ..domain.ledger import EntryKind, Purse, journal_entry
 from ..domain.payments import Payment, Suspense, suspended_transfer
 from .accounts import storable
 from .again import set_due
-from .bank_refunds import look_up, next_ask, next_reversal_look, send_back, sends_back
+from .bank_refunds import look_up, next_look, next_reversal_look, send_back, sends_back
 from .ledger import post
 from .units import retrying
 
@@ -172,4 +172,4 @@ def _next(suspense: Suspense, state: RefundState | None, asked: int, now: dateti
         return next_reversal_look(suspense.resolved_at, now)
     if state is not None and state.status in (AtBank.FAILED, AtBank.REVERSED):
         return None
-    return next_ask(state, asked, now)
+    return next_look(state, asked, now)

@@ -16,10 +16,8 @@ from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused
 from ...ports.jobs import Job
 from ...ports.payouts import SignedTransfer, TransferState, UsdtSender
 from ...ports.storage import Unit
-from ..domain import ids
-from ..domain.accounts import Account
 from ..domain.days import iso
-from ..domain.events import Event, EventType
+from ..domain.events import EventType
 from ..domain.ledger import EntryKind, Purse, journal_entry
 from ..domain.machine import IllegalMove
 from ..domain.payloads import WithdrawalPayload
@@ -34,7 +32,7 @@ from ..domain.withdrawals import (
     way,
 )
 from .ledger import post
-from .outbox import announce
+from .outbox import announce_of
 from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, look_pause, sign, sign_pause, stored
 from .units import retrying
 
@@ -222,15 +220,4 @@ async def announce_withdrawal(
         tx_hash=shown_hash(withdrawal),
         timestamp=iso(now),
     )
-    event = Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=withdrawal.account_id,
-        mode=withdrawal.mode,
-        type=EventType.WITHDRAWAL_STATUS_CHANGED,
-        object_id=withdrawal.id,
-        sequence=withdrawal.sequence,
-        body=msgspec.json.encode(payload),
-        created_at=now,
-    )
-    account = await unit[Account].get(withdrawal.account_id)
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    await announce_of(ports, unit, withdrawal, EventType.WITHDRAWAL_STATUS_CHANGED, payload)

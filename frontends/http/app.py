@@ -31,7 +31,8 @@ from .settlements import played_settlements_router, settlements_router
 from .subscriptions import played_subscriptions_router, subscriptions_router
 from .turnover import turnover_router
 from .uploads import uploads_router
-from .window import WindowStreams, window_router
+from .window import window_router
+from .window_streams import WindowStreams
 from .withdrawals import withdrawals_router
 
 

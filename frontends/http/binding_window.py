@@ -13,28 +13,15 @@ from litestar.params import FromPath
 from litestar.response import Stream
 
 from ...core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
-from ...core.domain.errors import Refusal
 from ...core.domain.payments import FailureReason
 from ...core.usecases import binding_window
 from ...core.usecases.binding_window import BindingAct, BindingStanding
 from ...ports.bundle import Ports
-from ...ports.faults import Fault, Unavailable
 from .answers import answer
 from .binding_page import BindingPage
-from .window import (
-    CLOSED,
-    HEADERS,
-    Asked,
-    Sight,
-    WindowStreams,
-    follow,
-    html_page,
-    is_foreign,
-    language_of,
-    log,
-    wished_language,
-)
 from .window_page import WindowPage, millis
+from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
+from .window_streams import CLOSED, Sight, WindowStreams, follow
 
 _SLOW = (BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
 """News of these may take hours: looked at every five seconds instead of every one."""
@@ -61,17 +48,10 @@ def binding_router(ports: Ports, streams: WindowStreams | None = None) -> Router
     async def simulate(request: Asked, subscription_id: FromPath[str]) -> Response[str]:
         return await window.simulate(request, subscription_id)
 
-    # Functions and not methods of `window`: the framework copies handlers deeply, and a method takes its object along.
-    def on_fault(request: Asked, fault: Exception) -> Response[str]:
-        return window.on_fault(request, fault)
-
-    def on_anything(request: Asked, error: Exception) -> Response[str]:
-        return window.on_anything(request, error)
-
     return Router(
         "/s",
         route_handlers=[show, state, events, simulate],
-        exception_handlers={Refusal: on_fault, Fault: on_fault, Unavailable: on_fault, Exception: on_anything},
+        exception_handlers=window.notices.handlers(),
     )
 
 
@@ -80,6 +60,7 @@ class _Window:
         self._ports = ports
         self._page = page
         self._streams = streams
+        self.notices = Notices(page, "subscription_id")
 
     async def show(self, request: Asked, subscription_id: str) -> Response[str]:
         if _opens(request):
@@ -87,7 +68,7 @@ class _Window:
         else:
             view = await binding_window.binding_view(self._ports, subscription_id)
         if view is None:
-            return self._notice(request, "closed", 404)
+            return self.notices.say(request, "closed", 404)
         language = language_of(request)
         return html_page(self._page.draw(view, language, wished_language(request)), language)
 
@@ -101,9 +82,9 @@ class _Window:
     async def events(self, request: Asked, subscription_id: str) -> Response[Any]:
         standing = await binding_window.binding_standing(self._ports, subscription_id)
         if standing is None:
-            return self._notice(request, "closed", 404)
+            return self.notices.say(request, "closed", 404)
         if self._streams.full:
-            return self._notice(request, "unavailable", 503)
+            return self.notices.say(request, "unavailable", 503)
 
         async def read() -> Sight | None:
             present = await binding_window.binding_standing(self._ports, subscription_id)
@@ -119,38 +100,18 @@ class _Window:
         """Play the payer, and send the browser back to the page."""
         view = await binding_window.binding_view(self._ports, subscription_id)
         if view is None or not view.simulated:
-            return self._notice(request, "closed", 404)
+            return self.notices.say(request, "closed", 404)
         if is_foreign(request):
-            return self._notice(request, "rejected", 403)
+            return self.notices.say(request, "rejected", 403)
         form = await request.form()
         try:
             act = BindingAct(form.get("act", ""))
             reason = FailureReason(form.get("reason", FailureReason.UNKNOWN))
         except ValueError:
-            return self._notice(request, "rejected", 400)
+            return self.notices.say(request, "rejected", 400)
         await binding_window.play_binding(self._ports, subscription_id, act, reason)
         back = self._page.link(subscription_id, wished_language(request), keep=True)
-        return Response("", status_code=303, media_type="text/html", headers={**HEADERS, "Location": back})
-
-    def on_fault(self, request: Asked, fault: Exception) -> Response[str]:
-        """The storage or the bank does not answer for now."""
-        log.warning("the page of a subscription is unavailable: %s", fault)
-        return self._notice(request, "unavailable", 503)
-
-    def on_anything(self, request: Asked, error: Exception) -> Response[str]:
-        """Our fault: nothing of it goes out, all of it goes to the log."""
-        log.error("unhandled error in the page of a subscription", exc_info=error)
-        return self._notice(request, "unavailable", 500)
-
-    def _notice(self, request: Asked, kind: str, status: int) -> Response[str]:
-        again = 10 if status >= 500 and request.method in ("GET", "HEAD") else None
-        language = language_of(request)
-        subscription_id = request.path_params.get("subscription_id", "") if request.method == "POST" else ""
-        here = self._page.link(subscription_id, None) if subscription_id else ""
-        response = html_page(self._page.notice(kind, language, here=here, refresh=again), language, status)
-        if status == 503:
-            response.headers["Retry-After"] = "5"
-        return response
+        return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "Location": back})
 
 
 def _opens(request: Request[Any, Any, Any]) -> bool:

@@ -27,8 +27,8 @@ from .answers import answer
 from .bodies import read_body
 from .errors import on_anything, on_refusal, on_unavailable
 from .kyc_page_texts import KYC_TEXTS
-from .window import HEADERS
 from .window_page import Asset, pick_language
+from .window_pages import HEADERS
 from .window_texts import LANGUAGE_NAMES
 
 log = logging.getLogger("cambist.kyc")

@@ -13,7 +13,7 @@ from ...core.usecases.feed import BEGINNING, NOW, Fed, FedLetter, listening_secr
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
-from .window import WindowStreams
+from .window_streams import WindowStreams
 
 LONGEST_WAIT = 30
 """Seconds that an answer may wait for a letter. Below what proxies and clients give a silent connection."""

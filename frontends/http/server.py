@@ -20,7 +20,7 @@ from ..settings import Settings
 from ..worker.process import at_work, run_loop
 from .app import create_app
 from .logs import configure_logging
-from .window import WindowStreams
+from .window_streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
 

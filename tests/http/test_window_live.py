@@ -12,7 +12,8 @@ from litestar import Litestar
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.usecases import accounts, payer_window
 from cambist.frontends.http.server import running
-from cambist.frontends.http.window import HEARTBEAT, STREAM_LIFETIME, WindowStreams, event_stream, window_router
+from cambist.frontends.http.window import event_stream, window_router
+from cambist.frontends.http.window_streams import HEARTBEAT, STREAM_LIFETIME, WindowStreams
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from cambist.core.usecases import accounts, shops
-from cambist.frontends.http.window import HEADERS
 from cambist.frontends.http.window_page import WindowPage
+from cambist.frontends.http.window_pages import HEADERS
 from cambist.frontends.http.window_texts import EN
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse

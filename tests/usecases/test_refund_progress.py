@@ -10,7 +10,8 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement import Correction
-from cambist.core.usecases.bank_refunds import ASK_AGAIN, next_ask
+from cambist.core.usecases.again import ASK_AGAIN
+from cambist.core.usecases.bank_refunds import next_look
 from cambist.core.usecases.refund_progress import conclude, on_notice
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
@@ -154,13 +155,13 @@ async def test_a_repeat_that_is_refused_fails(refunds: RefundHouse) -> None:
     [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, 3600), (6, 21_600), (7, 21_600), (900, 21_600)],
 )
 def test_the_ladder_goes_on_for_ever(asked: int, seconds: int) -> None:
-    assert next_ask(None, asked, NOW) == NOW + timedelta(seconds=seconds)
-    assert next_ask(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_look(None, asked, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_look(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(("hint", "seconds"), [(0.0, 1), (5.0, 5), (1e9, 21_600)])
 def test_a_hint_of_the_bank_goes_before_the_ladder(hint: float, seconds: int) -> None:
-    assert next_ask(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_look(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(seconds=seconds)
 
 
 async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: RefundHouse) -> None:

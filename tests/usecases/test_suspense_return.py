@@ -10,7 +10,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.domain.payments import PaymentStatus, Suspense
 from cambist.core.domain.reports import Report
-from cambist.core.usecases.bank_refunds import ASK_AGAIN, REVERSAL_LOOKS
+from cambist.core.usecases.again import ASK_AGAIN
+from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.operations import list_suspense, resolve_mismatch
 from cambist.core.usecases.payment_moves import apply
 from cambist.core.usecases.payment_progress import on_notice
