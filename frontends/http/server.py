@@ -26,6 +26,10 @@ log = logging.getLogger("cambist.serve")
 
 _BACKLOG = 1024
 
+_KEEP_ALIVE = 75
+"""Seconds an idle connection stays open: longer than clients and balancers (60 s is usual) keep theirs, so that it is
+they who close. Who closes first must not be the server: a request sent into its closing is one nobody repeats."""
+
 
 class Running(msgspec.Struct, frozen=True):
     """A service that accepts requests."""
@@ -124,6 +128,7 @@ def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         lifespan="off",
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=ceil(house.settings.shutdown_seconds),
     )
 
