@@ -1,6 +1,8 @@
-"""Looking up an Idempotency-Key: the storage's own way beside a bare prepared SELECT on the same file.
+"""Looking up an Idempotency-Key: the storage's own way beside a bare prepared statement on the same database, among few
+keys and among many.
 
-The number of stored keys is CAMBIST_BENCH_KEYS (default 20 000). One round is a hundred lookups of random keys.
+The numbers of stored keys are CAMBIST_BENCH_KEYS (default `10000,100000`; `10000,1000000` for the figure in the docs).
+One round is a hundred lookups of random keys, one after the other.
 """
 
 import asyncio
@@ -12,91 +14,137 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+import asyncpg
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.rows import rows_into
 from cambist.adapters.clock import SystemClock
+from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.postgres import PostgresStorage
 from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.unit import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.idempotency import IdempotencyKey, key_id
 from cambist.ports.storage import Storage
+from tests.servers import database, postgres_server
 
-KEYS = int(os.environ.get("CAMBIST_BENCH_KEYS", "20000"))
+COUNTS = [int(count) for count in os.environ.get("CAMBIST_BENCH_KEYS", "10000,100000").split(",")]
 LOOKUPS = 100
+BATCH = 20_000
 ACCOUNT = f"acc_{UUID(int=1)}"
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+COLUMNS = "id, kind, resource_id, created_at, version"
 
-pytestmark = pytest.mark.benchmark(group="idempotency lookup")
-
-
-def record_id(number: int) -> str:
-    return key_id(ACCOUNT, Mode.LIVE, str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128)))
+pytestmark = pytest.mark.benchmark(group="idempotency lookup: 100 keys", warmup=True, warmup_iterations=3)
 
 
-async def fill(storage: Storage) -> None:
-    for start in range(0, KEYS, 1000):
+def key(number: int) -> IdempotencyKey:
+    """The keys lie all over the index, as UUIDs do."""
+    text = str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128))
+    return IdempotencyKey(
+        id=key_id(ACCOUNT, Mode.LIVE, text), kind="payment", resource_id=f"pay_{number}", created_at=MOMENT
+    )
+
+
+def wanted(stored: int) -> list[str]:
+    """Which are looked up."""
+    chance = random.Random(1)
+    return [key(chance.randrange(stored)).id for _ in range(LOOKUPS)]
+
+
+async def fill(url: str, stored: int) -> None:
+    await migrate(url)
+    kept = keep(CATALOGUE)[IdempotencyKey]
+    rows = await rows_into(url)
+    for start in range(0, stored, BATCH):
+        numbers = range(start, min(start + BATCH, stored))
+        await rows.write(kept, [kept.codec.encode(key(number)) for number in numbers])
+    await rows.close()
+
+
+async def look_up(storage: Storage, keys: list[str]) -> None:
+    for each in keys:
         async with storage.unit() as unit:
-            for number in range(start, min(start + 1000, KEYS)):
-                unit[IdempotencyKey].add(
-                    IdempotencyKey(id=record_id(number), kind="payment", resource_id=f"pay_{number}", created_at=MOMENT)
-                )
-            await unit.commit()
-
-
-async def look_up(storage: Storage, wanted: list[str]) -> None:
-    for record in wanted:
-        async with storage.unit() as unit:
-            assert await unit[IdempotencyKey].get(record) is not None
+            assert await unit[IdempotencyKey].get(each) is not None
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    running = asyncio.new_event_loop()
-    yield running
-    running.close()
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=COUNTS)
+def stored(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
 
 
 @pytest.fixture(scope="module")
-def database(loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(stored: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bench") / "keys.db"
-
-    async def make() -> None:
-        storage = await SqliteStorage.open(path, SystemClock())
-        await fill(storage)
-        await storage.close()
-
-    loop.run_until_complete(make())
+    asyncio.run(fill(f"sqlite:///{path}", stored))
     return path
 
 
-@pytest.fixture
-def wanted() -> list[str]:
-    chance = random.Random(1)
-    return [record_id(chance.randrange(KEYS)) for _ in range(LOOKUPS)]
+@pytest.fixture(scope="module")
+def server(stored: int) -> Iterator[str]:
+    with postgres_server() as postgres, database(postgres) as url:
+        asyncio.run(fill(url, stored))
+        yield url
 
 
-def test_floor_prepared_select(benchmark: BenchmarkFixture, database: Path, wanted: list[str]) -> None:
-    connection = sqlite3.connect(database)
-    statement = "SELECT id, kind, resource_id, created_at, version FROM idempotency_keys WHERE id = ?"
+class TestSqlite:
+    def test_floor_prepared_select(self, benchmark: BenchmarkFixture, file: Path, stored: int) -> None:
+        connection, keys = sqlite3.connect(file), wanted(stored)
+        statement = f"SELECT {COLUMNS} FROM idempotency_keys WHERE id = ?"
 
-    def floor() -> None:
-        for record in wanted:
-            assert connection.execute(statement, (record,)).fetchone() is not None
+        def floor() -> None:
+            for each in keys:
+                assert connection.execute(statement, (each,)).fetchone() is not None
 
-    benchmark(floor)
-    connection.close()
+        benchmark(floor)
+        connection.close()
 
-
-def test_sqlite_storage(
-    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, database: Path, wanted: list[str]
-) -> None:
-    storage = loop.run_until_complete(SqliteStorage.open(database, SystemClock()))
-    benchmark(lambda: loop.run_until_complete(look_up(storage, wanted)))
-    loop.run_until_complete(storage.close())
+    def test_storage(self, benchmark: BenchmarkFixture, runner: asyncio.Runner, file: Path, stored: int) -> None:
+        storage, keys = runner.run(SqliteStorage.open(file, SystemClock())), wanted(stored)
+        benchmark(lambda: runner.run(look_up(storage, keys)))
+        runner.run(storage.close())
 
 
-def test_memory_storage(benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, wanted: list[str]) -> None:
-    storage = MemoryStorage(SystemClock())
-    loop.run_until_complete(fill(storage))
-    benchmark(lambda: loop.run_until_complete(look_up(storage, wanted)))
+class TestPostgres:
+    def test_floor_prepared_fetchrow(
+        self, benchmark: BenchmarkFixture, runner: asyncio.Runner, server: str, stored: int
+    ) -> None:
+        keys = wanted(stored)
+        connection = runner.run(asyncpg.connect(server))
+        statement = runner.run(connection.prepare(f"SELECT {COLUMNS} FROM idempotency_keys WHERE id = $1"))
+
+        async def floor() -> None:
+            for each in keys:
+                assert await statement.fetchrow(each) is not None
+
+        benchmark(lambda: runner.run(floor()))
+        runner.run(connection.close())
+
+    def test_storage(self, benchmark: BenchmarkFixture, runner: asyncio.Runner, server: str, stored: int) -> None:
+        storage, keys = runner.run(PostgresStorage.open(server)), wanted(stored)
+        benchmark(lambda: runner.run(look_up(storage, keys)))
+        runner.run(storage.close())
+
+
+def test_memory_storage(benchmark: BenchmarkFixture, runner: asyncio.Runner, stored: int) -> None:
+    async def filled() -> MemoryStorage:
+        storage = MemoryStorage(SystemClock())
+        for start in range(0, stored, BATCH):
+            async with storage.unit() as unit:
+                for number in range(start, min(start + BATCH, stored)):
+                    unit[IdempotencyKey].add(key(number))
+                await unit.commit()
+        return storage
+
+    storage, keys = runner.run(filled()), wanted(stored)
+    benchmark(lambda: runner.run(look_up(storage, keys)))

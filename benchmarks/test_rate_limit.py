@@ -33,7 +33,7 @@ from cambist.core.domain.quota import (
     window,
 )
 from cambist.ports.meter import Gauge, Meter
-from tests.servers import forget, redis_server
+from tests.redis_servers import forget, redis_server
 
 CLIENTS = [(f"203.0.{number // 250}.{number % 250}", b"svc_test_%032d" % number) for number in range(20)]
 REQUESTS = CLIENTS * 50

@@ -1,0 +1,149 @@
+"""Writing what a creation writes (payment, idempotency key, event, job) on SQLite at full durability, 32 units at once,
+beside one sqlite3 transaction each on one connection, which a connection of its own for each request would come to.
+
+The floor writes the very rows that the units write, made beforehand. A round is 320 of them.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from cambist.adapters.clock import SystemClock
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.unit import keep
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.events import Event, EventType
+from cambist.core.domain.idempotency import IdempotencyKey, key_id
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.ports.jobs import Job
+from cambist.ports.storage import Storage
+
+AT_ONCE = 32
+UNITS = 10 * AT_ONCE
+ACCOUNT = f"acc_{UUID(int=1)}"
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+KEEPING = keep(CATALOGUE)
+
+pytestmark = pytest.mark.benchmark(group=f"commit of payment, key, event, job: {UNITS} units, {AT_ONCE} at once")
+
+Records = tuple[Payment, IdempotencyKey, Event, Job]
+Row = tuple[str, tuple[Any, ...]]
+
+
+def creation(number: int) -> Records:
+    """What one request writes."""
+    unique = UUID(int=0x0197 << 112 | 0x7 << 76 | 0b10 << 62 | number)
+    payment = Payment(
+        id=f"pay_{unique}",
+        account_id=ACCOUNT,
+        mode=Mode.TEST,
+        shop_id=f"shop_{UUID(int=2)}",
+        status=PaymentStatus.PENDING,
+        amount=Rub(100_00),
+        payment_method="sbp",
+        created_at=MOMENT,
+        expires_at=MOMENT + timedelta(minutes=15),
+    )
+    return (
+        payment,
+        IdempotencyKey(
+            id=key_id(ACCOUNT, Mode.TEST, str(unique)), kind="payment", resource_id=payment.id, created_at=MOMENT
+        ),
+        Event(
+            id=f"evt_{unique}",
+            account_id=ACCOUNT,
+            mode=Mode.TEST,
+            type=EventType.PAYMENT_STATUS_CHANGED,
+            object_id=payment.id,
+            sequence=1,
+            body=b"{}".ljust(600),
+            created_at=MOMENT,
+        ),
+        Job(id=f"payment.watch:{payment.id}", kind="payment.watch", argument=payment.id, due=MOMENT, created_at=MOMENT),
+    )
+
+
+@pytest.fixture
+def rounds() -> Iterator[list[Records]]:
+    """The records of a round after the other; none comes twice."""
+    numbers = count()
+    return ([creation(next(numbers)) for _ in range(UNITS)] for _ in iter(int, 1))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with the schema."""
+    made = tmp_path / "commits.db"
+    asyncio.run(migrate(f"sqlite:///{made}"))
+    return made
+
+
+def statements(records: Records) -> list[Row]:
+    """The rows of a request, for a connection of sqlite3."""
+    rows = []
+    for record in records:
+        kept = KEEPING[type(record)]
+        marks = ", ".join("?" * len(kept.codec.names))
+        rows.append((f"INSERT INTO {kept.name} VALUES ({marks})", tuple(kept.codec.encode(record))))
+    return rows
+
+
+def test_floor_transaction_each(benchmark: BenchmarkFixture, path: Path, rounds: Iterator[list[Records]]) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+        def one_by_one(requests: list[list[Row]]) -> None:
+            for request in requests:
+                connection.execute("BEGIN IMMEDIATE")
+                for statement, values in request:
+                    connection.execute(statement, values)
+                connection.execute("COMMIT")
+
+        benchmark.pedantic(  # type: ignore[no-untyped-call]  # pytest-benchmark annotates only some of it
+            one_by_one,
+            setup=lambda: (([statements(records) for records in next(rounds)],), {}),
+            rounds=10,
+            warmup_rounds=1,
+        )
+
+
+def test_units(benchmark: BenchmarkFixture, path: Path, rounds: Iterator[list[Records]]) -> None:
+    with asyncio.Runner() as runner:
+        storage = runner.run(SqliteStorage.open(path, SystemClock()))
+
+        def at_once(requests: list[Records]) -> None:
+            runner.run(commit_all(storage, requests))
+
+        benchmark.pedantic(  # type: ignore[no-untyped-call]  # pytest-benchmark annotates only some of it
+            at_once, setup=lambda: ((next(rounds),), {}), rounds=10, warmup_rounds=1
+        )
+        runner.run(storage.close())
+
+
+async def commit_all(storage: Storage, requests: list[Records]) -> None:
+    """Each request in a unit of its own."""
+    waiting = iter(requests)
+
+    async def one_after_the_other() -> None:
+        for payment, key, event, job in waiting:
+            async with storage.unit() as unit:
+                unit[Payment].add(payment)
+                unit[IdempotencyKey].add(key)
+                unit[Event].add(event)
+                unit[Job].add(job)
+                await unit.commit()
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(AT_ONCE)))
