@@ -21,6 +21,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def drills(session: nox.Session) -> None:
+    """What is killed in mid-work, at full length: some ten minutes (docs/operations.md)."""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "-n", "0", "-s", "-m", "drill", *session.posargs, env={"CAMBIST_DRILLS": "full"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The hot paths beside their floors; only the ratios of one run mean anything."""
     session.install("-e", ".[dev]")

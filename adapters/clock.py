@@ -11,10 +11,14 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from uuid import UUID
+
+from ..ports.clock import Clock, World
 
 _TAIL_BITS = 74
 """A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
@@ -185,3 +189,50 @@ class VirtualClock:
     async def _turns(self) -> None:
         for _ in range(_SETTLING_PASSES):
             await asyncio.sleep(0)
+
+
+class ShiftingClock:
+    """Another clock, ahead by the offset of the world that the present task has entered.
+
+    Durations are never shifted. Every house has its own variable, so that nobody who serves two houses in one task
+    takes a world along.
+    """
+
+    def __init__(self, machine: Clock) -> None:
+        self._machine = machine
+        self._world: ContextVar[World | None] = ContextVar("world", default=None)
+
+    def now(self) -> datetime:
+        """The machine's moment, and the world's offset."""
+        world = self._world.get()
+        return self._machine.now() if world is None else self._machine.now() + world.offset
+
+    def real(self) -> datetime:
+        """The machine's moment."""
+        return self._machine.now()
+
+    def monotonic(self) -> float:
+        """The machine's."""
+        return self._machine.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """The machine's."""
+        await self._machine.sleep(seconds)
+
+    @property
+    def world(self) -> World | None:
+        """What this task, or whoever began it, has entered."""
+        return self._world.get()
+
+    def enter(self, world: World | None, /) -> None:
+        """Be in `world` until the innermost `entered` is left."""
+        self._world.set(world)
+
+    @contextmanager
+    def entered(self, world: World | None, /) -> Iterator[None]:
+        """Be in `world` inside."""
+        token = self._world.set(world)
+        try:
+            yield
+        finally:
+            self._world.reset(token)

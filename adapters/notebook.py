@@ -15,6 +15,10 @@ P = TypeVar("P")
 _TRIES = 20
 
 
+class MayBeWritten(Unavailable):
+    """The storage gave no answer to a write."""
+
+
 class Notebook(Generic[P]):
     """Pages of one provider, each a struct kept as JSON under a key. Written at once and durably, one at a time."""
 
@@ -37,8 +41,10 @@ class Notebook(Generic[P]):
         return None if note is None else self._open(note)
 
     async def start(self, key: str, page: P) -> tuple[P, bool]:
-        """Write a new page, or return the one that is there; True when it is new. Raises: Unavailable, after which
-        it may have been written."""
+        """Write a new page, or return the one that is there; True when it is new.
+
+        Raises: MayBeWritten; Unavailable, when certainly nothing was written.
+        """
         async with self._storage.unit() as unit:
             note = await unit[ProviderNote].get(self.page_id(key))
             if note is not None:
@@ -57,8 +63,10 @@ class Notebook(Generic[P]):
                 # Begun twice at once, and the other was first.
                 present = await self.read(key)
                 if present is None:
-                    raise Unavailable(f"{self.provider}: a page was there and is gone") from None
+                    raise MayBeWritten(f"{self.provider}: a page was there and is gone") from None
                 return present, False
+            except Unavailable as fault:
+                raise MayBeWritten(f"{self.provider}: {fault}") from fault
         return page, True
 
     async def change(self, key: str, turn: Callable[[P], P]) -> P | None:

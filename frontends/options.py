@@ -73,6 +73,14 @@ def _seconds(raw: Any) -> float:
     return float(raw)
 
 
+def _boolean(raw: Any) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    if not isinstance(raw, str) or raw.lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return raw.lower() == "true"
+
+
 def _choice(*allowed: str) -> Callable[[Any], str]:
     def read(raw: Any) -> str:
         if not isinstance(raw, str) or raw.lower() not in allowed:
@@ -262,7 +270,23 @@ _ROWS = (
     ),
     Option(name="shutdown_seconds", read=_seconds, meaning="how long work in progress may take to end on SIGTERM"),
     Option(name="log_level", read=_choice("debug", "info", "warning", "error"), meaning="the least level logged"),
-    Option(name="log_format", read=_choice("text", "json"), meaning="how log lines are written"),
+    Option(
+        name="log_format",
+        read=_choice("auto", "text", "json"),
+        meaning="how log lines are written; auto: as text on a terminal, else as JSON",
+    ),
+    Option(
+        name="access_log",
+        read=_choice("off", "errors", "all"),
+        meaning="which requests get a line: none, those answered 5xx or not at all, or every one",
+    ),
+    Option(name="metrics_host", read=_host, meaning="the address at which metrics are served"),
+    Option(
+        name="metrics_port",
+        read=_integer(0, 65535),
+        meaning="the port at which this process serves its metrics; 0: any free one; none: it serves none",
+    ),
+    Option(name="tracing", read=_boolean, meaning="whether to trace with OpenTelemetry, as the OTEL_* variables say"),
 )
 
 OPTIONS: Mapping[str, Option] = {row.name: row for row in _ROWS}

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from .operator import VARIABLE as OPERATOR
 from .options import OPTIONS, Option, VaultKey, masked_url
 
 PREFIX = "CAMBIST_"
@@ -66,7 +67,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_seconds: float = 10.0
     """How long requests and jobs in progress may take to end after SIGTERM."""
     log_level: str = "info"
-    log_format: str = "text"
+    log_format: str = "auto"
+    access_log: str = "errors"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
+    """None: metrics are neither counted nor served."""
+    tracing: bool = False
 
     def __post_init__(self) -> None:
         fill = msgspec.structs.force_setattr
@@ -211,7 +217,7 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
 def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
     """An empty variable counts as absent: that is what `${NAME:-}` of a compose file leaves behind."""
     found: dict[str, _Raw] = {}
-    known = {CONFIG, *OF_LISTEN}
+    known = {CONFIG, OPERATOR, *OF_LISTEN}
     for name, option in OPTIONS.items():
         variable = f"{PREFIX}{name.upper()}"
         known.add(variable)

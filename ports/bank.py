@@ -74,6 +74,8 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     amount_kopecks: int
     at: datetime
     payer_name: str | None = None
+    taken_back: bool = False
+    """It came and the payer's bank has taken it away again (a chargeback). Most providers know of no such thing."""
 
 
 class InvoiceState(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +180,8 @@ class Pretence(msgspec.Struct, frozen=True, kw_only=True):
     """The bank sends its notice twice."""
     again: bool = False
     """With PAID: a further transfer for an invoice that was paid already (else a repeat changes nothing)."""
+    taken_back: bool = False
+    """With PAID: what came is taken away again, and nothing comes."""
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ import msgspec
 
 from .bank import BankRoutes
 from .chain import ChainWatcher
-from .clock import Clock, Ids
+from .clock import Ids, WorldClock
 from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
@@ -29,7 +29,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """What the core speaks to. Only the composition root fills it."""
 
     storage: Storage
-    clock: Clock
+    clock: WorldClock
     ids: Ids
     banks: BankRoutes
     chain: ChainWatcher

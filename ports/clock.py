@@ -1,8 +1,11 @@
 """Time and chance: the only two things a rule may not make up by itself."""
 
-from datetime import datetime
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
+
+import msgspec
 
 
 class Clock(Protocol):
@@ -18,6 +21,42 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock's time."""
+        ...
+
+
+class World(msgspec.Struct, frozen=True):
+    """A time of its own, in which all objects of one test account live (DECISIONS 8)."""
+
+    id: str
+    """The account's."""
+    offset: timedelta = timedelta(0)
+    """How far it is ahead of the machine's time; never less than before."""
+    held: bool = False
+    """Its clock is being advanced: jobs are done by whoever advances it, at their own times, and by nobody else."""
+
+
+class WorldClock(Clock, Protocol):
+    """A clock that knows in whose time the present task lives. What a task begins lives in the same one."""
+
+    def now(self) -> datetime:
+        """The present moment in the world that was entered; the machine's outside of all."""
+        ...
+
+    def real(self) -> datetime:
+        """The machine's moment, whatever world was entered: for receivers' clocks, keys and limits."""
+        ...
+
+    @property
+    def world(self) -> World | None:
+        """The world that was entered; None in live mode, and for what is no account's."""
+        ...
+
+    def enter(self, world: World | None, /) -> None:
+        """Be in `world` from now on, until whoever called `entered` before leaves."""
+        ...
+
+    def entered(self, world: World | None, /) -> AbstractContextManager[None]:
+        """Be in `world` inside, and after it where one was before."""
         ...
 
 

@@ -4,7 +4,21 @@ from typing import Protocol
 
 
 class Vault(Protocol):
-    """Keys live in settings, never in the storage."""
+    """Keys live in settings, never in the storage. The current one seals; older ones still open what they sealed."""
+
+    @property
+    def current(self) -> int:
+        """The id of the key that seals."""
+        ...
+
+    @property
+    def keys(self) -> frozenset[int]:
+        """The ids of all keys that open."""
+        ...
+
+    def key_of(self, sealed: bytes) -> int:
+        """The id of the key with which a value was sealed, whether or not it is there. Raises VaultError."""
+        ...
 
     def seal(self, plain: bytes, place: str) -> bytes:
         """Encrypt and authenticate. `place` (table, column, row) is bound in: a sealed value moved elsewhere fails."""

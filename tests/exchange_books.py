@@ -59,7 +59,7 @@ def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeT
     for exchange in exchanges:
         assert (exchange.active_slot is None) is exchange.is_final is (exchange.completed_at is not None), exchange
         mine = [transfer for transfer in transfers if transfer.exchange_id == exchange.id]
-        assert all(each.amount == each.counted + each.suspended + each.rounded for each in mine), exchange
+        assert all(each.amount == each.counted + each.suspended + each.rounded + each.taken_back for each in mine)
         counted = sum(each.counted for each in mine)
         if exchange.parts:
             assert sum(part.amount.kopecks for part in exchange.parts) == exchange.amount_rub.kopecks, exchange

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import httpx
 import msgspec
-from litestar.types import ASGIApp
 
 from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
@@ -17,11 +16,11 @@ from cambist.core.domain.signing import verify
 from cambist.core.usecases import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import FurtherBank, open_house
-from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.books import check_books
+from tests.faces import lent_app
 from tests.payload_checks import check_body, check_letter
 
 WEBHOOK_SECRET = "a-webhook-secret-of-the-tests"
@@ -46,19 +45,6 @@ class Postman:
     def bodies(self) -> list[dict[str, Any]]:
         """The payloads, in the order sent."""
         return [msgspec.json.decode(letter.body) for letter in self.letters]
-
-
-class LateApp:
-    """The HTTP face of a house, put up at the first request: it takes twenty times as long as all the rest, and most
-    tests never knock."""
-
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
-        self._app: ASGIApp | None = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self._app = self._app or create_app(self._ports)
-        await self._app(scope, receive, send)
 
 
 class TestHouse:
@@ -171,10 +157,11 @@ async def open_test_house(
             wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
             await accounts.set_settings(house.ports, account.account_id, wish)
             await run_due(house.ports)
-        transport = httpx.ASGITransport(LateApp(house.ports), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-            opened = TestHouse(house.ports, clock, postman, script, client, account)
-            yield opened
+        with lent_app(house.ports) as face:
+            transport = httpx.ASGITransport(face, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
+                opened = TestHouse(house.ports, clock, postman, script, client, account)
+                yield opened
             await opened.check_payloads()
             if not opened.made_up:
                 await check_books(house.ports)

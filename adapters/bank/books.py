@@ -16,8 +16,9 @@ INSUFFICIENT_FUNDS = 404_01
 DECLINED = 404_02
 ANOTHER_AMOUNT = 404_03
 OUTCOME_UNKNOWN = 404_04
+LINK_LATER = 404_05
 """Amounts in kopecks of invoices that act without a call (DECISIONS 8, which gives refunds none). The invoice of 404.04
-exists, its answer is lost."""
+exists, its answer is lost. A binding whose first charge is of 404.05 has no link until it is told."""
 
 REACTION = timedelta(seconds=1)
 """From the creation of an invoice of such an amount until the payer or the bank has acted."""
@@ -111,7 +112,10 @@ def refunds_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
 
 
 def pretended(entry: InvoiceEntry, pretence: Pretence, now: datetime) -> InvoiceEntry:
-    """The invoice after what a payer or the bank was told to do; money that came does not go away."""
+    """The invoice after what a payer or the bank was told to do; money that came goes away only when taken back."""
+    if pretence.taken_back:
+        gone = tuple(msgspec.structs.replace(transfer, taken_back=True) for transfer in entry.transfers)
+        return msgspec.structs.replace(entry, transfers=gone)
     if pretence.status is InvoiceStatus.PAID and (pretence.again or not entry.transfers):
         return paid(entry, pretence.amount_kopecks or entry.amount_kopecks, now, pretence.payer_name)
     if entry.transfers:
@@ -174,7 +178,7 @@ def _refund_as_of(refund: RefundEntry, now: datetime) -> RefundEntry:
 
 
 def _came(transfers: tuple[Transfer, ...] | list[Transfer]) -> int:
-    return sum(transfer.amount_kopecks for transfer in transfers)
+    return sum(transfer.amount_kopecks for transfer in transfers if not transfer.taken_back)
 
 
 def _sent(refunds: list[RefundEntry]) -> int:

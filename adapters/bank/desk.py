@@ -5,9 +5,9 @@ from collections import deque
 
 from ...ports.bank import BankCapabilities
 from ...ports.clock import Clock, Ids
-from ...ports.faults import OutcomeUnknown, Refused, Unavailable
+from ...ports.faults import OutcomeUnknown, Refused
 from ...ports.storage import Storage
-from ..notebook import Notebook
+from ..notebook import MayBeWritten, Notebook
 from .books import InvoiceEntry
 from .mandate_books import page_as_of
 from .script import Ending, Script, Twist, fault, next_twist
@@ -50,10 +50,11 @@ class Desk:
         return None if found is None else page_as_of(found, self._clock.now())
 
     async def _start(self, entry: InvoiceEntry) -> tuple[InvoiceEntry, bool]:
-        """The page of the operation, and whether this call wrote it. Raises: OutcomeUnknown."""
+        """The page of the operation, and whether this call wrote it. Raises: OutcomeUnknown; Unavailable, when the
+        books could not even be opened."""
         try:
             return await self._books.start(entry.operation, entry)
-        except Unavailable as fault:
+        except MayBeWritten as fault:
             raise OutcomeUnknown("the bank's books did not answer") from fault
 
     async def _begin_write(self, twists: deque[Twist]) -> Twist:

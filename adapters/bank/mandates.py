@@ -21,7 +21,7 @@ from ...ports.mandates import (
     MandatePretence,
     MandateState,
 )
-from .books import OUTCOME_UNKNOWN, InvoiceEntry
+from .books import LINK_LATER, OUTCOME_UNKNOWN, InvoiceEntry
 from .desk import Desk
 from .mandate_books import (
     charge_begun,
@@ -165,6 +165,7 @@ class MandateDesk(Desk):
 
     def _new_binding(self, request: BindingRequest) -> InvoiceEntry:
         now = self._clock.now()
+        is_told = request.first_charge_kopecks == LINK_LATER
         return InvoiceEntry(
             operation=request.operation,
             amount_kopecks=request.first_charge_kopecks or 0,
@@ -174,7 +175,7 @@ class MandateDesk(Desk):
             expires_at=request.expires_at,
             binding=BindingPart(
                 token=self._ids.uuid().hex,
-                link_at=None if self._links_after is None else now + self._links_after,
+                link_at=None if self._links_after is None or is_told else now + self._links_after,
             ),
         )
 

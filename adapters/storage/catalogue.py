@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ...core.domain.accounts import Account, ApiKey, Shop
+from ...core.domain.audit import AuditEntry
 from ...core.domain.breaker import Breaker
 from ...core.domain.clients import Client
 from ...core.domain.events import Attempt, Delivery, Event
@@ -51,11 +52,15 @@ class Table(msgspec.Struct, frozen=True):
     uniques: tuple[Unique, ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
     """Fields of an index, in order; `-field` descends."""
+    sparse: tuple[tuple[str, ...], ...] = ()
+    """Fields of an index that leaves out the rows whose first field is null, which cost nothing then."""
     sums: tuple[str, ...] = ()
     """Fields that only `increase` and `accrue` move. `save` leaves them as they stand: it carries what they were when
     the record was read, and would take back every increase since."""
     narrow: bool = False
     """Rows of some hundred bytes: SQLite keeps them in the tree of the primary key itself, one tree less to write."""
+    append_only: bool = False
+    """Records are written once: whoever would save or remove one makes a slip."""
 
 
 CATALOGUE: tuple[Table, ...] = (
@@ -76,14 +81,21 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "subscription_id", "created_at", "id"),
         ),
     ),
-    # Found by ranges of ids, which the primary key follows.
-    Table(Tally, "tallies", sums=("count",), narrow=True),
-    Table(Turnover, "turnover", sums=("payments", "amount"), narrow=True),
-    Table(DeliveryProof, "delivery_proofs", uniques=(Unique("delivery_proofs_claim", ("claim",)),), narrow=True),
+    # Found by ranges of ids, which the primary key follows, and by operators over all accounts. What an index of
+    # these holds never changes, so that moving the sums costs no more for it.
+    Table(Tally, "tallies", indexes=(("period", "status", "account_id"),), sums=("count",), narrow=True),
+    Table(Turnover, "turnover", indexes=(("day",),), sums=("payments", "amount"), narrow=True),
+    Table(
+        DeliveryProof,
+        "delivery_proofs",
+        uniques=(Unique("delivery_proofs_claim", ("claim",)),),
+        indexes=(("status", "status_at", "id"), ("tx_hash",)),
+        narrow=True,
+    ),
     Table(Suspense, "suspense", indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"))),
     Table(JournalEntry, "journal", indexes=(("number", "id"),)),
     # Found by ranges of ids, which the primary key follows.
-    Table(LedgerAccount, "ledger_accounts", sums=("balance",), narrow=True),
+    Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),
     Table(LedgerHead, "ledger_heads", narrow=True),
     Table(SettlementBatch, "settlement_batches", sums=("payments", "amount", "fee", "credit"), narrow=True),
     Table(
@@ -105,6 +117,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("payment_id", "id"),
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "status", "created_at", "id"),
+            ("status", "created_at", "id"),
         ),
     ),
     Table(
@@ -115,7 +128,11 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "status", "created_at", "id"),
         ),
     ),
-    Table(Withdrawal, "withdrawals", indexes=(("account_id", "mode", "created_at", "id"),)),
+    Table(
+        Withdrawal,
+        "withdrawals",
+        indexes=(("account_id", "mode", "created_at", "id"), ("status", "created_at", "id"), ("tx_hash",)),
+    ),
     # Statuses of lists are told by `kyc` and `blocked`; few are blocked, so that is looked at on the way.
     Table(
         Client,
@@ -130,8 +147,13 @@ CATALOGUE: tuple[Table, ...] = (
         uniques=(Unique(ACTIVE_RULE, ("active_slot",)),),
         indexes=(("account_id", "mode", "created_at", "id"), ("account_id", "mode", "status", "created_at", "id")),
     ),
-    # Found by ranges of ids, which the primary key follows.
-    Table(ExchangeTransfer, "exchange_transfers", narrow=True),
+    # Of an exchange found by ranges of ids, which the primary key follows; the index finds what waits in suspense.
+    Table(
+        ExchangeTransfer,
+        "exchange_transfers",
+        indexes=(("resolved_at", "reason", "received_at", "id"),),
+        narrow=True,
+    ),
     Table(DirectionSwitch, "direction_switches", narrow=True),
     Table(Upload, "uploads", indexes=(("holder", "id"),), narrow=True),
     Table(IdempotencyKey, "idempotency_keys", narrow=True),
@@ -148,12 +170,16 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
     # Found by ranges of ids, which the primary key follows.
     Table(Attempt, "attempts", narrow=True),
-    Table(Breaker, "breakers", narrow=True),
+    # Receivers that do not answer, for operators.
+    Table(Breaker, "breakers", indexes=(("next_probe_at",), ("last_failure_at",)), narrow=True),
     # The index finds both what has a position, in order, and what has none yet.
     Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
     Table(Feed, "feeds", narrow=True),
     Table(Gateway, "gateways", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),
-    Table(Job, "jobs", indexes=(("due", "id"),), sums=("asked",), narrow=True),
+    Table(AuditEntry, "audit", indexes=(("object_id", "id"), ("operator", "id")), append_only=True),
+    Table(
+        Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True
+    ),
     Table(ProviderNote, "provider_notes"),
 )

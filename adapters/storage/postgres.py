@@ -5,35 +5,29 @@ pool whose connections are read-only, so that a slow list never keeps a payment 
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Self
 
 import asyncpg
 import sqlalchemy as sa
-from sqlalchemy import exc
+from sqlalchemy import event, exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...ports.clock import Clock
-from ...ports.faults import Conflict, NotConfigured, Stale, Unavailable
+from ...ports.faults import NotConfigured, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R
 from .catalogue import CATALOGUE, Table
 from .codec import microseconds, moment
 from .migrate import postgres_current, require_head
+from .postgres_commits import ACQUIRE_SECONDS, Commits
 from .schema import HEARTBEAT
 from .sql import Connect, SqlReader, SqlStorage, Tables, Translate, translated
-from .statements import JobStatements, Statement, beat
+from .statements import JobStatements, beat
 from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
 
-_TRIES = 10
-"""How often a unit is tried that the server breaks off in favour of another (a deadlock)."""
-_IN_TURN = "SELECT pg_advisory_xact_lock(7161111)"
-"""Units that were broken off wait for each other before they touch a row again: writes are made in the order that the
-use case gave them, so two that met once would meet again and again."""
-_ACQUIRE_SECONDS = 10
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
 _SETTINGS = {
@@ -95,21 +89,29 @@ def _engine(url: str, connections: int) -> AsyncEngine:
     async def connect() -> Any:
         return await asyncpg.connect(
             url,
-            timeout=_ACQUIRE_SECONDS,
+            timeout=ACQUIRE_SECONDS,
             command_timeout=_READ_SECONDS,
             server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
         )
 
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         poolclass=AsyncAdaptedQueuePool,
         pool_size=connections,
         max_overflow=0,
-        pool_timeout=_ACQUIRE_SECONDS,
+        pool_timeout=ACQUIRE_SECONDS,
         isolation_level="AUTOCOMMIT",
         hide_parameters=True,
     )
+    event.listen(engine.sync_engine, "checkout", _refuse_closed)
+    return engine
+
+
+def _refuse_closed(connection: Any, *_: object) -> None:
+    """Replace a connection whose server went away while it rested. It knows of it, so this costs no round trip."""
+    if connection.driver_connection.is_closed():
+        raise exc.DisconnectionError("the server went away")
 
 
 def _require_utf8(encoding: str) -> None:
@@ -127,26 +129,6 @@ async def _leave(_: Any) -> None:
     transactions. Its usual reset is one more round trip for every use."""
 
 
-class _Clash(Exception):
-    """A write broke a unique rule, which is `rule` or one that the catalogue has before it."""
-
-    def __init__(self, write: Write, rule: str) -> None:
-        super().__init__(rule)
-        self.write = write
-        self.rule = rule
-
-
-async def _carry_out(connection: Any, write: Write, statement: Statement) -> None:
-    """One write of a unit. Raises _Clash and Stale; both break off its transaction."""
-    text, parameters = statement
-    try:
-        status = await connection.execute(text, *parameters)
-    except asyncpg.UniqueViolationError as fault:
-        raise _Clash(write, str(getattr(fault, "constraint_name", None))) from None
-    if status.endswith(" 0"):
-        raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
-
-
 class PostgresStorage(SqlStorage):
     """A Storage (ports/storage.py) in Postgres.
 
@@ -161,6 +143,7 @@ class PostgresStorage(SqlStorage):
         self._clock = clock
         self._pool = pool
         self._hot = _HotReader(self._tables, self._connect, _translate, self._fetch)
+        self._commits = Commits(pool, self._tables, self._fetch)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect, _DATABASE_NOW)
 
     @classmethod
@@ -184,7 +167,7 @@ class PostgresStorage(SqlStorage):
                 url,
                 min_size=1,
                 max_size=connections,
-                timeout=_ACQUIRE_SECONDS,
+                timeout=ACQUIRE_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
                 server_settings=_SETTINGS,
                 init=_prepare,
@@ -267,42 +250,15 @@ class PostgresStorage(SqlStorage):
         """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
         self._refuse_when_closed()
         with translated(_translate):
-            async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
+            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 rows: Sequence[Any] = await connection.fetch(statement, *parameters)
         return rows
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         self._refuse_when_closed()
-        statements = self._tables.of_unit(writes)
         with translated(_translate):
-            await self._commit(statements)
+            await self._commits.carry_out(writes)
         await kick_safely(self._kick, jobs)
-
-    async def _commit(self, statements: Sequence[tuple[Write, Statement]]) -> None:
-        for tried in range(_TRIES):
-            try:
-                async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
-                    # A lone statement is a transaction already, in one round trip instead of three.
-                    whole = connection.transaction() if len(statements) > 1 else contextlib.nullcontext()
-                    async with whole:
-                        if tried:
-                            await connection.execute(_IN_TURN)
-                        for write, statement in statements:
-                            await _carry_out(connection, write, statement)
-            except _Clash as clash:
-                raise await self._conflict(clash) from None
-            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                if tried == _TRIES - 1:
-                    raise
-            else:
-                return
-
-    async def _conflict(self, clash: _Clash) -> Conflict:
-        """The first broken rule of the catalogue; Postgres named any of them."""
-        for rule, statement in self._tables.statements(clash.write.kept).clashes(clash.write):
-            if rule == clash.rule or await self._fetch(*statement):
-                return Conflict(rule)
-        return Conflict(clash.rule)
 
 
 class _HotReader(SqlReader):

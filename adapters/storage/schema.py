@@ -1,6 +1,6 @@
 """The catalogue as SQLAlchemy tables, for both databases: for statements, and to hold the migrations against."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,8 +58,15 @@ def _add(schema: sa.MetaData, declared: Table) -> None:
         columns = [table.c[field] for field in rule.fields]
         sa.Index(rule.name, *columns, unique=True, postgresql_where=where, sqlite_where=where)
     for fields in declared.indexes:
-        name = "_".join((declared.name, *(field.removeprefix("-") for field in fields), "ix"))
-        sa.Index(name, *(_ordered(table, field) for field in fields))
+        sa.Index(_index_name(declared, fields), *(_ordered(table, field) for field in fields))
+    for fields in declared.sparse:
+        some = table.c[fields[0]].is_not(None)
+        name, ordered = _index_name(declared, fields), (_ordered(table, field) for field in fields)
+        sa.Index(name, *ordered, postgresql_where=some, sqlite_where=some)
+
+
+def _index_name(declared: Table, fields: Sequence[str]) -> str:
+    return "_".join((declared.name, *(field.removeprefix("-") for field in fields), "ix"))
 
 
 def _ordered(table: sa.Table, field: str) -> sa.ColumnElement[Any]:

@@ -3,6 +3,7 @@
 What differs between memory, SQLite and Postgres is how they read (Reader) and how they apply a unit's writes.
 """
 
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
@@ -62,7 +63,13 @@ Keeping = dict[type[Any], Kept[Any]]
 
 def keep(catalogue: Iterable[Table]) -> Keeping:
     """Everything a catalogue declares, by record type."""
-    return {table.kind: Kept(table.kind, table) for table in catalogue}
+    return {table.kind: _kept(table) for table in catalogue}
+
+
+@functools.cache
+def _kept(table: Table) -> Kept[Any]:
+    """One for all storages of the process: it never changes, and to read the hints of all records takes a while."""
+    return Kept(table.kind, table)
 
 
 def kept_of(keeping: Keeping, kind: type[R]) -> Kept[R]:
@@ -231,6 +238,7 @@ class BoundShelf(Generic[R]):
 
     def save(self, record: R, /) -> R:
         """Write a changed record. Raises ValueError for a value that cannot be stored."""
+        self._refuse_to_change()
         codec = self._kept.codec
         saved: R = msgspec.structs.replace(record, version=record.version + 1)  # type: ignore[type-var]  # see Codec
         self._pending.put(Save(self._kept, record.id, record.version, codec.encode(saved)))
@@ -238,6 +246,7 @@ class BoundShelf(Generic[R]):
 
     def remove(self, record: R, /) -> None:
         """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""
+        self._refuse_to_change()
         row = self._kept.codec.encode(record) if self._kept.sums else ()
         sums = tuple(row[place] for place in self._kept.sums_in_order)
         self._pending.put(Remove(self._kept, text(record.id), record.version, sums))
@@ -263,6 +272,10 @@ class BoundShelf(Generic[R]):
         for record in records:
             self._pending.accrue(Accrue(self._kept, record.id, self._kept.codec.encode(record)))
             self._written(record)
+
+    def _refuse_to_change(self) -> None:
+        if self._kept.table.append_only:
+            raise TypeError(f"{self._kept.name} is declared append-only in the catalogue")
 
     def _written(self, record: R) -> R:
         if isinstance(record, Job):

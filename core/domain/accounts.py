@@ -11,6 +11,7 @@ import msgspec
 from .errors import Refusal
 from .money import Rub, Usdt
 from .periods import Scheme
+from .sandbox_clock import SandboxClock
 
 
 class Mode(StrEnum):
@@ -99,6 +100,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     webhook_secret: bytes | None = None
     previous_secret: bytes | None = None
     previous_secret_until: datetime | None = None
+    clock: SandboxClock | None = None
+    """Of test mode; null until it is first moved."""
     version: int = 0
 
     @property

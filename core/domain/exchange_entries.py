@@ -19,6 +19,8 @@ from datetime import datetime
 from .exchange_funds import ExchangeTransfer
 from .exchange_money import Shares, shares
 from .exchange_payouts import PartStatus, PayoutPart, paid_out
+from .exchange_returns import MoneyReturn
+from .exchange_reversals import TakenBack
 from .exchanges import Exchange, ExchangeStatus, held_units
 from .ledger import Currency, EntryKind, JournalEntry, Purse, journal_entry
 from .money import Rub
@@ -51,13 +53,41 @@ def money_suspended(exchange: Exchange, released: int, at: datetime) -> JournalE
     return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings)
 
 
-def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """An operator sent back what is suspended of a transfer: to be booked in the unit that resolves it."""
+def money_taken_back(exchange: Exchange, gone: TakenBack, at: datetime) -> JournalEntry:
+    """The payer's bank took transfers back: to be booked in the unit that saves what changed."""
     postings = {
-        _SUSPENSE[transfer.currency]: -transfer.suspended,
-        _OUTSIDE[transfer.currency]: transfer.suspended,
+        _P.BANK: sum(transfer.amount for transfer in gone.lost),
+        _P.EXCHANGING_RUB: -gone.counted,
+        _P.SUSPENSE: -gone.suspended,
     }
-    return _entry(_K.EXCHANGE_RETURNED, exchange, at, postings, object_id=transfer.id)
+    return _entry(_K.EXCHANGE_TAKEN_BACK, exchange, at, postings, object_id=gone.lost[0].id)
+
+
+def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
+    """What is suspended of a transfer went back to the client; rounded away is less than the network can move. To
+    be booked in the unit that resolves it. Raises: ValueError for one that nobody sends back."""
+    sent = _return_of(transfer).amount
+    postings = {_SUSPENSE[transfer.currency]: -transfer.suspended, _OUTSIDE[transfer.currency]: sent}
+    if transfer.suspended != sent:
+        postings[_P.ROUNDING] = transfer.suspended - sent
+    number = _return_of(transfer).number
+    return _entry(_K.EXCHANGE_RETURNED, exchange, at, postings, object_id=transfer.id, revision=number)
+
+
+def return_reversed(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
+    """What had gone back was given back to us: it is in suspense again. Raises: ValueError as above."""
+    postings = {
+        _OUTSIDE[transfer.currency]: -transfer.suspended,
+        _SUSPENSE[transfer.currency]: transfer.suspended,
+    }
+    number = _return_of(transfer).number
+    return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings, object_id=transfer.id, revision=number)
+
+
+def _return_of(transfer: ExchangeTransfer) -> MoneyReturn:
+    if transfer.sent_back is None:
+        raise ValueError(f"nothing of {transfer.id} is sent back")
+    return transfer.sent_back
 
 
 def money_given(exchange: Exchange, at: datetime) -> JournalEntry:
@@ -142,7 +172,13 @@ def _earned(split: Shares) -> dict[Purse, int]:
 
 
 def _entry(
-    kind: EntryKind, exchange: Exchange, at: datetime, postings: Mapping[Purse, int], *, object_id: str | None = None
+    kind: EntryKind,
+    exchange: Exchange,
+    at: datetime,
+    postings: Mapping[Purse, int],
+    *,
+    object_id: str | None = None,
+    revision: int = 1,
 ) -> JournalEntry:
     return journal_entry(
         kind,
@@ -151,4 +187,5 @@ def _entry(
         mode=exchange.mode,
         at=at,
         postings=postings,
+        revision=revision,
     )

@@ -6,16 +6,23 @@ again at every look, in any order: a transfer is known by its source for ever, a
 """
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from .accounts import Mode
-from .exchanges import AWAITING, NETWORK_STEP, Exchange, ExchangeStatus, asked_units, held_units
+from .exchange_returns import MOST_TRIES, UNDER_WAY, MoneyReturn, ReturnStatus, return_operation
+from .exchanges import AWAITING, FINAL, NETWORK_STEP, Exchange, ExchangeStatus, asked_units, held_units
 from .ledger import Currency
 from .money import Rub, Usdt
 
 _S = ExchangeStatus
+
+FINALITY_WAIT = timedelta(minutes=5)
+"""So long after `expires_at` money that came in time may still become final: TRON takes a minute."""
+
+SUSPENDED_FOR = ("excess", "late", "underpaid", "failed", "not_awaited", *sorted(f"after_{status}" for status in FINAL))
+"""Every `reason` that there is."""
 
 
 class Incoming(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +36,12 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     """When the block was made, or the bank got it."""
     is_final: bool = True
     """What is not may be taken back: it counts for nothing yet."""
+    is_taken_back: bool = False
+    """It came and went away again: it counts for nothing any more."""
 
 
 class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
-    """One transfer that a client made for an exchange, final and booked: `amount` is the sum of the three parts. Its id
+    """One transfer that a client made for an exchange, final and booked: `amount` is the sum of its four parts. Its id
     is unique for the exchange and the source, so that the same money is booked once however often it is told of."""
 
     id: str
@@ -48,10 +57,14 @@ class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
     """Waits for an operator."""
     rounded: int = 0
     """Beyond what was asked and less than the network can move, so that it could never be sent back."""
+    taken_back: int = 0
+    """Gone again: the payer's bank took it back (all of it, or nothing)."""
     reason: str | None = None
     """Why something is suspended."""
     resolved_at: datetime | None = None
-    """When an operator was done with what is suspended."""
+    """When what is suspended had gone back."""
+    sent_back: MoneyReturn | None = None
+    """The last attempt to send it back."""
     version: int = 0
 
 
@@ -79,6 +92,11 @@ def transfer_id(exchange_id: str, source: str) -> str:
     return f"{exchange_id}:{source}"
 
 
+def transfer_source(transfer: ExchangeTransfer) -> str:
+    """What names the money: of RUB the bank's id of the transfer."""
+    return transfer.id.removeprefix(f"{transfer.exchange_id}:")
+
+
 def transfer_ids(exchange_id: str) -> tuple[str, str]:
     """The range of ids of an exchange's transfers."""
     return f"{exchange_id}:", f"{exchange_id};"
@@ -90,8 +108,9 @@ def judge_deposits(
     """What follows from all deposits seen at the address of an exchange; `booked` are the ids of its transfers so far.
 
     Only what was seen may expire an exchange: a look that failed decides nothing. A deposit counts when its block was
-    made before `expires_at` and it is final at a look; whatever is missing at a look from `expires_at` on, in a block
-    or not, ends the exchange, and all that came is suspense. Raises ValueError for the other direction.
+    made before `expires_at` and it is final at a look. From `expires_at` on the exchange ends where something is
+    missing, and all that came is suspense; but for FINALITY_WAIT it waits where what is in blocks of before then would
+    be enough. Raises ValueError for the other direction.
     """
     if not exchange.takes_usdt:
         raise ValueError(f"{exchange.id} takes no USDT")
@@ -145,7 +164,7 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
     late = tuple(_transfer(exchange, each, reason="late") for each in fresh if each.at >= exchange.expires_at)
     received = before + sum(each.amount for each in in_time)
     held, asked = held_units(exchange), asked_units(exchange)
-    if received < asked and now >= exchange.expires_at:
+    if received < asked and now >= exchange.expires_at and not _is_coming(exchange, seen, asked - received, now):
         short = tuple(_transfer(exchange, each, reason="underpaid") for each in in_time)
         return FundsDecision(status=_S.EXPIRED, transfers=short + late, received=received, released=held)
     counted: list[ExchangeTransfer] = []
@@ -156,6 +175,13 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
     return FundsDecision(status=_next(exchange, held, asked), transfers=(*counted, *late), received=received)
 
 
+def _is_coming(exchange: Exchange, seen: Sequence[Incoming], missing: int, now: datetime) -> bool:
+    """What was sent in time is enough, and only not final yet: the client did its part."""
+    by_source = {each.source: each for each in seen if not each.is_final and not each.is_taken_back}
+    on_the_way = sum(each.amount for each in by_source.values() if each.at < exchange.expires_at)
+    return on_the_way >= missing and now < exchange.expires_at + FINALITY_WAIT
+
+
 def _next(exchange: Exchange, held: int, asked: int) -> ExchangeStatus | None:
     if held == asked:
         return _S.USDT_RECEIVED if exchange.takes_usdt else _S.RUB_RECEIVED
@@ -164,7 +190,7 @@ def _next(exchange: Exchange, held: int, asked: int) -> ExchangeStatus | None:
 
 def _fresh(exchange: Exchange, seen: Sequence[Incoming], booked: Collection[str]) -> list[Incoming]:
     """What is final and not booked, each once, the oldest first: the same whatever order it was told in."""
-    by_source = {each.source: each for each in seen if each.is_final and each.amount > 0}
+    by_source = {each.source: each for each in seen if each.is_final and not each.is_taken_back and each.amount > 0}
     fresh = [each for each in by_source.values() if transfer_id(exchange.id, each.source) not in booked]
     return sorted(fresh, key=lambda each: (each.at, each.source))
 
@@ -187,3 +213,46 @@ def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reaso
         rounded=beyond - suspended,
         reason=reason if suspended else None,
     )
+
+
+def returnable(transfer: ExchangeTransfer) -> int:
+    """How much of it can be sent back now: what is suspended and nobody is sending, down to what the network can
+    move."""
+    back = transfer.sent_back
+    is_going = back is not None and back.status in UNDER_WAY
+    is_given_up = back is not None and back.number >= MOST_TRIES
+    if transfer.resolved_at is not None or is_going or is_given_up:
+        return 0
+    step = NETWORK_STEP.units if transfer.currency is Currency.USDT else 1
+    return transfer.suspended - transfer.suspended % step
+
+
+def with_return(
+    transfer: ExchangeTransfer, now: datetime, *, address: str | None = None, sender: str | None = None
+) -> ExchangeTransfer:
+    """The transfer with the decision to send it back. Raises: ValueError for one that is not returnable."""
+    amount = returnable(transfer)
+    if not amount:
+        raise ValueError(f"nothing of {transfer.id} can be sent back")
+    number = 1 if transfer.sent_back is None else transfer.sent_back.number + 1
+    planned = MoneyReturn(
+        operation=return_operation(transfer.id, number),
+        number=number,
+        amount=amount,
+        created_at=now,
+        address=address,
+        sender=sender,
+    )
+    return msgspec.structs.replace(transfer, sent_back=planned)
+
+
+def returned(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:
+    """The transfer whose suspended money has gone back; what the network could not move of it is rounded away.
+
+    Raises: ValueError for one that was not returned.
+    """
+    back = transfer.sent_back
+    if back is None or back.status is not ReturnStatus.RETURNED:
+        raise ValueError(f"{transfer.id} was not sent back")
+    dust = transfer.suspended - back.amount
+    return msgspec.structs.replace(transfer, suspended=back.amount, rounded=transfer.rounded + dust, resolved_at=now)

@@ -90,7 +90,7 @@ EXCHANGE_MOVES: Mapping[Direction, Moves[ExchangeStatus]] = {
             Move(_S.AWAITING_RUB, _S.CANCELLED, "called off before funds came"),
             Move(_S.PARTIAL, _S.RUB_RECEIVED, "client paid the rest"),
             Move(_S.PARTIAL, _S.EXPIRED, "15 minutes passed"),
-            Move(_S.RUB_RECEIVED, _S.PARTIAL, "client turned out to have underpaid"),
+            Move(_S.RUB_RECEIVED, _S.PARTIAL, "payer's bank took RUB back during the hold"),
             Move(_S.RUB_RECEIVED, _S.USDT_SENDING, "hold is over"),
             Move(_S.USDT_SENDING, _S.COMPLETED, "USDT confirmed on chain"),
             *_to_failed(_S.PENDING, _S.AWAITING_RUB, _S.PARTIAL, _S.RUB_RECEIVED, _S.USDT_SENDING),

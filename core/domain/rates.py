@@ -53,7 +53,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The last believed rate of a mode (the id): one for all processes, and over a restart."""
+    """The last believed rate of a mode (the id), or of a test account with a time of its own: one for all processes,
+    and over a restart."""
 
     id: str
     rate: str
@@ -129,9 +130,9 @@ def judge(known: KnownRate | None, heard: Sequence[Quote], now: datetime, *, mor
     return Judgement(candidate=Candidate(rate=str(seen.rate), since=candidate.since))
 
 
-def believed(mode: str, quote: Quote, now: datetime) -> KnownRate:
+def believed(place: str, quote: Quote, now: datetime) -> KnownRate:
     """The record of a quote that is believed, heard at `now`. A source whose clock is ahead is taken to mean now."""
-    return KnownRate(id=mode, rate=str(quote.rate), at=min(quote.at, now), fetched_at=now, source=quote.source)
+    return KnownRate(id=place, rate=str(quote.rate), at=min(quote.at, now), fetched_at=now, source=quote.source)
 
 
 def merchant_rate(market: Decimal, markup: str) -> Decimal:

@@ -14,6 +14,8 @@ from .money import Rub, Usdt
 AT = time(9, 0)
 """When the settlement of a day starts, in UTC (12:00 in Moscow)."""
 
+_DAY = "day-"
+
 _KOPECKS_TO_UNITS = 1_000_000
 """Units of 0.00000001 USDT for a kopeck at a rate of one."""
 
@@ -34,6 +36,11 @@ def cutoff_of(run: datetime) -> datetime:
     return datetime.combine(run.astimezone(UTC).date(), time(), UTC)
 
 
+def own_daily_id(mode: Mode, account_id: str, run: datetime) -> str:
+    """The batch of one account's own day."""
+    return f"{mode}:{account_id}:{_DAY}{run.date().isoformat()}"
+
+
 class SettlementBatch(msgspec.Struct, frozen=True, kw_only=True):
     """One run over the payments of a mode: one market rate for all of them, read before the first."""
 
@@ -52,6 +59,11 @@ class SettlementBatch(msgspec.Struct, frozen=True, kw_only=True):
     fee: Usdt = Usdt(0)
     credit: Usdt = Usdt(0)
     version: int = 0
+
+    @property
+    def was_asked_for(self) -> bool:
+        """Somebody waits for its statement, even where nothing is due. A daily one makes none then."""
+        return self.account_id is not None and not self.id.rpartition(":")[2].startswith(_DAY)
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):

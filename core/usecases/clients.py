@@ -18,6 +18,7 @@ from .kyc_register import new_client
 from .kyc_results import announce_client
 from .seals import open_client_phone
 from .units import retrying
+from .worlds import in_its_time
 
 _NEWEST_FIRST = "-created_at"
 _BATCH = 500
@@ -140,6 +141,7 @@ async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, 
     return sorted(found, key=lambda client: (client.created_at, client.id), reverse=True)[:limit]
 
 
+@in_its_time(Client)
 async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
     """An operator blocks a client, or ends that. It changes no verification and sends no event: SPEC has none for it.
 

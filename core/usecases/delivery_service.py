@@ -19,6 +19,7 @@ from .letters import Signers, signed_letter
 from .receipts import Lane, Sent, enter, hold, leave, park
 from .slots import Slots
 from .tenure import Tenure
+from .worlds import world_of
 
 _LOW = 16
 """Deliveries in hand below which more are read, while the letters of these are under way."""
@@ -51,6 +52,8 @@ class Service:
         self._looked = False
         self._account: Account | None = None
         self._receives = False
+        self._world = shared.ports.clock.world
+        self._moved = False
         self._breaker: Breaker | None = None
         self._expect(new_breaker(*lane_of(job.argument)))
         self._backlog = Backlog(self._lane)
@@ -120,12 +123,16 @@ class Service:
     def _know(self, account: Account | None) -> None:
         self._account = account
         self._receives = account is not None and account.receives
+        # Whoever advances the clock of a test account serves its receiver, too.
+        if self._world is not None and account is not None:
+            self._moved = world_of(account, self._lane.mode) != self._world
 
     @property
     def _halted(self) -> bool:
         """No further letter may be begun."""
         return (
             self._shared.stopping
+            or self._moved
             or self._tenure.lost
             or self._fault is not None
             or not self._receives
@@ -228,8 +235,8 @@ class Service:
     async def _send(self, delivery: Delivery, event: Event) -> None:
         if self._account is None:
             return
-        now, ahead = self._ports.clock.now, self._tenure.ahead
-        sent_at = now() + ahead
+        clock, ahead = self._ports.clock, self._tenure.ahead
+        sent_at = clock.now() + ahead
         letter = signed_letter(
             self._shared.signers,
             self._account,
@@ -239,7 +246,7 @@ class Service:
             sequence=event.sequence,
             attempt=next_number(delivery),
             body=event.body,
-            now=sent_at,
+            now=clock.real() + ahead,
         )
         receipt = await self._ports.notifier.post(letter)
         outcome = Outcome(
@@ -247,7 +254,7 @@ class Service:
             status=receipt.status,
             note=receipt.note,
             sent_at=sent_at,
-            ended_at=now() + ahead,
+            ended_at=clock.now() + ahead,
             took_ms=receipt.took_ms,
             probe=self._probing,
         )
@@ -281,7 +288,7 @@ class Service:
             raise self._fault
         if tenure.lost:
             return True
-        if self._shared.stopping:
+        if self._shared.stopping or self._moved:
             await tenure.hand_over()
             return True
         if await leave(self._ports, self._lane, self._breaker, tenure.job, unsure=self._backlog.empty):

@@ -15,6 +15,7 @@ from ..domain.errors import Refusal
 from ..domain.exchanges import Exchange, ExchangeStatus
 from ..domain.idempotency import IdempotencyKey
 from .exchange_steps import fail, turn, watch_id
+from .gateway_watch import watched
 from .units import retrying
 
 _S = ExchangeStatus
@@ -74,7 +75,8 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
     )
     invoice, failure = None, "unknown"
     try:
-        invoice = await bank.create_invoice(request)
+        async with watched(ports, exchange.mode, bank.name):
+            invoice = await bank.create_invoice(request)
     except Refused as fault:
         failure = fault.reason
 

@@ -18,6 +18,7 @@ from ..domain.exchange_payouts import PartStatus, PayoutPart, all_delivered, nex
 from ..domain.exchanges import Exchange, ExchangeStatus
 from ..domain.money import Rub
 from .exchange_steps import RACES, fail, read_exchange, turn
+from .gateway_watch import watched
 from .ledger import post
 from .seals import open_exchange_phone
 from .units import retrying
@@ -90,7 +91,9 @@ async def hear(ports: Ports, exchange: Exchange) -> Exchange:
     part = next_part(exchange.parts)
     if exchange.status is not _S.RUB_SENDING or part is None or part.status is not _P.SENT:
         return exchange
-    state = await remitting(ports.banks.named(exchange.bank or "")).find_remittance(part.operation)
+    bank = remitting(ports.banks.named(exchange.bank or ""))
+    async with watched(ports, exchange.mode, bank.name):
+        state = await bank.find_remittance(part.operation)
     if state is None or state.status is RemittanceStatus.PROCESSING:
         return exchange
     return await _conclude(ports, exchange.id, part, state)
@@ -120,8 +123,9 @@ async def _send(
         amount_kopecks=part.amount.kopecks,
     )
     try:
-        known = await bank.find_remittance(part.operation) if asked_before else None
-        return known or await bank.remit(request)
+        async with watched(ports, exchange.mode, bank.name):
+            known = await bank.find_remittance(part.operation) if asked_before else None
+            return known or await bank.remit(request)
     except Refused as fault:
         return RemittanceState(status=RemittanceStatus.FAILED, failure=fault.reason)
     except (OutcomeUnknown, Unavailable) as fault:

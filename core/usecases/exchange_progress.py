@@ -20,6 +20,7 @@ from .exchange_opening import give_up, open_address, open_invoice
 from .exchange_payout import Paying, begin_payout, hear, pay_out
 from .exchange_sending import begin_sending, send_usdt
 from .exchange_steps import RACES, enter_funds, read_exchange, watch_now
+from .gateway_watch import watched
 from .units import retrying
 
 LOOK = timedelta(seconds=10)
@@ -72,11 +73,12 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
         present = await _open(ports, exchange)
     if present is None:
         return None
-    present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
+    if _hold_is_over(present, ports.clock.now()):
+        present = await _tried(present, "its transfer cannot begin", lambda each: _end_hold(ports, each))
+    else:
+        present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
     if present.status is _S.USDT_RECEIVED:
         present = await _tried(present, "its payout cannot begin", lambda each: begin_payout(ports, each))
-    if present.status is _S.RUB_RECEIVED and _hold_is_over(present, ports.clock.now()):
-        present = await _tried(present, "its transfer cannot begin", lambda each: begin_sending(ports, each))
     try:
         if present.status is _S.RUB_SENDING:
             return await pay_out(ports, present)
@@ -90,7 +92,14 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
 
 
 def _hold_is_over(exchange: Exchange, now: datetime) -> bool:
-    return exchange.hold_until is not None and now >= exchange.hold_until
+    is_held = exchange.status is _S.RUB_RECEIVED
+    return is_held and exchange.hold_until is not None and now >= exchange.hold_until
+
+
+async def _end_hold(ports: Ports, exchange: Exchange) -> Exchange:
+    """Begin to send, unless the RUB were taken back meanwhile: that is what they are held for, so a bank that does not
+    answer lets nothing go. Raises: what a bank's read raises; NotConfigured."""
+    return await begin_sending(ports, await look_at_funds(ports, exchange))
 
 
 async def _tried(exchange: Exchange, trouble: str, step: Callable[[Exchange], Awaitable[Exchange]]) -> Exchange:
@@ -123,8 +132,12 @@ async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
     Raises: Unavailable, NotConfigured; what a bank's read raises.
     """
     if exchange.invoice_reference is not None:
-        state = await ports.banks.named(exchange.bank or "").invoice_state(exchange.invoice_reference)
-        return [Incoming(source=each.id, amount=each.amount_kopecks, at=each.at) for each in state.transfers]
+        async with watched(ports, exchange.mode, exchange.bank):
+            state = await ports.banks.named(exchange.bank or "").invoice_state(exchange.invoice_reference)
+        return [
+            Incoming(source=each.id, amount=each.amount_kopecks, at=each.at, is_taken_back=each.taken_back)
+            for each in state.transfers
+        ]
     if exchange.crypto_deposit_address is None:
         return ()
     watcher = ports.deposits.named(exchange.watcher or "")

@@ -13,7 +13,13 @@ from ...ports.jobs import Job
 from ...ports.storage import Between, Unit
 from ..domain.days import iso
 from ..domain.events import EventType
-from ..domain.exchange_entries import exchange_failed, failed_release, money_received, money_suspended
+from ..domain.exchange_entries import (
+    exchange_failed,
+    failed_release,
+    money_received,
+    money_suspended,
+    money_taken_back,
+)
 from ..domain.exchange_funds import (
     ExchangeTransfer,
     Incoming,
@@ -23,7 +29,9 @@ from ..domain.exchange_funds import (
     transfer_ids,
     with_received,
 )
-from ..domain.exchanges import Exchange, ExchangeStatus, moved, shown_received
+from ..domain.exchange_reversals import judge_taken_back
+from ..domain.exchanges import Exchange, ExchangeStatus, asked_units, moved, shown_received
+from ..domain.money import Rub
 from ..domain.payloads import ExchangePayload
 from .ledger import post
 from .outbox import announce_of
@@ -86,6 +94,15 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
     as it then stands; nothing is written where nothing is new."""
     now = ports.clock.now()
     known = await transfers_of(unit, exchange.id)
+    gone = judge_taken_back(exchange, seen, known)
+    if gone is not None:
+        for changed in gone.changed:
+            unit[ExchangeTransfer].save(changed)
+        post(unit, money_taken_back(exchange, gone, now))
+        less = msgspec.structs.replace(exchange, amount_rub_received=Rub(gone.received))
+        if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):
+            return await turn(ports, unit, less, _S.PARTIAL)
+        return unit[Exchange].save(less)
     judge = judge_deposits if exchange.takes_usdt else judge_payments
     decision = judge(exchange, seen, now, {transfer.id for transfer in known})
     for transfer in decision.transfers:

@@ -33,6 +33,7 @@ from .kyc import find_client, present_client
 from .rates import market_rate
 from .seals import exchange_phone_place
 from .units import retrying
+from .worlds import in_its_time, in_the_account_time
 
 KIND = "exchange"
 
@@ -102,6 +103,7 @@ async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
     return quote_rub(case.amount_rub, known.rate, markup)
 
 
+@in_the_account_time
 async def create_rub_usdt(
     ports: Ports, account_id: str, mode: Mode, *, amount_rub: str, client_phone: str, address: str
 ) -> Exchange:
@@ -224,6 +226,7 @@ async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exc
     return await _cancel(ports, await get_exchange(ports, caller, exchange_id), _MERCHANT_CANCELS)
 
 
+@in_its_time(Exchange)
 async def cancel_any_exchange(ports: Ports, exchange_id: str) -> Exchange:
     """The same for operators, who also call off what awaits RUB. Raises: as `cancel_exchange`."""
     async with ports.storage.unit() as unit:

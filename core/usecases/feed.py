@@ -137,7 +137,7 @@ class _Signing:
     """Signs letters as the account's receiver would get them now."""
 
     def __init__(self, ports: Ports, account: Account) -> None:
-        now = ports.clock.now()
+        now = ports.clock.real()
         signers = Signers(ports.vault)
         old, until = account.previous_secret, account.previous_secret_until
         rotating = old is not None and until is not None and now < until

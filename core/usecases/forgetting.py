@@ -18,6 +18,7 @@ from ..domain.clients import Client
 from ..domain.delivery import attempt_id
 from ..domain.events import Attempt, Delivery, Event
 from ..domain.exchange_funds import ExchangeTransfer, transfer_ids
+from ..domain.exchange_returns import MOST_TRIES
 from ..domain.exchanges import Exchange
 from ..domain.idempotency import IdempotencyKey
 from ..domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
@@ -31,6 +32,7 @@ from ..domain.withdrawals import Withdrawal
 from . import bindings
 from .charge_effects import EXHAUST
 from .charge_progress import WATCH_CHARGE
+from .exchange_return_progress import RETURN_EXCHANGE
 from .exchange_steps import WATCH_EXCHANGE
 from .kyc_results import FOLLOW
 from .ledger import post
@@ -54,6 +56,7 @@ JOBS: Mapping[type, tuple[str, ...]] = {
     Withdrawal: (EXECUTE,),
     Client: (FOLLOW,),
     Exchange: (WATCH_EXCHANGE,),
+    ExchangeTransfer: (RETURN_EXCHANGE,),
 }
 """The kinds of the jobs that follow an object; their ids end in its own."""
 
@@ -66,6 +69,7 @@ ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
     Exchange: (
         _K.EXCHANGE_RECEIVED,
         _K.EXCHANGE_SUSPENDED,
+        _K.EXCHANGE_TAKEN_BACK,
         _K.EXCHANGE_RETURNED,
         _K.EXCHANGE_GIVEN,
         _K.EXCHANGE_DELIVERED,
@@ -75,7 +79,7 @@ ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
 }
 """The kinds of the journal's entries that an object can have."""
 
-_REVISIONS = {_K.SUSPENSE: 2}
+_REVISIONS = {_K.SUSPENSE: 2, _K.EXCHANGE_RETURNED: MOST_TRIES, _K.EXCHANGE_SUSPENDED: MOST_TRIES}
 """How often a kind can be booked of one object, where it is more than once."""
 
 
@@ -172,6 +176,7 @@ async def forget_exchanges(ports: Ports, unit: Unit, exchanges: Sequence[Exchang
     moved: list[tuple[str, tuple[EntryKind, ...]]] = []
     for exchange in exchanges:
         transfers = await unit[ExchangeTransfer].find(id=Between(*transfer_ids(exchange.id)))
+        await _take_jobs(unit, transfers)
         _take_away(unit, ExchangeTransfer, transfers)
         operations = (exchange.id, *(each.id for each in transfers), *(part.operation for part in exchange.parts))
         moved += ((operation, ENTRIES[Exchange]) for operation in operations)

@@ -19,6 +19,7 @@ from ..domain.payloads import GatewayPayload
 from ..domain.terminals import PAYMENT_METHODS
 from .outbox import announce
 from .units import retrying
+from .worlds import world_of
 
 HOLD = "gateway.hold"
 TELL = "gateway.tell"
@@ -111,7 +112,10 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
         own = await _own_sequences(unit, mode, receiving, telling.gateway_id)
         for account in receiving:
             sequence = telling.sequence + own.get(account.id, 0)
-            announce(ports, unit, gateway_event(ports, account.id, mode, telling, sequence), receives=True)
+            with ports.clock.entered(world_of(account, mode)):
+                # What the account is told happened in its own time.
+                told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
+                announce(ports, unit, gateway_event(ports, account.id, mode, told, sequence), receives=True)
         if len(accounts) < _BATCH:
             unit[Job].remove(present)
         else:

@@ -4,6 +4,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from enum import StrEnum
 
 import msgspec
 
@@ -16,6 +17,7 @@ from .charge_effects import EXHAUST, tell_if_exhausted
 from .charge_progress import WATCH_CHARGE, watch_charge
 from .deliveries import deliver
 from .exchange_progress import watch_exchange
+from .exchange_return_progress import RETURN_EXCHANGE, carry_return
 from .exchange_steps import WATCH_EXCHANGE
 from .feed import TIDY, first_tidying, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
@@ -34,10 +36,13 @@ from .refund_progress import carry_out
 from .refund_steps import CARRY_OUT
 from .resends import RESEND, resend_batch
 from .retention import RETAIN, first_retention, retain
+from .sandbox_clock import ADVANCE, STRAIGHTEN, carry_on, straighten_again
 from .settlement import DAILY, SETTLE, first_settlement, open_daily, settle
+from .settlement_days import OWN_DAILY, open_own_daily
 from .subscription_watch import WATCH_SUBSCRIPTION, watch_subscription
 from .suspense_return import RETURN, send_suspense
 from .withdrawal_progress import EXECUTE, execute
+from .worlds import leave_to_the_advance, world_of_job
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
 
@@ -67,6 +72,10 @@ HANDLERS: Mapping[str, Handler] = {
     FOLLOW: follow,
     TIDY_UPLOAD: tidy_upload,
     WATCH_EXCHANGE: watch_exchange,
+    OWN_DAILY: open_own_daily,
+    ADVANCE: lambda ports, job: carry_on(ports, job, do),
+    STRAIGHTEN: straighten_again,
+    RETURN_EXCHANGE: carry_return,
 }
 
 LEASE = 60.0
@@ -84,17 +93,59 @@ _BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
 log = logging.getLogger("cambist.jobs")
 
 
-async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> None:
-    """Do a claimed job. A fault is logged and the job comes back after a pause: no job is ever lost by failing."""
+class Ended(StrEnum):
+    """How the run of a job ended, for whoever counts them."""
+
+    DONE = "done"
+    OVERTAKEN = "overtaken"
+    FAILED = "failed"
+
+
+async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:
+    """Do a claimed job, in its world. A fault is logged and the job comes back after a pause: no job is ever lost by
+    failing."""
+    try:
+        world = await world_of_job(ports, job)
+        if world is not None and world.held:
+            await leave_to_the_advance(ports, job)
+            return Ended.OVERTAKEN
+        with ports.clock.entered(world):
+            # At the machine's time a job is as it was claimed.
+            here = job if world is None or not world.offset else await _as_it_is(ports, job)
+            return Ended.OVERTAKEN if here is None else await run_here(ports, here, handlers)
+    except Stale:
+        return Ended.OVERTAKEN
+    except Exception:
+        log.exception("job %s was not begun; its lease will bring it back", job.id)
+        return Ended.FAILED
+
+
+async def _as_it_is(ports: Ports, job: Job) -> Job | None:
+    """A claimed job as it is in the world that was entered; None when it is in other hands by now."""
+    async with ports.storage.unit() as unit:
+        here = await unit[Job].get(job.id)
+    return here if here is not None and here.version == job.version else None
+
+
+async def run_here(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:
+    """Do a job as it is in the world that was entered."""
     try:
         await handlers[job.kind](ports, job)
     except (Stale, Conflict):
         # The lease ended and another worker took it, or the object moved: whoever was first has done the work, and
         # where nobody has, the lease brings the job back.
         log.info("job %s was overtaken", job.id)
+        return Ended.OVERTAKEN
     except Exception:
         log.exception("job %s failed", job.id)
         await _put_back(ports, job)
+        return Ended.FAILED
+    return Ended.DONE
+
+
+async def do(ports: Ports, job: Job) -> None:
+    """The same, for whoever advances a clock."""
+    await run_here(ports, job)
 
 
 async def _put_back(ports: Ports, job: Job) -> None:

@@ -1,4 +1,5 @@
-"""Verified clients as a condition: the gates before payments (SPEC "Payment creation rules", 8) and exchanges.
+"""Verified clients as a condition: the gate before payments (SPEC "Payment creation rules", 8). That before exchanges
+is a rule of theirs (domain/exchange_orders.py).
 
 How clients come to be verified: kyc_check.py, kyc_register.py, kyc_results.py.
 """
@@ -7,7 +8,7 @@ from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, Refused, Unavailable
 from ...ports.storage import Unit
 from ..domain.accounts import Caller, KycDemand, Mode
-from ..domain.clients import IN_PROGRESS, Client, is_verified_for_tests, require_registered, require_verified
+from ..domain.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
 from .kyc_results import look
 
 
@@ -36,18 +37,6 @@ async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
             return
         client = await present_client(ports, caller, phone)
     require_verified(client)
-
-
-async def pass_exchange_gate(ports: Ports, caller: Caller, phone: str) -> None:
-    """Let a new exchange of this client (E.164) through, whatever the account's KYC setting is: its client must be
-    registered (SPEC "Exchange rules"). In test mode the phones `+7000000000N` are, unless they were blocked.
-
-    Raises: Refusal CLIENT_BLOCKED, CLIENT_NOT_REGISTERED.
-    """
-    client = await present_client(ports, caller, phone)
-    if is_verified_for_tests(caller.mode, phone) and (client is None or not client.blocked):
-        return
-    require_registered(client)
 
 
 async def present_client(ports: Ports, caller: Caller, phone: str) -> Client | None:

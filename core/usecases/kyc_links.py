@@ -33,10 +33,11 @@ class KycLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hosted_url(ports: Ports, account_id: str, phone: str) -> str:
-    """The hosted page for a client of a live account; a merchant may add `redirect`."""
+    """The hosted page for a client of a live account; a merchant may add `redirect`. The phone is sealed in it, because
+    addresses end in histories and logs."""
     link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME)
     sealed = urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
-    return f"{ports.places.app_url}/kyc?{urlencode({'phone': phone, 'session': sealed})}"
+    return f"{ports.places.app_url}/kyc?{urlencode({'session': sealed})}"
 
 
 def open_link(ports: Ports, session: str) -> KycLink | None:

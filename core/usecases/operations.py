@@ -17,6 +17,7 @@ from .payment_moves import move, suspend
 from .payments import get_payment
 from .suspense_return import plan_return
 from .units import retrying
+from .worlds import in_its_time
 
 OUTCOMES = ("paid", "failed")
 
@@ -27,6 +28,7 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     outcome: str
 
 
+@in_its_time(Payment)
 async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amount: Rub | None = None) -> Payment:
     """End the review of a payment: `paid` credits what came, `failed` credits nothing, and the money is sent back from
     suspense.

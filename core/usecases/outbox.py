@@ -21,6 +21,7 @@ from ..domain.payments import Payment, PaymentStatus, shown_metadata, shows_paye
 from .feed import note_letters
 from .seals import open_payer_name
 from .units import retrying
+from .worlds import living_with
 
 DELIVER = "webhook.deliver"
 RELEASE = "webhook.release"
@@ -158,8 +159,9 @@ async def release_held(ports: Ports, job: Job) -> None:
         return len(held)
 
     for mode in Mode:
-        while await retrying(ports.storage, partial(one_batch, mode=mode)) == _RELEASE_BATCH:
-            pass
+        async with living_with(ports, job.argument, mode):
+            while await retrying(ports.storage, partial(one_batch, mode=mode)) == _RELEASE_BATCH:
+                pass
     async with ports.storage.unit() as unit:
         passed = job.attempts - 1
         if passed < len(_RELEASE_PAUSES):

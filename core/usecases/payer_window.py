@@ -15,6 +15,7 @@ from ..domain.money import Rub
 from ..domain.payer_window import Face, face, web_link
 from ..domain.payments import FailureReason, Payment, PaymentStatus
 from .sandbox import simulate_payment
+from .worlds import find_world, in_its_time
 
 
 class Act(StrEnum):
@@ -65,6 +66,7 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the panel that plays the payer offers now; empty with a real bank."""
 
 
+@in_its_time(Payment)
 async def view(ports: Ports, payment_id: str) -> PayerView | None:
     """What to draw now; None when there is no such payment or its window is closed."""
     async with ports.storage.unit() as unit:
@@ -95,10 +97,12 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
 
 
 async def standing(ports: Ports, payment_id: str) -> Standing | None:
-    """One read: for whoever asks every second. None as in `view`."""
+    """For whoever asks every second: one read, and in test mode another. None as in `view`."""
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
-    return None if payment is None else _standing(ports, payment)
+        world = None if payment is None else await find_world(unit, payment.account_id, payment.mode)
+    with ports.clock.entered(world):
+        return None if payment is None else _standing(ports, payment)
 
 
 def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
@@ -108,6 +112,7 @@ def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
     return _ACTS.get(shown, ())
 
 
+@in_its_time(Payment)
 async def play(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
     """Let the simulated bank act, as a payer would. False when the payment has no simulated bank or no open window.
 

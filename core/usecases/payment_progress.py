@@ -8,6 +8,7 @@ from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused
 from ...ports.jobs import Job
 from ..domain import ids
 from ..domain.errors import Refusal
+from ..domain.exchange_returns import returned_transfer
 from ..domain.exchanges import operation_exchange
 from ..domain.payments import (
     LATE_WINDOW,
@@ -21,6 +22,7 @@ from ..domain.reports import Report
 from . import binding_progress, charge_progress, refund_progress
 from .again import ASK_AGAIN, come_back, pause_after
 from .exchange_progress import on_exchange_notice
+from .exchange_return_progress import on_return_notice as on_exchange_return_notice
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
@@ -76,6 +78,10 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     exchange_id = operation_exchange(notice.operation)
     if exchange_id is not None:
         await on_exchange_notice(ports, exchange_id)
+        return None
+    transfer_id = returned_transfer(notice.operation)
+    if transfer_id is not None:
+        await on_exchange_return_notice(ports, transfer_id, notice.operation)
         return None
     if notice.operation.startswith(SUSPENSE):
         await on_return_notice(ports, notice.operation)

@@ -40,13 +40,20 @@ async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> Known
     Raises: Refusal RATE_UNAVAILABLE; Unavailable when the storage is.
     """
     async with ports.storage.unit() as unit:
-        known = await unit[KnownRate].get(mode.value)
+        known = await unit[KnownRate].get(_place(ports, mode))
     if not is_held(known, ports.clock.now()):
         known = await _believe(ports, mode, await _ask(ports, mode, known))
     now = ports.clock.now()
     if known is not None and (is_held(known, now) or (not fresh and may_serve(known, now))):
         return known
     raise Refusal("RATE_UNAVAILABLE", "No rate at the moment; try again", retry_after=RETRY_AFTER)
+
+
+def _place(ports: Ports, mode: Mode) -> str:
+    """Where the rate is kept: one for all accounts of a mode, but one of its own for each whose clock was moved, or
+    what it hears in its own time would be the others' future."""
+    world = ports.clock.world
+    return mode.value if world is None or not world.offset else f"{mode.value}:{world.id}"
 
 
 async def _ask(ports: Ports, mode: Mode, known: KnownRate | None) -> list[Quote]:
@@ -68,13 +75,13 @@ async def _believe(ports: Ports, mode: Mode, heard: list[Quote]) -> KnownRate | 
     """The mode's rate after these quotes. Where another process has just written one, that is taken."""
 
     async def work(unit: Unit) -> KnownRate | None:
-        known = await unit[KnownRate].get(mode.value)
+        known = await unit[KnownRate].get(_place(ports, mode))
         now = ports.clock.now()
         if known is not None and is_held(known, now):
             return known
         judged = judge(known, heard, now, more=False)
         if judged.quote is not None:
-            fresh = believed(mode.value, judged.quote, now)
+            fresh = believed(_place(ports, mode), judged.quote, now)
             if known is None:
                 return unit[KnownRate].add(fresh)
             return unit[KnownRate].save(msgspec.structs.replace(fresh, version=known.version))

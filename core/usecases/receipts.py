@@ -21,6 +21,7 @@ from ..domain.events import Attempt, Delivery, DeliveryStatus
 from .outbox import ask_to_deliver, deliver_id
 from .tenure import is_unchanged
 from .units import retrying
+from .worlds import world_of
 
 TIMER = "webhook.timer"
 
@@ -201,14 +202,20 @@ async def hold(ports: Ports, lane: Lane) -> None:
 
 async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
     """The account's receiver is another one from now on; to be called in the unit that says so."""
-    now = ports.clock.now()
+    account = await unit[Account].get(account_id)
     for mode in Mode:
-        breaker = await unit[Breaker].get(lane_id(account_id, mode))
-        if breaker is not None:
-            unit[Breaker].save(closed(breaker, by_hand_at=now))
-        if breaker is not None and breaker.is_open:
-            ask_to_deliver(ports, unit, account_id, mode)
-        # One that failed for want of a secret that opens would wait for its turn.
-        job = await unit[Job].get(deliver_id(lane_id(account_id, mode)))
-        if job is not None and job.leased_until is None and job.due > now:
-            unit[Job].save(msgspec.structs.replace(job, due=now))
+        with ports.clock.entered(None if account is None else world_of(account, mode)):
+            await _close_breaker(ports, unit, account_id, mode)
+
+
+async def _close_breaker(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
+    now = ports.clock.now()
+    breaker = await unit[Breaker].get(lane_id(account_id, mode))
+    if breaker is not None:
+        unit[Breaker].save(closed(breaker, by_hand_at=now))
+    if breaker is not None and breaker.is_open:
+        ask_to_deliver(ports, unit, account_id, mode)
+    # One that failed for want of a secret that opens would wait for its turn.
+    job = await unit[Job].get(deliver_id(lane_id(account_id, mode)))
+    if job is not None and job.leased_until is None and job.due > now:
+        unit[Job].save(msgspec.structs.replace(job, due=now))

@@ -20,6 +20,7 @@ from .idempotency import KEY_TAKEN, Made, once
 from .refund_steps import RACES, drop_job, plan, refunds_of, turn
 from .terminals import terminal_of
 from .units import retrying
+from .worlds import in_its_time
 
 KIND = "refund"
 
@@ -71,6 +72,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
     return await once(ports, caller, key, KIND, make=make, recall=recall)
 
 
+@in_its_time(Payment)
 async def create_refund_for(
     ports: Ports,
     payment_id: str,
@@ -180,6 +182,7 @@ def _not_pending(refund: Refund) -> Refusal:
     return Refusal("INVALID_STATE", f"The refund is {refund.status}, not pending")
 
 
+@in_its_time(Refund)
 async def approve_refund(ports: Ports, refund_id: str) -> Refund:
     """The operator's yes. Of one that waits for money it means: try now. Raises: Refusal REFUND_NOT_FOUND,
     INVALID_STATE."""
@@ -200,6 +203,7 @@ async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Re
     return unit[Refund].save(msgspec.structs.replace(refund, approved_at=approved_at, pending_reason=None))
 
 
+@in_its_time(Refund)
 async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
     """The operator's no; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR, REFUND_NOT_FOUND,
     INVALID_STATE."""
@@ -218,3 +222,21 @@ async def _any(unit: Unit, refund_id: str) -> Refund:
     if refund is None:
         raise _not_found()
     return refund
+
+
+@in_its_time(Refund)
+async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
+    """The operator's word that a completed refund came back to the bank, where the bank itself does not tell: its money
+    is the merchant's again, and the payment is live. Should the bank tell of it later, nothing happens twice.
+
+    Raises: Refusal REFUND_NOT_FOUND, INVALID_STATE.
+    """
+
+    async def work(unit: Unit) -> Refund:
+        refund = await _any(unit, refund_id)
+        if refund.status is not RefundStatus.COMPLETED:
+            raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
+        await drop_job(unit, refund.id)
+        return await turn(ports, unit, refund, (RefundStatus.REVERSED,))
+
+    return await retrying(ports.storage, work, again_on=RACES)

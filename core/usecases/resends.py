@@ -15,6 +15,7 @@ from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_quer
 from .feed import note_letters
 from .outbox import ask_to_deliver
 from .units import retrying
+from .worlds import in_the_account_time, living_with
 
 RESEND = "webhook.resend"
 
@@ -36,7 +37,10 @@ async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> To
         [after] = _send_anew(ports, unit, account, told.event.mode, [told.delivery])
         return msgspec.structs.replace(told, delivery=after)
 
-    return await retrying(ports.storage, work)
+    async with ports.storage.unit() as unit:
+        event = (await told_of(unit, event_id, caller)).event
+    async with living_with(ports, event.account_id, event.mode):
+        return await retrying(ports.storage, work)
 
 
 def _send_anew(
@@ -50,6 +54,7 @@ def _send_anew(
     return [unit[Delivery].save(sent_anew(each, receives=receives, now=now)) for each in deliveries]
 
 
+@in_the_account_time
 async def resend_range(ports: Ports, account_id: str, mode: Mode, asked: EventQuery) -> int:
     """Have all events of a range sent again, and say how many there are. A job does it, some at a time.
 

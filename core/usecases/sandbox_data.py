@@ -14,6 +14,7 @@ from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Between, Unit
 from ..domain.accounts import Account, ApiKey, Caller, Mode, Shop
+from ..domain.audit import AuditEntry
 from ..domain.breaker import Breaker, lane_id
 from ..domain.clients import Client
 from ..domain.errors import Refusal
@@ -158,16 +159,17 @@ GOES_WITH: Mapping[type[Any], type[Any]] = {
 """Records that go in the same unit as another one."""
 
 STAYS: Mapping[type[Any], str] = {
-    Account: "settings stay",
+    Account: "settings stay, and so does the clock: what stays, or is made meanwhile, must not lie in its future",
     ApiKey: "keys stay",
     Shop: "shops are the same in both modes",
     Terminal: "terminals are the same in both modes",
+    AuditEntry: "what operators did is never forgotten",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     LedgerAccount: "moved by the counter-entries, to zero",
     LedgerHead: "the chain goes on",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",
-    KnownRate: "is no account's",
+    KnownRate: "is no account's, or belongs to the clock of one, which stays",
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",
     ProviderNote: "the memory of the banks: without the object it leads to nothing",

@@ -1,6 +1,8 @@
 """Playing the client, the chain and the bank of an exchange in test mode (DECISIONS 8)."""
 
 from collections.abc import Callable
+from hashlib import sha256
+from typing import TypeVar
 
 import msgspec
 
@@ -16,15 +18,20 @@ from ..domain.errors import Refusal, shape_error
 from ..domain.exchange_money import depositable
 from ..domain.exchange_payouts import PartStatus, next_part
 from ..domain.exchanges import AWAITING, Exchange, ExchangeStatus
-from ..domain.money import Usdt
+from ..domain.money import Rub, Usdt
+from ..domain.tron import tron_address
 from .exchange_progress import look_at_funds, progress
+from .exchange_return import return_money
+from .exchange_return_progress import carry
 from .exchange_steps import RACES, fail, read_exchange, watch_now
 from .exchanges import get_exchange
 from .units import retrying
 
 _S = ExchangeStatus
+Money = TypeVar("Money", Rub, Usdt)
 
-OUTCOMES = ("usdt_received", "completed", "failed")
+OUTCOMES = ("usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "returned")
+"""Those of DECISIONS 8; of RUB to USDT what the client and its bank do; and the operator's return of what waits."""
 FAILED_BY_SANDBOX = "failed in the sandbox"
 
 _ROUNDS = 100
@@ -37,6 +44,10 @@ class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     outcome: str
     amount_usdt: str | None = None
     """With `usdt_received`: what the client sends; absent: what is missing."""
+    amount_rub: str | None = None
+    """With `rub_received`, the same."""
+    address: str | None = None
+    """With `returned`, where USDT go to; absent: to a made-up client."""
 
 
 async def simulate_exchange(
@@ -48,27 +59,36 @@ async def simulate_exchange(
     """
     exchange = await get_exchange(ports, caller, exchange_id)
     wish = read_wish()
-    amount = _amount(wish)
+    usdt, rub = _amounts(wish)
     if exchange.is_final and exchange.status.value == wish.outcome:
         return exchange
     if wish.outcome == "usdt_received":
-        return await _deposit(ports, exchange, amount)
+        return await _deposit(ports, exchange, usdt)
+    if wish.outcome in ("rub_received", "rub_taken_back"):
+        return await _paid(ports, exchange, rub, taken_back=wish.outcome == "rub_taken_back")
+    if wish.outcome == "returned":
+        return await _returned(ports, exchange, wish.address)
     if wish.outcome == "completed":
         return await _complete(ports, exchange)
     return await _fail(ports, exchange)
 
 
-def _amount(wish: ExchangeSimulation) -> Usdt | None:
+def _amounts(wish: ExchangeSimulation) -> tuple[Usdt | None, Rub | None]:
     if wish.outcome not in OUTCOMES:
         raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
-    if wish.amount_usdt is None:
+    usdt = _amount("amount_usdt", wish.amount_usdt, Usdt)
+    return usdt, _amount("amount_rub", wish.amount_rub, Rub)
+
+
+def _amount(name: str, text: str | None, kind: type[Money]) -> Money | None:
+    if text is None:
         return None
     try:
-        amount = Usdt.parse(wish.amount_usdt)
+        amount = kind.parse(text)
     except ValueError as error:
-        raise shape_error("amount_usdt", str(error)) from None
-    if amount <= Usdt(0):
-        raise Refusal("INVALID_AMOUNT", "amount_usdt must be above zero")
+        raise shape_error(name, str(error)) from None
+    if amount <= kind(0):
+        raise Refusal("INVALID_AMOUNT", f"{name} must be above zero")
     return amount
 
 
@@ -83,9 +103,40 @@ async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exc
     missing = exchange.amount_usdt - exchange.amount_usdt_received
     sent = depositable(missing) if amount is None else amount
     await watcher.pretend_deposit(address, sent.units)
+    return await _seen(ports, exchange)
+
+
+async def _seen(ports: Ports, exchange: Exchange) -> Exchange:
     seen = await look_at_funds(ports, exchange)
     await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange.id))
     return seen
+
+
+async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_back: bool) -> Exchange:
+    """Let the client pay the invoice, or its bank take back what it paid, and have the service see it."""
+    bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
+    wanted = (_S.RUB_RECEIVED, _S.PARTIAL) if taken_back else AWAITING
+    is_possible = exchange.status in wanted or (amount is not None and not taken_back)
+    if exchange.invoice_reference is None or not isinstance(bank, BankSimulator) or not is_possible:
+        raise _no_way(exchange, _S.PARTIAL if taken_back else _S.RUB_RECEIVED)
+    missing = exchange.amount_rub - exchange.amount_rub_received
+    kopecks = None if taken_back else (amount or missing).kopecks
+    pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
+    await bank.pretend(exchange.id, pretence)
+    return await _seen(ports, exchange)
+
+
+async def _returned(ports: Ports, exchange: Exchange, address: str | None) -> Exchange:
+    """The operator sends back what waits of an exchange that is over, and it arrives."""
+    if exchange.takes_usdt and address is None:
+        address = tron_address(sha256(f"client of {exchange.id}".encode()).digest()[:20])
+    for transfer in await return_money(ports, exchange.id, address):
+        carried = await carry(ports, transfer.id)
+        back = None if carried is None else carried.transfer.sent_back
+        if back is not None and back.tx_hash is not None:
+            await _finalise(ports, back.sender, back.tx_hash)
+            await carry(ports, transfer.id)
+    return exchange
 
 
 async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
@@ -106,8 +157,7 @@ async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
     """RUB to USDT: the client pays, the hold is over at once, and the transfer is final."""
     bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
     if exchange.status in AWAITING and isinstance(bank, BankSimulator):
-        await bank.pretend(exchange.id, Pretence(status=InvoiceStatus.PAID))
-        exchange = await look_at_funds(ports, exchange)
+        exchange = await _paid(ports, exchange, None, taken_back=False)
 
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange.id)
@@ -118,14 +168,19 @@ async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
     exchange = await retrying(ports.storage, work)
     paying = await progress(ports, exchange)
     exchange = exchange if paying is None else paying.exchange
-    sender = _wired(lambda: ports.senders.named(exchange.sender or ""))
-    if exchange.tx_hash is not None and not exchange.is_final and isinstance(sender, SenderSimulator):
-        await sender.pretend(exchange.tx_hash, TransferState.FINAL)
+    if exchange.tx_hash is not None and not exchange.is_final:
+        await _finalise(ports, exchange.sender, exchange.tx_hash)
         paying = await progress(ports, exchange)
         exchange = exchange if paying is None else paying.exchange
     if exchange.status is not _S.COMPLETED:
         raise _no_way(exchange, _S.COMPLETED)
     return exchange
+
+
+async def _finalise(ports: Ports, sender_name: str | None, tx_hash: str) -> None:
+    sender = _wired(lambda: ports.senders.named(sender_name or ""))
+    if isinstance(sender, SenderSimulator):
+        await sender.pretend(tx_hash, TransferState.FINAL)
 
 
 async def _fail(ports: Ports, exchange: Exchange) -> Exchange:

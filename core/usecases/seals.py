@@ -1,5 +1,10 @@
 """What is sealed and where: each place is bound into the sealed value, so that a value moved elsewhere fails."""
 
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
 from ...ports.vault import Vault
 from ..domain.accounts import Account
 from ..domain.clients import Client
@@ -63,3 +68,25 @@ def open_payer_name(vault: Vault, payment: Payment) -> str | None:
 def open_webhook_secret(vault: Vault, account: Account, sealed: bytes) -> str:
     """A signing secret of the account, the present or the previous one. Raises: VaultError."""
     return vault.unseal(sealed, webhook_secret_place(account.id)).decode()
+
+
+class SealedField(msgspec.Struct, frozen=True):
+    """One field of a record that holds sealed bytes, or null."""
+
+    record: type[Any]
+    name: str
+    place: Callable[[str], str]
+    """The place that is bound in, of a record's id."""
+
+
+SEALED: tuple[SealedField, ...] = (
+    SealedField(Account, "webhook_secret", webhook_secret_place),
+    SealedField(Account, "previous_secret", webhook_secret_place),
+    SealedField(Payment, "private", private_place),
+    SealedField(Payment, "payer_name", payer_name_place),
+    SealedField(Subscription, "mandate_token", mandate_place),
+    SealedField(Client, "phone", client_phone_place),
+    SealedField(Client, "request", kyc_request_place),
+    SealedField(Exchange, "client_phone", exchange_phone_place),
+)
+"""Everything that is sealed in the storage: what a rotation of the vault's keys has to seal anew."""

@@ -28,11 +28,13 @@ from .settlement_chunks import settle_chunk
 from .settlement_run import HELD, Run, hold_on, open_statement
 from .units import retrying
 from .withdrawals import pay_out
+from .worlds import world_of
 
 DAILY = "settlement.daily"
 SETTLE = "settlement.run"
 
-_NO_RATE = timedelta(minutes=1)
+NO_RATE = timedelta(minutes=1)
+"""After it a settlement that found no rate is tried again."""
 _HOLD_EVERY = HELD.total_seconds() / 4
 
 log = logging.getLogger("cambist.settlement")
@@ -61,7 +63,7 @@ async def open_daily(ports: Ports, job: Job) -> None:
         try:
             await open_batch(ports, daily_id(mode, last_run(now)), mode, cutoff_of(last_run(now)))
         except Refusal:
-            due = now + _NO_RATE
+            due = now + NO_RATE
     await come_back(ports, job, due, anew=True)
 
 
@@ -133,7 +135,8 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
             await retrying(ports.storage, lambda unit: hold_on(ports, unit, job))
             held_at = ports.clock.monotonic()
         try:
-            await _settle_account(ports, job, batch, account, progress)
+            with ports.clock.entered(world_of(account, batch.mode)):
+                await _settle_account(ports, job, batch, account, progress)
         except (Stale, Unavailable):
             raise
         except Exception as fault:
@@ -153,7 +156,13 @@ async def _accounts(ports: Ports, batch: SettlementBatch) -> AsyncIterator[Accou
         return
     async for accounts in ports.storage.scan(Account):
         for account in accounts:
-            yield account
+            if not _has_own_days(batch, account):
+                yield account
+
+
+def _has_own_days(batch: SettlementBatch, account: Account) -> bool:
+    """Settled by a batch of its own (settlement_days.py)."""
+    return batch.mode is Mode.TEST and account.clock is not None and account.clock.was_moved
 
 
 async def _close(ports: Ports, job: Job) -> None:
@@ -170,7 +179,7 @@ async def _close(ports: Ports, job: Job) -> None:
 
 async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, account: Account, progress: Progress) -> None:
     run = await Run.of(ports, batch, job, account)
-    if batch.account_id is not None:
+    if batch.was_asked_for:
         await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=("settlements_batch",))
     # A completed statement was read, and is paid out: what became due since waits for the next settlement and its rate.
     if not await _is_complete(ports, run):

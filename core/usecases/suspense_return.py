@@ -22,6 +22,7 @@ from .again import set_due
 from .bank_refunds import look_up, next_look, next_reversal_look, send_back, sends_back
 from .ledger import post
 from .units import retrying
+from .worlds import in_its_time
 
 RETURN = "suspense.return"
 
@@ -46,6 +47,7 @@ async def plan_return(ports: Ports, unit: Unit, suspense_id: str) -> None:
         unit[Job].save(msgspec.structs.replace(job, due=now))
 
 
+@in_its_time(Suspense)
 async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
     """The operator's decision to send money in suspense back; the worker does it.
 

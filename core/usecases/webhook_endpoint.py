@@ -91,7 +91,7 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
         sequence=1,
         attempt=1,
         body=msgspec.json.encode(payload),
-        now=now,
+        now=ports.clock.real(),
     )
     receipt = await ports.notifier.post(letter)
     outcome = Outcome(

@@ -23,6 +23,7 @@ from .accounts import find_account
 from .ledger import LEDGER_RULES, may_take, purses
 from .units import retrying
 from .withdrawal_progress import advance, announce_withdrawal, book, job_id, job_of
+from .worlds import in_its_time, in_the_account_time
 
 LONGEST_REASON = 255
 
@@ -107,6 +108,7 @@ def _made(
     )
 
 
+@in_the_account_time
 async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     """The operator's payout, without waiting for the next settlement.
 
@@ -126,6 +128,7 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     return withdrawal
 
 
+@in_its_time(Withdrawal)
 async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Withdrawal:
     """Call a payout off before it is signed; its amount is available again. Against the job that signs it exactly one
     wins.

@@ -9,7 +9,7 @@ from ...core.domain.account_settings import ACCOUNT_SETTINGS
 from ...core.usecases import accounts as usecases
 from .arguments import assignments
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 from .views import account_document, key_document
 
 
@@ -61,6 +61,7 @@ def show(account_id: str) -> Answer:
 @click.argument("account_id", metavar="ID")
 @click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
 @answering
+@reasoned
 def set_settings(account_id: str, settings: tuple[str, ...]) -> Answer:
     texts = assignments(settings)
     document = account_document(in_house(lambda ports: usecases.set_settings(ports, account_id, texts)))

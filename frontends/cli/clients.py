@@ -9,7 +9,7 @@ from ...core.domain.clients import Client, client_status
 from ...core.domain.days import iso, iso_or_none
 from ...core.usecases.clients import every_client, set_blocked
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 
 @click.group()
@@ -32,6 +32,7 @@ def list_(account_id: str, mode: str | None) -> Answer:
 @client.command("block")
 @click.argument("client_id", metavar="ID")
 @answering
+@reasoned
 def block(client_id: str) -> Answer:
     """Block a client: no payment that requires KYC, and no exchange."""
     return _answer(in_house(lambda ports: set_blocked(ports, client_id, True)))
@@ -40,6 +41,7 @@ def block(client_id: str) -> Answer:
 @client.command("unblock")
 @click.argument("client_id", metavar="ID")
 @answering
+@reasoned
 def unblock(client_id: str) -> Answer:
     """End a block; the client's verification is as it was."""
     return _answer(in_house(lambda ports: set_blocked(ports, client_id, False)))

@@ -18,9 +18,9 @@ from aiohttp import web
 from ...core.domain.signing import NotVerified, verify
 from ...core.usecases.accounts import NewAccount, create_account, set_settings
 from ...ports.bundle import Ports
-from ..http.logs import configure_logging
 from ..http.server import Running, listen, running
 from ..settings import Settings
+from ..telemetry.logs import configure_logging
 from ..worker.process import run_loop
 
 _TITLE = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL)

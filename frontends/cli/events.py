@@ -10,11 +10,12 @@ from ...core.domain.delivery import AT_ONCE
 from ...core.domain.events import DeliveryStatus, EventType
 from ...core.usecases import events as usecases
 from ...core.usecases.accounts import get_account
+from ...core.usecases.audit import on
 from ...core.usecases.events import EventQuery, Told
 from ...core.usecases.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 _TITLES = ("created_at", "event_id", "type", "object_id", "delivery_status", "attempts", "last_answer", "account_id")
 
@@ -72,6 +73,7 @@ def list_events(
 @_since
 @_until
 @answering
+@reasoned
 def resend(
     event_ids: tuple[str, ...],
     account_id: str | None,
@@ -101,13 +103,13 @@ def resend(
 
 async def _resend_each(ports: Ports, event_ids: tuple[str, ...]) -> int:
     for event_id in event_ids:
-        await resend_event(ports, None, event_id)
+        await resend_event(on(ports, event_id), None, event_id)
     return len(event_ids)
 
 
 async def _resend_range(ports: Ports, account_id: str, modes: list[Mode], asked: EventQuery) -> int:
     await get_account(ports, account_id)
-    return sum([await resend_range(ports, account_id, mode, asked) for mode in modes])
+    return sum([await resend_range(on(ports, account_id), account_id, mode, asked) for mode in modes])
 
 
 def _document(told: Told) -> dict[str, Any]:

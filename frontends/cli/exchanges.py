@@ -6,7 +6,11 @@ import click
 
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
+from ...core.domain.exchange_funds import ExchangeTransfer
 from ...core.domain.exchanges import Direction, Exchange
+from ...core.domain.ledger import Currency
+from ...core.domain.money import Rub, Usdt
+from ...core.usecases import exchange_return
 from ...core.usecases import exchanges as usecases
 from .output import Answer, fields, table
 from .session import answering, in_house
@@ -58,6 +62,39 @@ def cancel(exchange_id: str) -> Answer:
     return _answer(in_house(lambda ports: usecases.cancel_any_exchange(ports, exchange_id)))
 
 
+@exchange.command("show")
+@click.argument("exchange_id", metavar="ID")
+@answering
+def show(exchange_id: str) -> Answer:
+    """An exchange and all that came for it."""
+    found, came = in_house(lambda ports: exchange_return.exchange_money(ports, exchange_id))
+    document = _document(found)
+    rows = [_transfer(each) for each in came]
+    text = fields(document) + ("\n\n" + _table(rows) if rows else "")
+    return Answer(document={**document, "transfers": rows}, text=text)
+
+
+@exchange.command("suspense")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@answering
+def suspense(account_id: str | None) -> Answer:
+    """Money of exchanges that could move nothing and waits, oldest first; 1000 at most."""
+    found = in_house(lambda ports: exchange_return.list_suspended(ports, account_id))
+    rows = [_transfer(each) for each in found]
+    return Answer(document={"data": rows}, text=_table(rows))
+
+
+@exchange.command("return")
+@click.argument("object_id", metavar="ID")
+@click.option("--address", help="USDT: the client's TRON address. RUB go back to who paid them.")
+@answering
+def return_(object_id: str, address: str | None) -> Answer:
+    """Send back what waits of an exchange that is over, or of one transfer; the service does it."""
+    found = in_house(lambda ports: exchange_return.return_money(ports, object_id, address))
+    rows = [_transfer(each) for each in found]
+    return Answer(document={"data": rows}, text=_table(rows))
+
+
 @exchange.command("disable")
 @click.argument("direction", type=_DIRECTIONS)
 @answering
@@ -103,3 +140,34 @@ def _document(done: Exchange) -> dict[str, Any]:
         "expires_at": iso(done.expires_at),
         "completed_at": iso_or_none(done.completed_at),
     }
+
+
+_TITLES = ("received_at", "amount", "suspended", "currency", "reason", "return_status", "account_id", "mode", "id")
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    return table(_TITLES, [[row[title] for title in _TITLES] for row in rows])
+
+
+def _transfer(row: ExchangeTransfer) -> dict[str, Any]:
+    back = row.sent_back
+    return {
+        "id": row.id,
+        "exchange_id": row.exchange_id,
+        "account_id": row.account_id,
+        "mode": row.mode.value,
+        "currency": row.currency.value,
+        "amount": _money(row, row.amount),
+        "suspended": _money(row, row.suspended),
+        "reason": row.reason,
+        "received_at": iso(row.received_at),
+        "resolved_at": iso_or_none(row.resolved_at),
+        "return_status": None if back is None else back.status.value,
+        "return_address": None if back is None else back.address,
+        "return_tx_hash": None if back is None else back.tx_hash,
+        "return_failure": None if back is None else back.failure,
+    }
+
+
+def _money(row: ExchangeTransfer, units: int) -> str:
+    return str(Usdt(units) if row.currency is Currency.USDT else Rub(units))

@@ -9,7 +9,7 @@ from ...core.domain.days import iso
 from ...core.usecases import accounts as usecases
 from .arguments import Duration
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 
 @click.group()
@@ -24,6 +24,7 @@ def key() -> None:
     "--overlap", type=Duration(), help="How long the old pair still works (24h); without it, it ends at once."
 )
 @answering
+@reasoned
 def rotate(account_id: str, mode: str, overlap: timedelta | None) -> Answer:
     """A new key pair. The secret is shown this once."""
     made = in_house(lambda ports: usecases.rotate_key(ports, account_id, Mode(mode), overlap))

@@ -26,8 +26,12 @@ COMMANDS: Mapping[str, str] = {
     "settle": "settlement",
     "payout": "payouts",
     "ledger": "ledger",
+    "vault": "vault",
+    "doctor": "doctor",
+    "backup": "backup",
     "event": "events",
     "gateway": "gateways",
+    "console": "console",
     "listen": "listen",
     "openapi": "openapi",
 }

@@ -11,7 +11,7 @@ from ...core.domain.payments import Payment, Suspense
 from ...core.usecases import operations as usecases
 from ...core.usecases.suspense_return import return_suspense
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 
 @click.group()
@@ -24,6 +24,7 @@ def payment() -> None:
 @click.argument("outcome", type=click.Choice(usecases.OUTCOMES))
 @click.option("--amount", help="What came, in RUB, where the bank could not say it.")
 @answering
+@reasoned
 def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
     """End the review of an amount_mismatch: credit what came (paid), or nothing, and send it back (failed)."""
     came = None if amount is None else _rub(amount)
@@ -45,6 +46,7 @@ def suspense(account_id: str | None) -> Answer:
 @payment.command("return")
 @click.argument("suspense_id", metavar="SUSPENSE_ID")
 @answering
+@reasoned
 def return_(suspense_id: str) -> Answer:
     """Send money in suspense back to who paid it; the service does it."""
     document = _suspense(in_house(lambda ports: return_suspense(ports, suspense_id)))

@@ -10,7 +10,7 @@ from ...core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from ...core.usecases import withdrawals as usecases
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 
 @click.group()
@@ -69,6 +69,7 @@ def cancel(withdrawal_id: str, reason: str) -> Answer:
 @click.argument("account_id", metavar="ACCOUNT")
 @click.option("--mode", type=click.Choice([each.value for each in Mode]), required=True)
 @answering
+@reasoned
 def now(account_id: str, mode: str) -> Answer:
     """Pay out what an account has available, without waiting for the next settlement. The service sends it."""
 

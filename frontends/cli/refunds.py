@@ -9,7 +9,7 @@ from ...core.domain.refunds import Refund, RefundStatus
 from ...core.usecases import refunds as usecases
 from ...core.usecases.refund_list import list_all_refunds
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 
 @click.group()
@@ -33,6 +33,7 @@ def list_(account_id: str | None, status: str | None) -> Answer:
 @refund.command("approve")
 @click.argument("refund_id", metavar="ID")
 @answering
+@reasoned
 def approve(refund_id: str) -> Answer:
     """Send a pending refund to the bank; one that waits for money is tried again."""
     return _answer(in_house(lambda ports: usecases.approve_refund(ports, refund_id)))

@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 
 import click
 
+from ...core.domain.audit import Act
 from ...core.domain.errors import Refusal
+from ...core.usecases.audit import acting
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
+from ..operator import operator_name
 from ..settings import Loaded, SettingsError, load
 from .output import Answer, complain, give
 
@@ -35,15 +38,40 @@ def loaded_settings(**flags: Any) -> Loaded:
 
 
 def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
-    """Open the house, do the work there, close it."""
+    """Open the house, do the work there, close it. What it writes is the operator's act, and audited as such."""
     settings = loaded_settings().settings
+    act = _act(click.get_current_context())
     from ..compose import open_house
 
     async def inside() -> T:
         async with open_house(settings) as house:
-            return await work(house.ports)
+            return await work(acting(house.ports, act))
 
     return asyncio.run(inside())
+
+
+def _act(context: click.Context) -> Act:
+    """`cambist refund approve ref_…` is the act `refund.approve` on the object of its first id."""
+    given = context.params
+    names = sorted((name for name in given if name.endswith("_id")), key=lambda name: name == "account_id")
+    reason = given.get("reason")
+    return Act(
+        operator=operator_name(os.environ),
+        name=".".join(context.command_path.split()[1:]),
+        object_id=next((given[name] for name in names if given[name]), None),
+        reason=reason if isinstance(reason, str) else "",
+    )
+
+
+def reasoned(command: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Give a command `--reason`, which only the audit log keeps."""
+
+    @click.option("--reason", default="", help="Why; kept in the audit log.")
+    @functools.wraps(command)
+    def given_a_reason(*, reason: str, **given: Any) -> Answer:  # noqa: ARG001 - read from the context
+        return command(**given)
+
+    return given_a_reason
 
 
 def _code(fault: Fault) -> str:

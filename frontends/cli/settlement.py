@@ -13,7 +13,7 @@ from ...core.domain.settlement import SettlementBatch
 from ...core.usecases.settlement import settle_now
 from ...ports.bundle import Ports
 from .output import Answer, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 _NOW = "now"
 
@@ -28,6 +28,7 @@ _NOW = "now"
     help="Settle what was paid before this moment (2026-11-21T09:00:00Z, or now), as a further batch.",
 )
 @answering
+@reasoned
 def settle(mode: str | None, cutoff: str | None) -> Answer:
     """Settle what is due, and say what it brought.
 

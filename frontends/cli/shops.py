@@ -8,7 +8,7 @@ from ...core.usecases.accounts import get_account
 from ...ports.bundle import Ports
 from .arguments import assignments
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 from .views import shop_document
 
 
@@ -27,6 +27,7 @@ def _answer(changed: Shop) -> Answer:
 @click.argument("name")
 @click.option("--markup", help="A fraction such as 0.03. Without one the shop takes no payments yet.")
 @answering
+@reasoned
 def create(account_id: str, name: str, markup: str | None) -> Answer:
     """Add a shop to an account."""
     return _answer(in_house(lambda ports: usecases.create_shop(ports, account_id, name, markup)))
@@ -36,6 +37,7 @@ def create(account_id: str, name: str, markup: str | None) -> Answer:
 @click.argument("shop_id", metavar="SHOP")
 @click.argument("name")
 @answering
+@reasoned
 def rename(shop_id: str, name: str) -> Answer:
     """Give a shop another name; its id stays."""
     return _answer(in_house(lambda ports: usecases.rename_shop(ports, shop_id, name)))
@@ -45,6 +47,7 @@ def rename(shop_id: str, name: str) -> Answer:
 @click.argument("shop_id", metavar="SHOP")
 @click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
 @answering
+@reasoned
 def set_settings(shop_id: str, settings: tuple[str, ...]) -> Answer:
     texts = assignments(settings)
     return _answer(in_house(lambda ports: usecases.set_shop(ports, shop_id, texts)))
@@ -53,6 +56,7 @@ def set_settings(shop_id: str, settings: tuple[str, ...]) -> Answer:
 @shop.command("disable")
 @click.argument("shop_id", metavar="SHOP")
 @answering
+@reasoned
 def disable(shop_id: str) -> Answer:
     """Take no new payments with this shop. What exists goes on."""
     return _answer(in_house(lambda ports: usecases.disable_shop(ports, shop_id)))
@@ -61,6 +65,7 @@ def disable(shop_id: str) -> Answer:
 @shop.command("enable")
 @click.argument("shop_id", metavar="SHOP")
 @answering
+@reasoned
 def enable(shop_id: str) -> Answer:
     """Take payments with this shop again."""
     return _answer(in_house(lambda ports: usecases.enable_shop(ports, shop_id)))

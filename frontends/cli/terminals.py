@@ -8,7 +8,7 @@ from ...core.domain.days import iso
 from ...core.domain.terminals import PAYMENT_METHODS, REQUIRABLE, Terminal, TerminalKind, TerminalWish
 from ...core.usecases import terminals as usecases
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, in_house, reasoned
 
 
 @click.group()
@@ -53,6 +53,7 @@ def _answer(each: Terminal) -> Answer:
 @click.option("--credit-follows-receipt", is_flag=True, help="No partial refund before settlement.")
 @click.option("--route", "routes", multiple=True, metavar="BANK", help="A bank to try; repeat it, the first first.")
 @answering
+@reasoned
 def add(account_id: str, require: str, routes: tuple[str, ...], **rest: Any) -> Answer:
     """Add a terminal to an account. It never changes: another rule is another terminal."""
     required = tuple(name.strip() for name in require.split(",")) if require.strip() else ()
@@ -79,6 +80,7 @@ def list_all(account_id: str) -> Answer:
 @terminal.command("disable")
 @click.argument("terminal_id", metavar="ID")
 @answering
+@reasoned
 def disable(terminal_id: str) -> Answer:
     """Take no new payments by a terminal. What exists goes on."""
     return _answer(in_house(lambda ports: usecases.disable_terminal(ports, terminal_id)))
@@ -87,6 +89,7 @@ def disable(terminal_id: str) -> Answer:
 @terminal.command("enable")
 @click.argument("terminal_id", metavar="ID")
 @answering
+@reasoned
 def enable(terminal_id: str) -> Answer:
     """Take payments by a terminal again."""
     return _answer(in_house(lambda ports: usecases.enable_terminal(ports, terminal_id)))

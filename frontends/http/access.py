@@ -9,7 +9,9 @@ from litestar.types import Guard
 
 from ...core.domain.accounts import Caller, Mode
 from ...core.usecases.access import authenticate
+from ...core.usecases.worlds import world_of
 from ...ports.bundle import Ports
+from ..telemetry.logs import of_account
 from .errors import endpoint_not_found
 
 ApiRequest = Request[Any, Caller, Any]
@@ -17,16 +19,17 @@ ApiRequest = Request[Any, Caller, Any]
 
 
 def authorized(ports: Ports) -> Guard:
-    """A guard that leaves the caller in `request.auth`. Raises: Refusal Unauthorized.
+    """A guard that leaves the caller in `request.auth`, and enters his account's time. Raises: Refusal Unauthorized.
 
     It is `async`, because the framework sends a plain function to a thread.
     """
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         headers = connection.headers
-        connection.scope["auth"] = await authenticate(
-            ports, headers.get("x-api-key", ""), headers.get("x-api-secret", "")
-        )
+        caller = await authenticate(ports, headers.get("x-api-key", ""), headers.get("x-api-secret", ""))
+        connection.scope["auth"] = caller
+        of_account(caller.account_id, caller.mode)
+        ports.clock.enter(world_of(caller.account, caller.mode))
 
     return guard
 

@@ -7,6 +7,7 @@ from litestar.types import ASGIApp
 
 from ...core.domain.quota import API, Network
 from ...ports.bundle import Ports
+from ..telemetry.requests import RequestWatch
 from .access import authorized
 from .binding_window import binding_router
 from .charges import charges_router, played_charges_router
@@ -27,21 +28,27 @@ from .payments import payments_router
 from .proofs import proofs_router
 from .refunds import played_refunds_router, refunds_router
 from .sandbox import sandbox_router
+from .sandbox_clock import sandbox_clock_router
 from .settlements import played_settlements_router, settlements_router
 from .subscriptions import played_subscriptions_router, subscriptions_router
 from .turnover import turnover_router
 from .uploads import uploads_router
 from .window import window_router
 from .window_streams import WindowStreams
-from .withdrawals import withdrawals_router
+from .withdrawals import played_withdrawals_router, withdrawals_router
 
 
 def create_app(
-    ports: Ports, *, trusted_proxies: Sequence[Network] = (), streams: WindowStreams | None = None
+    ports: Ports,
+    *,
+    trusted_proxies: Sequence[Network] = (),
+    streams: WindowStreams | None = None,
+    watch: RequestWatch | None = None,
 ) -> ASGIApp:
     """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
 
-    Whoever stops the server ends the `streams` first (see WindowStreams).
+    Whoever stops the server ends the `streams` first (see WindowStreams). Requests are counted, traced and logged by
+    `watch`.
     """
     streams = streams or WindowStreams()
     api = Router(
@@ -52,6 +59,7 @@ def create_app(
             proofs_router(ports),
             methods_router(ports),
             sandbox_router(ports),
+            sandbox_clock_router(ports),
             gateways_router(ports),
             played_gateways_router(ports),
             letters_router(ports, streams),
@@ -68,6 +76,7 @@ def create_app(
             played_clients_router(ports),
             exchanges_router(ports),
             played_exchanges_router(ports),
+            played_withdrawals_router(ports),
             subscriptions_router(ports),
             played_subscriptions_router(ports),
             charges_router(ports),
@@ -90,4 +99,4 @@ def create_app(
         logging_config=None,
         request_max_body_size=None,
     )
-    return Edge(app, ports, trusted_proxies)
+    return Edge(app, ports, trusted_proxies, watch)

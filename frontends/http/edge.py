@@ -15,8 +15,9 @@ from ...core.domain.errors import Refusal
 from ...core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
 from ...core.usecases.admission import admit
 from ...ports.bundle import Ports
+from ..telemetry.logs import request_context
+from ..telemetry.requests import RequestWatch
 from .errors import envelope, internal_error
-from .logs import request_context
 from .uploads import PREFIX as UPLOADS
 
 BODY_LIMIT = 102_400
@@ -34,10 +35,13 @@ class TooLarge(Exception):
 class Edge:
     """Normalise the path, name the request, count it, bound its body; put headers on whatever is answered."""
 
-    def __init__(self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network]) -> None:
+    def __init__(
+        self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network], watch: RequestWatch | None = None
+    ) -> None:
         self._app = app
         self._ports = ports
         self._trusted = trusted_proxies
+        self._watch = watch or RequestWatch(ports.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -56,10 +60,11 @@ class Edge:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                asked.answers(message["status"])
                 message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 
-        with request_context(request_id):
+        with request_context(request_id), self._watch.begin(scope, known) as asked:
             verdict = await self._count(scope, path, known)
             if verdict is not None:
                 extra += headers(verdict)
@@ -73,7 +78,9 @@ class Edge:
                 await _refuse(send_with_headers, Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))
                 return
             try:
-                await self._app(scope, receive, send_with_headers)
+                # Whoever calls may serve many requests in one task: none leaves the world behind that it entered.
+                with self._ports.clock.entered(None):
+                    await self._app(scope, receive, send_with_headers)
             except Exception:
                 log.exception("an error came through the application")
                 if started:

@@ -24,6 +24,8 @@ from ...core.domain.periods import Interval
 from ...core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
 from ...core.domain.subscriptions import BindingCharge, SubscriptionStatus
 from ...ports.bundle import Ports
+from .openapi_examples import with_examples
+from .openapi_headers import LETTER_HEADERS, RATE_HEADERS
 from .openapi_model import API, Operation, Refusals
 from .openapi_operations import OPERATIONS
 
@@ -83,23 +85,6 @@ _KNOWN_VALUES: Mapping[tuple[str, str], Json] = {
 }
 """What is plain text in the code, because rules and not shapes refuse it, or because an enum made it."""
 
-_RATE_HEADERS = {
-    "X-RateLimit-Limit": "Requests per window of 60 seconds",
-    "X-RateLimit-Remaining": "Requests left in the window",
-    "X-RateLimit-Reset": "When the window ends, in Unix seconds",
-}
-_LETTER_HEADERS = {
-    "X-Webhook-Id": "The event's id, the same over all attempts: by it duplicates are told",
-    "X-Webhook-Timestamp": "Unix seconds of this attempt",
-    "X-Webhook-Signature": "`sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`",
-    "X-Webhook-Event": "The event's type",
-    "X-Webhook-Attempt": "Counts from 1",
-    "X-Webhook-Sequence": "Rises per object",
-    "webhook-id": "Standard Webhooks: as X-Webhook-Id",
-    "webhook-timestamp": "Standard Webhooks: as X-Webhook-Timestamp",
-    "webhook-signature": "Standard Webhooks: `v1,<base64>`, several with a space",
-}
-
 
 def openapi_document(base_url: str) -> Json:
     """The whole document for a service that is reached at `base_url`."""
@@ -110,7 +95,7 @@ def openapi_document(base_url: str) -> Json:
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _operation(operation, schemas)
-    return {
+    document = {
         "openapi": "3.1.0",
         "info": {
             "title": "cambist",
@@ -127,7 +112,7 @@ def openapi_document(base_url: str) -> Json:
         "components": {
             "schemas": components,
             "headers": {
-                name: {"description": meaning, "schema": {"type": "integer"}} for name, meaning in _RATE_HEADERS.items()
+                name: {"description": meaning, "schema": {"type": "integer"}} for name, meaning in RATE_HEADERS.items()
             },
             "securitySchemes": {
                 "ApiKey": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
@@ -135,6 +120,7 @@ def openapi_document(base_url: str) -> Json:
             },
         },
     }
+    return with_examples(document)
 
 
 def _schemas(types: list[Any]) -> tuple[Mapping[Any, Json], dict[str, Json]]:
@@ -204,7 +190,7 @@ def _operation_id(operation: Operation) -> str:
 
 
 def _responses(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
-    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in _RATE_HEADERS}
+    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_HEADERS}
     counted = {"headers": headers} if operation.path.startswith(API) else {}
     responses: Json = {}
     if operation.answer is not None:
@@ -269,7 +255,7 @@ def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
             "security": [],
             "parameters": [
                 {"name": name, "in": "header", "required": True, "schema": {"type": "string"}, "description": meaning}
-                for name, meaning in _LETTER_HEADERS.items()
+                for name, meaning in LETTER_HEADERS.items()
             ],
             "requestBody": {
                 "required": True,

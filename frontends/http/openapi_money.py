@@ -1,5 +1,6 @@
 """The operations about money: balance, rates, settlements, turnover, gateways."""
 
+from ...core.usecases.sandbox_withdrawals import WithdrawalSimulation
 from .gateways import GatewayView
 from .money import BalanceView, RateView
 from .openapi_model import API, DAY, PAGES, UUID, Operation, Query, Refusals
@@ -82,6 +83,15 @@ MONEY = (
         "Settle the account's test payments now",
         answer=SettlementView,
         refusals={404: ("NOT_FOUND",), 503: ("RATE_UNAVAILABLE",)},
+    ),
+    Operation(
+        "post",
+        f"{API}/sandbox/withdrawals/{{withdrawal_id}}/simulate",
+        "Sandbox",
+        "Lead a payout to an outcome, as the network would",
+        body=WithdrawalSimulation,
+        answer=WithdrawalView,
+        refusals={404: ("WITHDRAWAL_NOT_FOUND",), 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
     ),
     Operation("get", f"{API}/gateways", "Gateways", "The payment gateways and how each is", answer=list[GatewayView]),
 )

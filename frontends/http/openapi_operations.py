@@ -20,6 +20,7 @@ from .openapi_kyc import KYC
 from .openapi_model import API, MOMENT, PAGES, UUID, Operation, Query, Refusals
 from .openapi_money import MONEY
 from .openapi_refunds import REFUNDS
+from .openapi_sandbox_clock import SANDBOX_CLOCK
 from .openapi_subscriptions import SUBSCRIPTIONS
 from .proofs import ProofView
 from .sandbox import ForgottenView
@@ -250,6 +251,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *_PAYMENTS,
     *REFUNDS,
     *MONEY,
+    *SANDBOX_CLOCK,
     *KYC,
     *EXCHANGES,
     *SUBSCRIPTIONS,

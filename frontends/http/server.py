@@ -15,11 +15,14 @@ import uvicorn
 
 from ...core.domain.accounts import Mode
 from ...ports.bank import BankRoutes
-from ..compose import House, open_house
+from ..compose import House, open_house, system_clock
+from ..presence import on_the_roll
 from ..settings import Settings
+from ..telemetry.logs import configure_logging
+from ..telemetry.process import observed, scraped
+from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
-from .logs import configure_logging
 from .window_streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
@@ -63,13 +66,14 @@ def serve(settings: Settings, *, works: bool = True) -> None:
 
     Without `works` it does no jobs: other processes do.
     Says on stdout, in one line, where it accepts requests: scripts wait for that line.
-    Raises: OSError when the address cannot be listened on; what `open_house` raises.
+    Raises: OSError when the address cannot be listened on; what `on_the_roll` and `open_house` raise.
     """
     configure_logging(settings.log_level, settings.log_format)
 
     async def until_stopped() -> None:
-        async with running(settings, works=works) as service:
+        async with on_the_roll(settings, counts=True, works=works), running(settings, works=works) as service:
             _say_what_is_simulated(service.house.ports.banks)
+            _say_whose_keys(service.house.settings)
             sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")
             sys.stdout.flush()
             await asyncio.wait([service.stopped])
@@ -104,7 +108,11 @@ async def running(
     """
     with contextlib.closing(listener or listen(settings.host, settings.port)) as listener:
         settings = settings.listening_on(listener.getsockname()[1])
-        async with open_house(settings) as house:
+        async with (
+            observed(settings, system_clock()) as telemetry,
+            open_house(settings, telemetry=telemetry) as house,
+            scraped(settings, telemetry, house.ports),
+        ):
             streams = WindowStreams()
             server = _Server(_config(house, streams), streams)
             _handle_signals(server)
@@ -122,7 +130,12 @@ async def running(
 
 def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams),
+        create_app(
+            house.ports,
+            trusted_proxies=house.settings.trusted_proxies,
+            streams=streams,
+            watch=RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log),
+        ),
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -155,3 +168,12 @@ def _say_what_is_simulated(banks: BankRoutes) -> None:
         pretended = [name for name in names if banks.named(name).capabilities.simulated]
         if pretended and mode == Mode.LIVE:
             log.warning("live mode runs on simulators (%s): no real money moves", ", ".join(pretended))
+
+
+def _say_whose_keys(settings: Settings) -> None:
+    """On a database that several machines reach, a key file is one machine's only."""
+    if settings.vault is None and settings.storage_url.startswith("postgresql://"):
+        log.warning(
+            "the vault's keys are in a key file of this machine; for more machines set CAMBIST_VAULT_KEY and "
+            "CAMBIST_VAULT_PEPPER on all of them"
+        )

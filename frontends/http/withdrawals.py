@@ -12,11 +12,12 @@ from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.withdrawals import Withdrawal, shown_hash
+from ...core.usecases.sandbox_withdrawals import WithdrawalSimulation, simulate_withdrawal
 from ...core.usecases.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
-from .access import ApiRequest
+from .access import ApiRequest, require_test_mode
 from .answers import answer
-from .bodies import page_of
+from .bodies import page_of, read_body
 from .views import Pagination, pagination
 
 
@@ -87,3 +88,20 @@ def withdrawals_router(ports: Ports) -> Router:
         raise Refusal("WITHDRAWAL_DISCONTINUED", "Payouts are automatic after the daily settlement")
 
     return Router("/withdrawals", route_handlers=[page, one, withdraw])
+
+
+def played_withdrawals_router(ports: Ports) -> Router:
+    """POST /sandbox/withdrawals/{id}/simulate, for test keys only."""
+
+    @post("/{withdrawal_id:str}/simulate", status_code=200)
+    async def simulate(request: ApiRequest, withdrawal_id: FromPath[str]) -> Response[bytes]:
+        body = await request.body()
+        played = await simulate_withdrawal(
+            ports,
+            request.auth,
+            withdrawal_id,
+            lambda: read_body(body, request.headers.get("content-type"), WithdrawalSimulation),
+        )
+        return answer(withdrawal_view(played))
+
+    return Router("/sandbox/withdrawals", route_handlers=[simulate], guards=[require_test_mode])

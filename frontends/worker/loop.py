@@ -8,6 +8,7 @@ the others.
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from ...core.usecases.deliveries import Dispatcher
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run, start_standing
@@ -15,6 +16,8 @@ from ...core.usecases.outbox import DELIVER
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.jobs import Job
+from ..telemetry.logs import job_context
+from ..telemetry.telemetry import Ending, Telemetry
 
 SWEEP = 1.0
 """Seconds after which the worker looks by itself: work that another process wrote, or a kick that was lost."""
@@ -31,8 +34,9 @@ log = logging.getLogger("cambist.worker")
 class Worker:
     """One claiming loop; `at_once` bounds how many jobs other than deliveries are under way."""
 
-    def __init__(self, ports: Ports, *, at_once: int = 64) -> None:
+    def __init__(self, ports: Ports, *, at_once: int = 64, telemetry: Telemetry | None = None) -> None:
         self._ports = ports
+        self._telemetry = telemetry
         self._at_once = at_once
         self._dispatcher = Dispatcher(ports)
         self._handlers: Mapping[str, Handler] = {**HANDLERS, DELIVER: lambda _, job: self._dispatcher.run(job)}
@@ -67,12 +71,17 @@ class Worker:
 
     def _begin(self, job: Job) -> None:
         mine = self._serving if job.kind == DELIVER else self._running
-        task = asyncio.create_task(run(self._ports, job, self._handlers))
+        task = asyncio.create_task(self._do(job))
         mine[task] = job
         task.add_done_callback(lambda done: self._end(mine, done))
         self._works.set()
         if self._serving:
             self._serves.set()
+
+    async def _do(self, job: Job) -> None:
+        watched = nullcontext(Ending()) if self._telemetry is None else self._telemetry.job(job)
+        with job_context(job), watched as ending:
+            ending.outcome = await run(self._ports, job, self._handlers)
 
     def _end(self, mine: dict[asyncio.Task[None], Job], task: asyncio.Task[None]) -> None:
         if self._is_full():

@@ -7,9 +7,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
-from ..compose import House, open_house
-from ..http.logs import configure_logging
+from ..compose import House, open_house, system_clock
+from ..presence import on_the_roll
 from ..settings import Settings
+from ..telemetry.logs import configure_logging
+from ..telemetry.process import observed, scraped
 from .loop import Worker
 
 log = logging.getLogger("cambist.worker")
@@ -24,7 +26,12 @@ def work(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.log_format)
 
     async def until_stopped() -> None:
-        async with open_house(settings) as house:
+        async with (
+            on_the_roll(settings, counts=False, works=True),
+            observed(settings, system_clock()) as telemetry,
+            open_house(settings, telemetry=telemetry) as house,
+            scraped(settings, telemetry, house.ports),
+        ):
             stopped = asyncio.Event()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,7 +61,7 @@ async def at_work(house: House, on_death: Callable[[], None]) -> AsyncIterator[N
     Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
     start it again.
     """
-    worker = Worker(house.ports, at_once=house.settings.workers)
+    worker = Worker(house.ports, at_once=house.settings.workers, telemetry=house.telemetry)
     working = asyncio.create_task(worker.work())
 
     def look_why(done: "asyncio.Task[None]") -> None:

@@ -38,3 +38,16 @@ def test_a_direction_is_switched_off_and_on(call: Call, account_id: str) -> None
 
 def test_an_unknown_direction_is_wrong_usage(call: Call) -> None:
     assert call("exchange", "disable", "usdt").status == 2
+
+
+def test_money_that_waits_is_listed_and_sent_back(call: Call, account_id: str) -> None:
+    made = call("exchange", "create-rub-usdt", account_id, *ORDER, *ADDRESS).document
+    shown = call("exchange", "show", made["exchange_id"], "--json").document
+    assert (shown["exchange_id"], shown["transfers"]) == (made["exchange_id"], [])
+    assert call("exchange", "suspense", "--account", account_id, "--json").document == {"data": []}
+    assert call("exchange", "suspense").status == 0
+    refused = call("exchange", "return", made["exchange_id"], "--json")
+    assert (refused.status, refused.document["error"]["code"]) == (1, "INVALID_STATE")
+    for command in (("show",), ("return",)):
+        unknown = call("exchange", *command, "exch_1", "--json")
+        assert (unknown.status, unknown.document["error"]["code"]) == (1, "EXCHANGE_NOT_FOUND")

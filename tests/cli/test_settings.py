@@ -47,7 +47,7 @@ class TestPrecedence:
             1003,
             "10.0.0.2",
             "debug",
-            "text",
+            "auto",
         )
         assert _origin(loaded, "port") == "--port"
         assert _origin(loaded, "host") == "CAMBIST_HOST"
@@ -164,6 +164,27 @@ class TestReading:
         loaded = _load({"CAMBIST_DATABASE_URL_FILE": str(folder / "secret")})
         assert loaded.settings.database_url == URL
         assert _origin(loaded, "database_url") == "CAMBIST_DATABASE_URL_FILE"
+
+    def test_every_secret_may_and_nothing_else(self, folder: Path) -> None:
+        """Secrets in a file of their own stay out of the environment, which children and crash reports see."""
+        values = {
+            "database_url": URL,
+            "redis_url": "redis://:hunter2@redis.example:6379/0",
+            "vault_key": f"2:{KEY},1:{OTHER_KEY}",
+            "vault_pepper": PEPPER,
+            "coingecko_key": "CG-hunter2",
+        }
+        assert set(values) == {name for name, option in OPTIONS.items() if option.secret}
+        for name, value in values.items():
+            (folder / name).write_text(f"{value}\n")
+        loaded = _load({f"CAMBIST_{name.upper()}_FILE": str(folder / name) for name in values})
+        plain = _load({f"CAMBIST_{name.upper()}": value for name, value in values.items()})
+        assert loaded.settings == plain.settings
+        assert loaded.settings.vault is not None
+        assert {name: _origin(loaded, name) for name in values} == {n: f"CAMBIST_{n.upper()}_FILE" for n in values}
+        for name in OPTIONS:
+            if name not in values:
+                assert _load({f"CAMBIST_{name.upper()}_FILE": str(folder / "none")}).warnings
 
 
 class TestFaults:

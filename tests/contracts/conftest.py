@@ -19,7 +19,7 @@ from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.adapters.storage.unit import Kick
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import KIT_CATALOGUE, Place
-from tests.servers import database, postgres_server
+from tests.servers import database, empty, postgres_server
 
 
 @pytest.fixture(scope="session")
@@ -141,15 +141,9 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> Place:
 
         return Place(name, str(path), in_file)
     url: str = request.getfixturevalue("kit_postgres")
-    asyncio.run(_empty(url))
+    empty(url, metadata(KIT_CATALOGUE).tables)
 
     async def on_server(clock: VirtualClock, kick: Kick) -> Storage:
         return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE)
 
     return Place(name, url, on_server)
-
-
-async def _empty(url: str) -> None:
-    connection = await asyncpg.connect(url)
-    await connection.execute(";".join(f"DELETE FROM {name}" for name in metadata(KIT_CATALOGUE).tables))
-    await connection.close()

@@ -5,6 +5,7 @@ import binascii
 import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -410,6 +411,17 @@ class TestStorageTrouble:
         storage = world.storage = Busy(world.clock)
         storage.fault = Unavailable("no answer")
         with pytest.raises(OutcomeUnknown):
+            await world.bank().create_invoice(world.request())
+
+    async def test_books_that_cannot_be_opened_certainly_hold_no_invoice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """So a restart of the database leaves no key that answers 502 for ever."""
+
+        def unit() -> NoReturn:
+            raise Unavailable("no connection")
+
+        world = World()
+        monkeypatch.setattr(world.storage, "unit", unit)
+        with pytest.raises(Unavailable):
             await world.bank().create_invoice(world.request())
 
     async def test_pretending_against_endless_rivals_gives_up(self) -> None:

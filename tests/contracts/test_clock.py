@@ -9,13 +9,17 @@ from itertools import pairwise
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, SystemClock, SystemIds, VirtualClock
-from cambist.ports.clock import Clock, Ids
+from cambist.adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
+from cambist.ports.clock import Clock, Ids, World
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("clock", [SystemClock(), VirtualClock(START)], ids=["system", "virtual"])
+@pytest.mark.parametrize(
+    "clock",
+    [SystemClock(), VirtualClock(START), ShiftingClock(VirtualClock(START))],
+    ids=["system", "virtual", "shifting"],
+)
 class TestEveryClock:
     def test_now_is_aware_and_in_utc(self, clock: Clock) -> None:
         assert clock.now().tzinfo is UTC
@@ -202,6 +206,63 @@ class TestVirtualClock:
         assert diary.notes == []
         await clock.advance(0.000_001)
         assert len(diary.notes) == 1
+
+
+AHEAD = World("acc_1", timedelta(days=400))
+
+
+class TestShiftingClock:
+    def test_outside_of_all_worlds_it_is_the_machines_clock(self) -> None:
+        clock = ShiftingClock(VirtualClock(START))
+        assert clock.world is None
+        assert clock.now() == clock.real() == START
+
+    def test_inside_a_world_it_is_ahead_by_the_offset_and_says_what_the_machine_says(self) -> None:
+        clock = ShiftingClock(VirtualClock(START))
+        with clock.entered(AHEAD):
+            assert clock.world == AHEAD
+            assert clock.now() == START + AHEAD.offset
+            assert clock.real() == START
+        assert clock.now() == START
+
+    def test_worlds_are_left_in_turn_and_also_by_an_error(self) -> None:
+        clock = ShiftingClock(VirtualClock(START))
+
+        def fail() -> None:
+            with clock.entered(None):
+                clock.enter(World("acc_2", timedelta(1)))
+                raise RuntimeError
+
+        with clock.entered(AHEAD):
+            with pytest.raises(RuntimeError):
+                fail()
+            assert clock.world == AHEAD
+        assert clock.world is None
+
+    async def test_a_task_takes_its_world_along_and_leaves_the_others_alone(self) -> None:
+        clock = ShiftingClock(VirtualClock(START))
+
+        async def enter() -> None:
+            assert clock.world == AHEAD
+            clock.enter(None)
+
+        with clock.entered(AHEAD):
+            await asyncio.create_task(enter())
+            assert clock.world == AHEAD
+
+    async def test_durations_are_the_machines(self) -> None:
+        machine = VirtualClock(START)
+        clock = ShiftingClock(machine)
+        with clock.entered(AHEAD):
+            sleeper = asyncio.create_task(clock.sleep(5))
+            await machine.advance(5)
+            assert sleeper.done()
+            assert clock.monotonic() == 5
+
+    def test_two_houses_in_one_task_do_not_share_a_world(self) -> None:
+        one, other = ShiftingClock(VirtualClock(START)), ShiftingClock(VirtualClock(START))
+        with one.entered(AHEAD):
+            assert other.world is None
 
 
 @pytest.mark.parametrize("make", [SystemIds, SeededIds], ids=["system", "seeded"])

@@ -16,7 +16,7 @@ from cambist.adapters.meter import redis as redis_room
 from cambist.adapters.meter.memory import MemoryMeter
 from cambist.adapters.meter.redis import RedisMeter
 from cambist.ports.meter import Gauge, Meter
-from tests.servers import RedisServer, forget, own_redis, redis_server
+from tests.redis_servers import RedisServer, forget, own_redis, redis_server
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 IP, KEY = Gauge("general:ip:203.0.113.7", 3), Gauge("general:key:svc_test_1", 2)

@@ -16,7 +16,7 @@ from cambist.adapters.queue.dramatiq import DramatiqQueue
 from cambist.adapters.queue.memory import MemoryQueue
 from cambist.ports.jobs import Job
 from cambist.ports.queue import Queue
-from tests.servers import RedisServer, forget, own_redis, redis_server
+from tests.redis_servers import RedisServer, forget, own_redis, redis_server
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 

@@ -31,18 +31,21 @@ from cambist.adapters.storage.sql import Tables
 from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.adapters.storage.unit import keep
 from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
+from cambist.core.domain.audit import AuditEntry
+from cambist.core.domain.breaker import Breaker
 from cambist.core.domain.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
 from cambist.core.domain.kyc import Upload
-from cambist.core.domain.ledger import JournalEntry, LedgerAccount
+from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
-from cambist.core.domain.proofs import DeliveryProof
+from cambist.core.domain.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.settlement import Correction, Settlement, SettlementItem
-from cambist.core.domain.tallies import Tally, Turnover
+from cambist.core.domain.tallies import EVER, Tally, Turnover
 from cambist.core.domain.terminals import Terminal
+from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
@@ -260,6 +263,23 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": False, "kyc": OneOf(IN_PROGRESS)}),
     (Upload, "id", {"holder": b"x"}),
     (Job, "due", {"due": AtMost(START)}),
+    # What operators ask for over all accounts.
+    (Tally, "id", {"period": EVER, "status": PaymentStatus.AMOUNT_MISMATCH}),
+    (Turnover, "id", {"day": "2026-11-21"}),
+    (LedgerAccount, "id", {"purse": Purse.PENDING}),
+    (Payment, "-id", {"id": Below("pay_1"), "mode": Mode.TEST}),
+    (Payment, "-id", {"account_id": "a", "mode": Mode.TEST, "created_at": START, "id": Below("pay_1")}),
+    (Payment, "-created_at", {**OWNER, "status": PaymentStatus.PAID, "created_at": Below(START)}),
+    (Refund, "created_at", {"status": RefundStatus.PENDING, "pending_reason": PendingReason.AWAITING_APPROVAL}),
+    (Refund, "created_at", {"status": RefundStatus.PROCESSING, "created_at": AtMost(START)}),
+    (Withdrawal, "created_at", {"status": WithdrawalStatus.FAILED, "created_at": AtLeast(START)}),
+    (Withdrawal, "id", {"tx_hash": "x"}),
+    (DeliveryProof, "status_at", {"status": ProofStatus.IN_REVIEW, "status_at": AtMost(START)}),
+    (DeliveryProof, "id", {"tx_hash": "x"}),
+    (Breaker, "next_probe_at", {"next_probe_at": AtLeast(START)}),
+    (Breaker, "-last_failure_at", {"last_failure_at": AtLeast(START)}),
+    (AuditEntry, "id", {"object_id": "pay_1"}),
+    (AuditEntry, "-id", {"operator": "olga"}),
     (JournalEntry, "id", {"number": None}),
     (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
     (JournalEntry, "number", {"number": AtLeast(-(2**63))}),

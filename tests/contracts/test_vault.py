@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.adapters.vault import sealed as room
-from cambist.adapters.vault.sealed import SealedVault, load_or_create
+from cambist.adapters.vault import key_file as room
+from cambist.adapters.vault.key_file import add_key, drop_key, load_or_create
+from cambist.adapters.vault.sealed import SealedVault
 from cambist.ports.vault import Vault, VaultError
 
 OLD, NEW, PEPPER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
@@ -194,3 +195,40 @@ class TestKeyFile:
     def test_a_record_of_the_file_shows_nothing(self, tmp_path: Path) -> None:
         content = room._KeyFile(current=1, keys={1: OLD.hex()}, pepper=PEPPER.hex())
         assert repr(content) == "<key file>"
+
+
+class TestKeyFileRotation:
+    """A fresh key beside the old ones; the old one goes when nothing needs it any more."""
+
+    def test_a_fresh_key_seals_and_the_old_one_still_opens(self, tmp_path: Path) -> None:
+        path = tmp_path / "vault.key"
+        sealed, fingerprint = load_or_create(path).seal(b"x", "p"), load_or_create(path).fingerprint("s")
+        assert add_key(path) == 2
+        after = load_or_create(path)
+        assert (after.current, sorted(after.keys)) == (2, [1, 2])
+        assert after.key_of(sealed) == 1
+        assert after.unseal(sealed, "p") == b"x"
+        assert after.key_of(after.seal(b"x", "p")) == 2
+        assert after.fingerprint("s") == fingerprint, "API secrets stay valid"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert [each.name for each in tmp_path.iterdir()] == ["vault.key"]
+
+    def test_a_dropped_key_is_gone_and_its_id_is_never_given_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "vault.key"
+        sealed = load_or_create(path).seal(b"x", "p")
+        add_key(path)
+        drop_key(path, 1)
+        with pytest.raises(VaultError, match="key 1"):
+            load_or_create(path).unseal(sealed, "p")
+        assert add_key(path) == 3
+
+    @pytest.mark.parametrize(("number", "why"), [(1, "seals"), (7, "no key 7")])
+    def test_the_key_that_seals_is_not_dropped_nor_one_that_is_not_there(
+        self, tmp_path: Path, number: int, why: str
+    ) -> None:
+        path = tmp_path / "vault.key"
+        load_or_create(path)
+        before = path.read_bytes()
+        with pytest.raises(VaultError, match=why):
+            drop_key(path, number)
+        assert path.read_bytes() == before

@@ -17,17 +17,21 @@ from cambist.core.domain.exchange_entries import (
     money_returned,
     money_suspended,
     part_delivered,
+    return_reversed,
 )
-from cambist.core.domain.exchange_funds import judge_deposits, judge_payments
+from cambist.core.domain.exchange_funds import judge_deposits, judge_payments, with_return
 from cambist.core.domain.exchange_money import shares
 from cambist.core.domain.exchange_payouts import PartStatus, paid_out, part_moved, payout_parts
+from cambist.core.domain.exchange_returns import ReturnStatus
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import Currency, JournalEntry, Purse, currency_of
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import (
     BASE,
+    END,
     ID,
     NOW,
+    WALLET,
     S,
     bases,
     bought,
@@ -122,9 +126,31 @@ class TestEntries:
         assert posted(money_received(it, came, NOW)) == {P.CHAIN: -500, P.EXCHANGING_USDT: 500}
         assert posted(money_suspended(it, 500, NOW)) == {P.EXCHANGING_USDT: -500, P.SUSPENSE_USDT: 500}
         assert money_suspended(it, 0, NOW) is None
-        held = msgspec.structs.replace(came, counted=0, suspended=500)
+        held = with_return(msgspec.structs.replace(came, counted=0, suspended=500), NOW, address=WALLET, sender="one")
         entries = money_received(it, came, NOW), money_suspended(it, 500, NOW), money_returned(it, held, NOW)
         assert is_balanced(*entries) == Counter()
+
+    def test_what_the_network_cannot_move_of_a_return_is_rounded_away(self) -> None:
+        it = exchange()
+        (late,) = judge_deposits(it, [incoming(1_00000050, at=END)], END).transfers
+        back = money_returned(it, with_return(late, NOW, address=WALLET, sender="one"), NOW)
+        assert posted(back) == {P.SUSPENSE_USDT: -1_00000050, P.CHAIN: 1_00000000, P.ROUNDING: 50}
+
+    def test_each_return_is_an_entry_of_its_own_and_may_be_reversed(self) -> None:
+        it = rub_exchange()
+        (late,) = judge_payments(it, [incoming(777, at=END)], END).transfers
+        once = with_return(late, NOW)
+        assert once.sent_back is not None
+        gone = msgspec.structs.replace(once.sent_back, status=ReturnStatus.REVERSED)
+        again = with_return(msgspec.structs.replace(once, sent_back=gone), NOW)
+        entries = [money_returned(it, once, NOW), return_reversed(it, once, NOW), money_returned(it, again, NOW)]
+        assert len({entry.id for entry in entries}) == 3
+        assert is_balanced(*entries) == Counter({P.SUSPENSE: -777, P.BANK: 777})
+
+    def test_nothing_is_booked_of_what_nobody_sends_back(self) -> None:
+        (late,) = judge_deposits(exchange(), [incoming(500, at=END)], END).transfers
+        with pytest.raises(ValueError, match="nothing"):
+            money_returned(exchange(), late, NOW)
 
     @pytest.mark.parametrize(
         ("it", "wanted"),

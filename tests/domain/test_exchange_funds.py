@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.exchange_funds import (
+    FINALITY_WAIT,
     ExchangeTransfer,
     FundsDecision,
     Incoming,
@@ -72,7 +73,23 @@ CASES: list[tuple[str, Exchange, Sequence[Incoming], datetime, Any]] = [
         (S.USDT_RECEIVED, [(FULL, 0, 0, None), (0, HALF, 0, "excess")], FULL + HALF, 0),
     ),
     ("not final", exchange(), [incoming(FULL, is_final=False)], LATER, (None, NOTHING, 0, 0)),
-    ("not final at the end", exchange(), [incoming(FULL, is_final=False)], END, (S.EXPIRED, NOTHING, 0, 0)),
+    ("in time, and not final at the end", exchange(), [incoming(FULL, is_final=False)], END, (None, NOTHING, 0, 0)),
+    (
+        "in time, and not final for long",
+        exchange(),
+        [incoming(FULL, is_final=False)],
+        END + FINALITY_WAIT,
+        (S.EXPIRED, NOTHING, 0, 0),
+    ),
+    ("too late, and not final", exchange(), [incoming(FULL, at=END, is_final=False)], END, (S.EXPIRED, NOTHING, 0, 0)),
+    ("too little, and not final", exchange(), [incoming(HALF, is_final=False)], END, (S.EXPIRED, NOTHING, 0, 0)),
+    (
+        "the rest in time, and not final at the end",
+        PARTIAL,
+        [incoming(HALF, "b:0", is_final=False)] * 2,
+        END,
+        (None, NOTHING, HALF, 0),
+    ),
     (
         "told twice, once not final",
         exchange(),

@@ -85,6 +85,8 @@ OF_THE_ACCOUNT: Mapping[Named, str] = {
     ("post", "/sandbox/gateways/{gateway_id}/simulate"): "test_a_played_gateway_is_seen_by_its_player_only",
     ("post", "/sandbox/settlements"): "test_settling_and_forgetting_touch_nobody_else",
     ("delete", "/sandbox/data"): "test_settling_and_forgetting_touch_nobody_else",
+    ("get", "/sandbox/clock"): "test_a_clock_moves_for_its_own_account_only",
+    ("post", "/sandbox/clock/advance"): "test_a_clock_moves_for_its_own_account_only",
     ("post", "/sandbox/exchange-clients"): "test_clients_of_one_phone_are_one_for_each_account_and_mode",
 }
 """Operations without an id of an object, and the test that tries each."""
@@ -420,6 +422,26 @@ async def test_clients_of_one_phone_are_one_for_each_account_and_mode(street: St
     theirs = await street.other.good("post", "/sandbox/exchange-clients", body={**body, "kyc_status": "verified"})
     assert theirs["id"] != mine["data"][0]["id"]
     assert await street.test.good("get", "/exchange-clients") == mine
+
+
+async def test_a_clock_moves_for_its_own_account_only(street: Street) -> None:
+    async def payment(party: Party) -> dict[str, Any]:
+        return await party.good("post", "/payments", key=str(uuid4()), body={"amount_rub": "40.00"})
+
+    made = {id(party): await payment(party) for party in street.parties}
+    moved = await street.test.good("post", "/sandbox/clock/advance", body={"seconds": 86_400})
+    assert (await street.test.good("get", "/sandbox/clock"))["now"] >= moved["now"]
+    statuses = {
+        party.mode + ("" if party is not street.test else " moved"): (
+            await party.good("get", f"/payments/{made[id(party)]['id']}")
+        )["status"]
+        for party in street.parties
+    }
+    assert statuses.pop("test moved") == "expired"
+    assert set(statuses.values()) == {"pending"}
+    assert (await street.other.good("get", "/sandbox/clock"))["now"] < moved["now"]
+    for stranger in street.strangers(street.test):
+        assert (await payment(stranger))["created_at"] < moved["now"]
 
 
 async def test_settling_and_forgetting_touch_nobody_else(street: Street) -> None:

@@ -1,9 +1,8 @@
-"""Two `cambist api` and two `cambist worker` on one Postgres and one Redis (issue 9, DESIGN 5)."""
+"""What `cambist api` and `cambist worker` need to be several, and a small fleet of them for tests (issue 9, DESIGN 5).
+How they work together, and what happens when one of them or a server dies, is in test_drills.py."""
 
 import asyncio
 import secrets
-import signal
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -16,10 +15,9 @@ import pytest
 
 from cambist.core.usecases.accounts import NewAccount
 from tests.receivers import Receiver
-from tests.servers import RedisServer, own_redis
+from tests.redis_servers import RedisServer, own_redis
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import WORKS, Installation, Process, Service, eventually, installation
-from tests.stories.test_serve import held_until
 
 
 @dataclass
@@ -100,75 +98,6 @@ async def fleet(tmp_path: Path, postgres_database: str, redis_of_ours: RedisServ
         await asyncio.to_thread(workers[0].said, WORKS)
         doors = [await stack.enter_async_context(merchant(base, account.test)) for base in bases]
         yield Fleet(place, redis_of_ours, receiver, account, apis, workers, doors)
-
-
-async def test_two_of_each_work_as_one_and_a_killed_worker_loses_nothing(fleet: Fleet) -> None:
-    release = asyncio.Event()
-    fleet.receiver.answer_with(held_until(release), 200)
-    first = await fleet.pay(10)
-    await fleet.receiver.arrived(1)
-    # The first worker has all deliveries in hand; it dies in the middle of one.
-    second = fleet.place.start("worker")
-    await asyncio.to_thread(second.said, WORKS)
-    fleet.workers[0].kill()
-    release.set()
-    await fleet.told(first)
-    third = fleet.place.start("worker")
-    await asyncio.to_thread(third.said, WORKS)
-    await fleet.told(await fleet.pay(10))
-
-    await limits_are_counted_together(fleet)
-
-    assert await fleet.is_well()
-    for process in (*fleet.apis, second, third):
-        process.signal(signal.SIGTERM)
-    for process in (*fleet.apis, second, third):
-        assert await asyncio.to_thread(process.wait) == 0, process.err
-        assert "Traceback" not in process.err
-
-
-async def limits_are_counted_together(fleet: Fleet) -> None:
-    """SPEC "Limits": 120 money requests in a minute, not 120 at each process. One without a key is counted too."""
-    for address in ("203.0.113.7", "203.0.113.8"):
-        minute = time.time() // 60
-        async with AsyncExitStack() as stack:
-            doors = [
-                await stack.enter_async_context(merchant(door.base, fleet.account.live, {"X-Forwarded-For": address}))
-                for door in fleet.doors
-            ]
-            requests = (doors[number % len(doors)].ask("POST", "/payments", body={}) for number in range(130))
-            statuses = Counter(answer.status for answer in await asyncio.gather(*requests))
-        if time.time() // 60 == minute:  # else it fell into two windows; the next one does not
-            break
-    assert statuses == {400: 120, 429: 10}
-
-
-async def test_redis_away_is_no_outage_and_health_comes_back_by_itself(fleet: Fleet) -> None:
-    assert await fleet.is_well()
-
-    fleet.redis.stop()
-    await fleet.told(await fleet.pay(10))
-    late = fleet.place.start_api()  # a restart in the middle of an outage
-    fleet.workers.append(fleet.place.start("worker"))
-    fleet.apis.append(late)
-    base = await asyncio.to_thread(late.ready)
-    await asyncio.to_thread(fleet.workers[1].said, WORKS)
-    async with merchant(base, fleet.account.test) as door:
-        fleet.doors.append(door)
-        await fleet.told(await fleet.pay(3))
-        for status, said in await fleet.health():
-            assert (status, said["status"], said["core"]) == (503, "degraded", "ok")
-            assert said["degraded"] == ["meter", "queue"]
-        async with door.client.get(f"{base}/readyz") as ready:
-            assert ready.status == 200, "a balancer keeps the process"
-
-        fleet.redis.start()
-        await eventually(fleet.is_well)
-        await fleet.told(await fleet.pay(10))
-        await limits_are_counted_together(fleet)
-    for process in (*fleet.apis, *fleet.workers):
-        assert not process.ended
-        assert "Traceback" not in process.err
 
 
 @pytest.mark.parametrize("command", ["api", "worker"])

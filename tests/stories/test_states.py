@@ -18,7 +18,6 @@ from cambist.core.domain.refunds import REFUND_MOVES, RefundStatus
 from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases import accounts, refunds, withdrawals
-from cambist.ports.payouts import TransferState
 from tests.houses import TestHouse, open_test_house
 from tests.payout_kit import WALLET
 
@@ -235,24 +234,26 @@ async def called_off_by_the_operator(merchant: Integrator) -> str:
     return withdrawal_id
 
 
-async def proven_to_have_failed(merchant: Integrator) -> str:
-    """The network took it, and undid it."""
-    withdrawal_id = await merchant.payout()
-    await merchant.house.work(1)
-    shown = await merchant.shown("withdrawals", withdrawal_id)
-    assert shown["status"] == "sent"
-    await merchant.wallet().pretend(shown["tx_hash"], TransferState.FAILED)
-    await merchant.house.work(300)
-    return withdrawal_id
+def played_payout(*outcomes: str) -> Story:
+    """A payout that the network led to these outcomes, one after the other."""
+
+    async def story(merchant: Integrator) -> str:
+        withdrawal_id = await merchant.payout()
+        for outcome in outcomes:
+            shown = await merchant.call("POST", f"/sandbox/withdrawals/{withdrawal_id}/simulate", {"outcome": outcome})
+            assert shown["status"] == outcome
+        return withdrawal_id
+
+    return story
 
 
 PAYOUT_STORIES: Mapping[tuple[WithdrawalStatus, WithdrawalStatus], Story] = {
     (W.PENDING, W.PROCESSING): paid_out,
     (W.PROCESSING, W.SENT): paid_out,
-    (W.SENT, W.COMPLETED): paid_out,
+    (W.SENT, W.COMPLETED): played_payout("sent", "completed"),
     (W.PENDING, W.CANCELLED): called_off_by_the_operator,
     (W.PROCESSING, W.FAILED): lost_in_broadcast,
-    (W.SENT, W.FAILED): proven_to_have_failed,
+    (W.SENT, W.FAILED): played_payout("sent", "failed"),
 }
 
 
@@ -387,6 +388,38 @@ async def test_a_flag_of_a_subscription(merchant: Integrator, steps: tuple[str, 
     assert (await merchant.shown("subscriptions", subscription_id))["past_due"] is past_due
     last = (await merchant.told(subscription_id))[-1]
     assert (last["previous_status"], last["status"], last["past_due"]) == ("active", "active", past_due)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "has_link"),
+    [("link_ready", "pending_binding", True), ("no_link", "cancelled", False)],
+)
+async def test_a_link_that_comes_later_or_never(
+    merchant: Integrator, outcome: str, status: str, has_link: bool
+) -> None:
+    """SPEC "Subscriptions: Behavior", 2. In the calendar scheme the amount 404.05 keeps the link back (DECISIONS 8)."""
+    await merchant.house_settings(subscription_scheme="calendar")
+    order = {"amount_rub": "404.05", "interval": "month", "description": "Club"}
+    made = await merchant.call("POST", "/subscriptions", order, creates=True)
+    assert (made["binding_url"], made["binding_url_pending"]) == (None, True)
+    shown = await merchant.call("POST", f"/sandbox/subscriptions/{made['id']}/simulate", {"outcome": outcome})
+    assert (shown["status"], shown["binding_url"] is not None, shown["binding_url_pending"]) == (
+        status,
+        has_link,
+        False,
+    )
+    [event] = await merchant.told(made["id"])
+    assert (event["previous_status"], event["status"]) == ("pending_binding", status)
+
+
+async def test_a_payout_that_is_over_is_played_no_further(merchant: Integrator) -> None:
+    withdrawal_id = await played_payout("completed", "completed")(merchant)
+    path = f"/api/v1/sandbox/withdrawals/{withdrawal_id}/simulate"
+    for outcome, code in (("failed", 409), ("cancelled", 409), ("sent", 409), ("lost", 400)):
+        response = await merchant.house.http.post(path, json={"outcome": outcome}, headers=merchant.house.headers())
+        assert response.status_code == code, outcome
+    live = await merchant.house.http.post(path, json={"outcome": "sent"}, headers=merchant.house.headers("live"))
+    assert live.status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,10 @@ class FusedBank(Fused):
         return await self._provider.invoice_state(reference)
 
     async def refund(self, request: Any) -> Any:
-        return await self._provider.refund(request)
+        return await self._fused(self._provider.refund)(request)
 
     async def find_refund(self, operation: str) -> Any:
-        return await self._provider.find_refund(operation)
+        return await self._fused(self._provider.find_refund)(operation)
 
 
 def fused_throughout(ports: Ports, fuse: Fuse) -> Ports:

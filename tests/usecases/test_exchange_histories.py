@@ -19,6 +19,7 @@ from cambist.core.domain.exchange_payouts import paid_out
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import Currency, Purse
 from cambist.core.domain.money import Usdt
+from cambist.core.usecases.exchange_return import return_money
 from cambist.core.usecases.exchanges import cancel_exchange
 from cambist.ports.faults import Refused, Unavailable
 from cambist.ports.payouts import TransferState
@@ -32,6 +33,7 @@ _WHERE = {
     Currency.USDT: (Purse.STOCK_USDT, Purse.AVAILABLE, _U, Purse.EXCHANGING_USDT, Purse.ROUNDING, Purse.SENDING),
     Currency.RUB: (Purse.STOCK_RUB, _R, Purse.EXCHANGING_RUB, Purse.REMITTING),
 }
+BACK = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 _AMOUNTS = ("11.04", "100", "333.33333333", "10000")
 _ENDINGS = (Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE, Ending.REFUSED)
 
@@ -55,6 +57,8 @@ class History:
             "lose": self.lose,
             "away": self.away,
             "bank": self.bank,
+            "back": self.back,
+            "take": self.take,
             "work": self.work,
         }
 
@@ -125,6 +129,15 @@ class History:
         word = tuple(RemittanceStatus)[much % 3]
         await self.house.at_bank(f"{self.one(which)}/{1 + much % 2}", word)
 
+    async def back(self, which: int, much: int) -> None:
+        exchange = await self.house.exchange(self.one(which))
+        twist = Twist(ending=_ENDINGS[much % 4])
+        self.house.house.script.refund.extend([twist] * (much % 2))
+        await return_money(self.house.ports, exchange.id, BACK if exchange.takes_usdt else None)
+
+    async def take(self, which: int, _: int) -> None:
+        await self.house.pay(self.one(which), taken_back=True)
+
     async def work(self, which: int, much: int) -> None:
         await self.house.house.work((which + 1) * much * 3)
 
@@ -134,7 +147,7 @@ STEPS = st.lists(
         st.sampled_from(
             [
                 *("create", "create", "send", "send", "drop", "cancel", "look", "lose", "away", "bank", "work"),
-                *("buy", "pay", "chain"),
+                *("buy", "pay", "chain", "take", "back", "back"),
             ]
         ),
         st.integers(0, 5),
@@ -157,6 +170,7 @@ async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int,
         script = house.house.script
         script.remit.clear()
         script.find_remittance.clear()
+        script.refund.clear()
         await house.house.work(24 * 3600)
         await _check_bank(house)
         for exchange in await everything(house.ports, Exchange):
@@ -180,7 +194,9 @@ async def _check_value(house: ExchangeHouse) -> None:
     client; and so it is of RUB."""
     transfers, exchanges = await house.transfers(), await everything(house.ports, Exchange)
     for currency, where in _WHERE.items():
-        came = sum(transfer.amount for transfer in transfers if transfer.currency is currency)
+        mine = [transfer for transfer in transfers if transfer.currency is currency]
+        back = sum(each.suspended for each in mine if each.resolved_at is not None)
+        came = sum(each.amount - each.taken_back for each in mine) - back
         done = [each for each in exchanges if each.status == "completed" and not each.takes_usdt]
         paid = sum(paid_out(each.parts).kopecks for each in exchanges)
         gone = sum(each.amount_usdt.units for each in done) if currency is Currency.USDT else paid

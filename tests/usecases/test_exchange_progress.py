@@ -102,6 +102,27 @@ async def test_what_may_be_taken_back_counts_for_nothing_yet(house: ExchangeHous
     assert await house.status(made.id) == "completed"
 
 
+async def test_usdt_sent_in_time_and_final_after_the_end_are_exchanged(house: ExchangeHouse) -> None:
+    """The client did its part: a transfer takes a minute to become final."""
+    made = await house.made()
+    await house.house.work(890)
+    await house.send(made.id, final=False)
+    await house.house.work(30)
+    assert await house.status(made.id) == "awaiting_usdt"
+    await house.house.work(120)
+    assert await house.said(made.id) == ["completed"]
+
+
+async def test_usdt_whose_block_is_taken_back_for_good_let_the_exchange_expire(house: ExchangeHouse) -> None:
+    made = await house.made()
+    await house.house.work(890)
+    tx_hash = await house.send(made.id, final=False)
+    await house.house.work(30)
+    await house.watcher.pretend_drop((await house.exchange(made.id)).crypto_deposit_address or "", tx_hash)
+    await house.house.work(90)
+    assert await house.said(made.id) == ["expired"]
+
+
 async def test_deposits_told_twice_and_in_another_order_count_once(house: ExchangeHouse) -> None:
     made = await house.made()
     await house.send(made.id, "30")

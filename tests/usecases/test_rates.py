@@ -1,11 +1,10 @@
 """The rate of a mode: asked for, believed, shared by all processes (SPEC "Rate", "Money reads"; DECISIONS 4)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.rates.script import Ending, Twist
 from cambist.adapters.rates.simulator import SimulatedRates
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts import Account, Caller, Mode, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.rates import KnownRate
@@ -26,7 +24,6 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Fault, Stale
 from cambist.ports.rates import RatePretence, RateQuote, RateSource, RateSources
 from cambist.ports.storage import Unit
-from tests.servers import database
 
 
 @asynccontextmanager
@@ -241,17 +238,8 @@ class TestJumps:
             return None
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database that several processes may open."""
-    if request.param == "postgres":
-        with database(request.getfixturevalue("server")) as empty:
-            asyncio.run(migrate(empty))
-            yield empty
-        return
-    path = f"sqlite:///{tmp_path / 'cambist.db'}"
-    asyncio.run(migrate(path))
-    yield path
+ON_FILES = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
+"""Databases that several processes may open."""
 
 
 class Gated:
@@ -270,6 +258,7 @@ class Gated:
 
 
 class TestProcesses:
+    @ON_FILES
     async def test_what_one_process_fetched_the_others_take_also_after_a_restart(self, url: str) -> None:
         clock = VirtualClock()
         async with opened(url, clock) as ports:
@@ -281,6 +270,7 @@ class TestProcesses:
         async with opened(url, clock) as again:
             assert (await market_rate(with_sources(again), Mode.LIVE, fresh=True)).rate == "92.123456789"
 
+    @ON_FILES
     @pytest.mark.parametrize("is_first", [True, False])
     async def test_two_that_fetch_at_once_do_not_fail_each_other(self, url: str, is_first: bool) -> None:
         clock = VirtualClock()

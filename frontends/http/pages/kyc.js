@@ -19,6 +19,7 @@
       body: JSON.stringify({ session: page.dataset.session, ...body }),
       credentials: "omit",
     });
+    if (answer.status === 400) kept = new Map();
     if (!answer.ok) throw new Error("errorProvider");
     return answer.json();
   };
@@ -36,20 +37,43 @@
       request.send(file);
     });
 
+  // What was uploaded need not be sent again when something else was wrong.
+  let kept = new Map();
+
   const upload = async (input) => {
     const file = input.files[0];
-    if (!TYPES.includes(file.type)) throw new Error("errorType");
-    if (file.size > LARGEST) throw new Error("errorSize");
-    const progress = input.parentElement.querySelector("progress");
+    if (kept.has(file)) return kept.get(file);
+    const progress = input.closest(".field").querySelector("progress");
     progress.hidden = false;
     const place = await ask(page.dataset.upload, { content_type: file.type });
     await put(place.upload_url, file, progress);
     progress.value = 100;
+    kept.set(file, place.file_key);
     return place.file_key;
   };
 
+  const fault = (input) => {
+    if (!input.checkValidity()) return "errorMissing";
+    const file = input.type === "file" && input.files[0];
+    if (file && !TYPES.includes(file.type)) return "errorType";
+    return file && file.size > LARGEST ? "errorSize" : null;
+  };
+
+  /* All of them are looked at before the first is sent; what is wrong is marked, and the first of it has the focus. */
+  const check = () => {
+    const wrong = [...form.querySelectorAll("input")].filter((input) => {
+      const problem = fault(input);
+      if (problem) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+      return problem;
+    });
+    if (!wrong.length) return;
+    wrong[0].focus();
+    throw new Error(fault(wrong[0]));
+  };
+
   const gather = async () => {
-    if (!form.checkValidity()) throw new Error("errorMissing");
+    check();
     const given = {};
     for (const input of form.querySelectorAll("input")) {
       if (input.type === "file") {
@@ -62,6 +86,13 @@
   };
 
   if (form) {
+    for (const input of form.querySelectorAll("input[type=file]")) {
+      const show = () => {
+        input.parentElement.querySelector(".file__name").textContent = input.files.length ? input.files[0].name : "";
+      };
+      input.addEventListener("change", show);
+      show();
+    }
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const label = button.textContent;

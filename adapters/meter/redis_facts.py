@@ -1,0 +1,28 @@
+"""What can be asked of a Redis server, for whoever looks whether it suits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from ...ports.faults import Unavailable
+
+_ANSWERS_WITHIN = 3.0
+
+
+async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
+    """The server's clock in Unix seconds, and what it says of itself. Raises: Unavailable."""
+    client: Any = Redis.from_url(
+        url, socket_timeout=_ANSWERS_WITHIN, socket_connect_timeout=_ANSWERS_WITHIN, retry=Retry(NoBackoff(), 0)
+    )
+    try:
+        seconds, microseconds = await client.time()
+        said = await client.info()
+    except (RedisError, OSError, TimeoutError) as fault:
+        raise Unavailable(f"Redis did not answer: {type(fault).__name__}: {fault}") from fault
+    finally:
+        await client.aclose()
+    return seconds + microseconds / 1_000_000, {name: str(value) for name, value in said.items()}

@@ -1,0 +1,17 @@
+"""What stands for the HTTP notifier where its library is not installed: letters are not sent, and each says why."""
+
+from ...ports.notifier import Answer, Letter, Receipt
+
+
+class AbsentNotifier:
+    """Fills the port Notifier. Nothing is lost by it: events stay, deliveries come again and can be resent."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def post(self, letter: Letter) -> Receipt:  # noqa: ARG002 - the port's signature
+        """Not sent."""
+        return Receipt(answer=Answer.CONNECTION, note=self._why)
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,1 @@
+"""Rolls of the processes of one installation (ports/presence.py)."""

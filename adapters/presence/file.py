@@ -1,0 +1,81 @@
+"""A roll in the locks of files beside a SQLite database: the processes of one machine.
+
+`flock` belongs to the open file, so the system lets go of it when the process ends, however it ends. The files stay;
+they hold only who came last.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...ports.faults import Unavailable
+from ...ports.presence import Part
+
+_WATCHED = sys.platform != "win32"
+"""Windows has no flock: processes there are not watched."""
+if sys.platform != "win32":
+    import fcntl
+
+
+class FileRoll:
+    """Fills the port Roll."""
+
+    def __init__(self, database: Path) -> None:
+        """The files lie beside `database`; their folder is made when somebody enters."""
+        self._database = database.absolute()
+        self._held: dict[Part, int] = {}
+
+    async def enter(self, part: Part, *, alone: bool) -> bool:
+        """Lock the part's file. Raises: Unavailable when it cannot be made."""
+        if not _WATCHED or part in self._held:
+            return True
+        try:
+            self._database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._path(part), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(f"{self._path(part)} cannot be opened: {error.strerror}") from error
+        if not _locked(descriptor, alone=alone):
+            os.close(descriptor)
+            return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        self._held[part] = descriptor
+        return True
+
+    def when_lost(self, tell: Callable[[], None]) -> None:
+        """A lock of a file is never lost while the process lives."""
+
+    async def others(self, part: Part) -> Sequence[str]:
+        """Who came last, while a lock of somebody else stands. Raises: Unavailable."""
+        if not _WATCHED:
+            return []
+        try:
+            descriptor = os.open(self._path(part), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Unavailable(f"{self._path(part)} cannot be opened: {error.strerror}") from error
+        try:
+            if part in self._held or _locked(descriptor, alone=True):
+                return []
+            return [os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "a process"]
+        finally:
+            os.close(descriptor)
+
+    async def close(self) -> None:
+        """Let go of the locks."""
+        while self._held:
+            os.close(self._held.popitem()[1])
+
+    def _path(self, part: Part) -> Path:
+        return self._database.with_name(f"{self._database.name}.{part}.lock")
+
+
+def _locked(descriptor: int, *, alone: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""A roll in Postgres' advisory locks: the processes of all machines.
+
+The locks belong to a session, so they are gone as soon as the server knows that the process is: at once when it dies,
+after some 25 seconds when its machine does. A pooler that gives a session to several clients (pgbouncer by transaction)
+would break that: cambist connects to the server itself, or by session.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+
+from ...ports.faults import Unavailable
+from ...ports.presence import Part
+
+_CLASS = 0x63616D62
+"""`camb` in ASCII: the first number of all these locks."""
+_NUMBERS = {Part.COUNTING: 1, Part.WORKING: 2}
+_LOOK = 5.0
+"""Seconds between two looks whether the session still stands."""
+_ANSWERS_WITHIN = 5
+_GIVEN_UP_AFTER = 6
+"""Looks in a row at which a place was taken: the server may still believe in our own session before."""
+_SETTINGS = {
+    # How soon the server notices that a machine is gone, instead of after two hours.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+_OTHERS = """
+SELECT coalesce(activity.application_name, 'a process') FROM pg_locks AS locks
+LEFT JOIN pg_stat_activity AS activity ON activity.pid = locks.pid
+WHERE locks.locktype = 'advisory' AND locks.objsubid = 2 AND locks.granted
+AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND locks.classid::bigint = $1 AND locks.objid::bigint = $2 AND locks.pid <> pg_backend_pid() ORDER BY 1
+"""
+_AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+
+log = logging.getLogger("cambist.presence")
+
+
+class PostgresRoll:
+    """Fills the port Roll, on a connection of its own."""
+
+    def __init__(self, url: str, *, look: float = _LOOK) -> None:
+        """Connects at the first use."""
+        self._url = url
+        self._look = look
+        self._entered: dict[Part, bool] = {}
+        self._connection: Any = None
+        self._holds = False
+        """The session has all the locks of what was entered."""
+        self._watching: asyncio.Task[None] | None = None
+        self._tell: Callable[[], None] = lambda: None
+        self._asking = asyncio.Lock()
+        """A connection answers one question at a time."""
+
+    async def enter(self, part: Part, *, alone: bool) -> bool:
+        """Lock the part's number. Raises: Unavailable."""
+        if part in self._entered:
+            return True
+        if not await self._lock(part, alone=alone):
+            return False
+        self._entered[part] = alone
+        self._holds = True
+        self._watching = self._watching or asyncio.create_task(self._watch())
+        return True
+
+    def when_lost(self, tell: Callable[[], None]) -> None:
+        """Told at most once."""
+        self._tell = tell
+
+    async def others(self, part: Part) -> Sequence[str]:
+        """The names of the sessions that hold the part's number. Raises: Unavailable."""
+        return [row[0] for row in await self._ask("fetch", _OTHERS, _CLASS, _NUMBERS[part])]
+
+    async def close(self) -> None:
+        """End the session, and with it its locks."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self._disconnect()
+
+    async def _watch(self) -> None:
+        """See that the session stands; where it was lost, take the same places in a new one."""
+        taken = 0
+        while taken < _GIVEN_UP_AFTER:
+            await asyncio.sleep(self._look)
+            try:
+                taken = 0 if await self._stands() else taken + 1
+            except Unavailable as fault:
+                log.warning("the roll of processes is away: %s", fault)
+        log.critical("another process took this one's place in the roll while the database was away")
+        self._tell()
+
+    async def _stands(self) -> bool:
+        """Raises: Unavailable."""
+        if self._holds:
+            with contextlib.suppress(Unavailable):
+                await self._ask("fetchval", "SELECT 1")
+                return True
+        for part, alone in self._entered.items():
+            if not await self._lock(part, alone=alone):
+                return False
+        self._holds = True
+        log.warning("the roll of processes is back")
+        return True
+
+    async def _lock(self, part: Part, *, alone: bool) -> bool:
+        function = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
+        found: bool = await self._ask("fetchval", f"SELECT {function}($1, $2)", _CLASS, _NUMBERS[part])
+        return found
+
+    async def _ask(self, how: str, statement: str, *values: int) -> Any:
+        """Raises: Unavailable, after which the session is gone."""
+        async with self._asking:
+            try:
+                if self._connection is None:
+                    name = f"cambist process {os.getpid()} on {socket.gethostname()}"[:63]
+                    settings = {**_SETTINGS, "application_name": name}
+                    self._connection = await asyncpg.connect(
+                        self._url, timeout=_ANSWERS_WITHIN, server_settings=settings
+                    )
+                return await getattr(self._connection, how)(statement, *values, timeout=_ANSWERS_WITHIN)
+            except _AWAY as fault:
+                await self._disconnect()
+                raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+
+    async def _disconnect(self) -> None:
+        connection, self._connection, self._holds = self._connection, None, False
+        if connection is None:
+            return
+        try:
+            await connection.close(timeout=_ANSWERS_WITHIN)
+        except _AWAY:
+            connection.terminate()

@@ -1,0 +1,162 @@
+"""The storage as it is seen from a world (ports/clock.py: World): the one place where a world's time meets the
+storage's own.
+
+Use cases speak of their world's time only. A job is kept with both: the `moment` at which it is due in its world, and
+`due`, what that is by the storage's clock, so that claiming asks nothing but that. Outside of all worlds records are
+as they are stored.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self, cast
+
+import msgspec
+
+from ...ports.clock import World, WorldClock
+from ...ports.jobs import Job
+from ...ports.storage import R, Shelf, Snapshot, Storage, Unit
+
+ASIDE = timedelta(seconds=30)
+"""How far from now the jobs of a world are kept from workers while its clock is being advanced."""
+
+
+class WorldStorage:
+    """A Storage (ports/storage.py) over another one, seen from whatever world the clock has entered."""
+
+    def __init__(self, storage: Storage, clock: WorldClock) -> None:
+        self._storage = storage
+        self._clock = clock
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        """A unit whose jobs are, at each use, those of the world that was entered."""
+        return _Unit(self._storage.unit(), self._clock)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """A snapshot. Nobody reads jobs in one."""
+        return self._storage.snapshot()
+
+    async def now(self) -> datetime:
+        """The storage's clock, and the world's offset."""
+        world = self._clock.world
+        now = await self._storage.now()
+        return now if world is None else now + world.offset
+
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
+        """Workers claim outside of all worlds, and enter each job's own."""
+        return await self._storage.claim(limit, lease, kind=kind, but_kind=but_kind)
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Leases are the storage's time."""
+        await self._storage.renew(jobs, lease)
+
+    async def next_due(self) -> datetime | None:
+        """By the storage's clock."""
+        return await self._storage.next_due()
+
+    def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
+        """All records, as they are stored."""
+        return self._storage.scan(kind, batch=batch, **criteria)
+
+    async def check(self) -> None:
+        """As the storage has it."""
+        await self._storage.check()
+
+    async def close(self) -> None:
+        """As the storage has it."""
+        await self._storage.close()
+
+
+class _Unit:
+    def __init__(self, opening: AbstractAsyncContextManager[Unit], clock: WorldClock) -> None:
+        self._opening = opening
+        self._clock = clock
+        self._unit: Unit
+
+    async def __aenter__(self) -> Self:
+        self._unit = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opening.__aexit__(kind, fault, trace)
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        if kind is Job and (world := self._clock.world) is not None:
+            jobs: Shelf[Job] = _JobsInWorld(self._unit[Job], world, self._clock)
+            return cast("Shelf[R]", jobs)
+        return self._unit[kind]
+
+    async def commit(self) -> None:
+        await self._unit.commit()
+
+
+class _JobsInWorld:
+    """The jobs, each that is of this world as it is there. What is written here is of this world; jobs that were read
+    and are of none, or of another, are left alone."""
+
+    def __init__(self, shelf: Shelf[Job], world: World, clock: WorldClock) -> None:
+        self._shelf = shelf
+        self._world = world
+        self._clock = clock
+
+    async def get(self, record_id: str, /) -> Job | None:
+        job = await self._shelf.get(record_id)
+        return None if job is None else self._seen(job)
+
+    async def find(
+        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+    ) -> list[Job]:
+        found = await self._shelf.find(order=order, limit=limit, offset=offset, quick=quick, **criteria)
+        return [self._seen(job) for job in found]
+
+    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[Job]:
+        return [self._seen(job) for job in await self._shelf.page(number, size, order=order, **criteria)]
+
+    async def total(self, **criteria: Any) -> int:
+        return await self._shelf.total(**criteria)
+
+    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
+        return await self._shelf.sums(field, by=by, **criteria)
+
+    def add(self, record: Job, /) -> Job:
+        return self._seen(self._shelf.add(self._kept(self._of_here(record))))
+
+    def save(self, record: Job, /) -> Job:
+        # Its very first version may be saved unread, by whoever wrote it.
+        mine = self._of_here(record) if record.world is None and record.version == 0 else record
+        return self._seen(self._shelf.save(self._kept(mine)))
+
+    def remove(self, record: Job, /) -> None:
+        self._shelf.remove(record)
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        self._shelf.increase(record_id, field, by)
+
+    def accrue(self, *records: Job) -> None:
+        self._shelf.accrue(*(self._kept(self._of_here(record)) for record in records))
+
+    def _of_here(self, job: Job) -> Job:
+        return msgspec.structs.replace(job, world=self._world.id)
+
+    def _seen(self, job: Job) -> Job:
+        """As it is in the world."""
+        if job.world != self._world.id:
+            return job
+        due = job.due + self._world.offset if job.moment is None else job.moment
+        lease = None if job.leased_until is None else job.leased_until + self._world.offset
+        return msgspec.structs.replace(job, due=due, leased_until=lease)
+
+    def _kept(self, job: Job) -> Job:
+        """As it is stored."""
+        if job.world != self._world.id:
+            return job
+        due = job.due - self._world.offset
+        if self._world.held:
+            due = max(due, self._clock.real() + ASIDE)
+        lease = None if job.leased_until is None else job.leased_until - self._world.offset
+        return msgspec.structs.replace(job, due=due, moment=job.due, leased_until=lease)

@@ -1,0 +1,141 @@
+"""The vault's keys in a file, for installations without a secret store of their own.
+
+The file lies beside the database, so a copy of both opens everything. Mode 0600. It is never written in place: a draft
+is made whole, and takes the name in one step.
+"""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ...ports.vault import VaultError
+from .sealed import SealedVault
+
+_KEY_SIZE = 32
+_OTHERS = 0o077
+"""Permission bits of everybody but the owner."""
+_IDS = range(1, 256)
+
+
+class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file as JSON: keys by id and the pepper, all in hex."""
+
+    current: int
+    keys: dict[int, str]
+    pepper: str
+
+    def __repr__(self) -> str:
+        return "<key file>"
+
+
+def load_or_create(path: Path) -> SealedVault:
+    """The vault whose keys are in the file at `path`; a file with fresh keys is written when there is none.
+
+    Of two processes that start at once, one writes the file and both read it.
+    Raises VaultError when the file is unreadable, damaged, or open to other users.
+    """
+    try:
+        if not path.exists():
+            _create(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    content = _read(path)
+    try:
+        keys = {number: bytes.fromhex(key) for number, key in content.keys.items()}
+        pepper = bytes.fromhex(content.pepper)
+    except ValueError:
+        raise VaultError(f"the key file {path} is damaged") from None
+    return SealedVault(keys, content.current, pepper)
+
+
+def add_key(path: Path) -> int:
+    """Put a fresh key into the file, which seals from the next start on, and return its id. The older ones still open.
+
+    Processes that run do not know it: none may, or they could not open what others seal with it.
+    Raises VaultError, also when all ids are taken.
+    """
+    content = _read(path)
+    # Never an id that was there once: what an old backup holds under it must not meet another key.
+    number = max(content.keys, default=0) + 1
+    if number not in _IDS:
+        raise VaultError(f"the key file {path} has no free key id left")
+    keys = {**content.keys, number: secrets.token_hex(_KEY_SIZE)}
+    _replace(path, _KeyFile(current=number, keys=keys, pepper=content.pepper))
+    return number
+
+
+def drop_key(path: Path, number: int) -> None:
+    """Take a key out of the file. Raises VaultError when it is the one that seals, or is not there."""
+    content = _read(path)
+    if number == content.current:
+        raise VaultError(f"key {number} is the one that seals")
+    if number not in content.keys:
+        raise VaultError(f"the key file {path} has no key {number}")
+    keys = {each: key for each, key in content.keys.items() if each != number}
+    _replace(path, _KeyFile(current=content.current, keys=keys, pepper=content.pepper))
+
+
+def _read(path: Path) -> _KeyFile:
+    """Raises VaultError."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if os.name == "posix" and mode & _OTHERS:
+        raise VaultError(f"the key file {path} is open to other users; set its mode to 0600")
+    try:
+        return msgspec.json.decode(text, type=_KeyFile)
+    except (ValueError, RecursionError):
+        # The cause would quote the file.
+        raise VaultError(f"the key file {path} is damaged") from None
+
+
+def _unreadable(path: Path, error: OSError) -> VaultError:
+    return VaultError(f"the key file {path} cannot be read or written: {error.strerror}")
+
+
+def _create(path: Path) -> None:
+    """Write the whole file under another name, then link it: whoever links first wins, and nobody reads a half."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = _KeyFile(current=1, keys={1: secrets.token_hex(_KEY_SIZE)}, pepper=secrets.token_hex(_KEY_SIZE))
+    draft = _draft(path, content)
+    try:
+        with suppress(FileExistsError):  # another process was first: its keys count
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink()
+    _sync_folder(path.parent)
+
+
+def _replace(path: Path, content: _KeyFile) -> None:
+    """Raises VaultError."""
+    try:
+        _draft(path, content).replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _draft(path: Path, content: _KeyFile) -> Path:
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return draft
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name durable, before anything is sealed with what it names."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,68 @@
+"""RUB that the payer's bank takes back while an exchange holds them: what the hold is there for (SPEC "Exchange
+statuses": `rub_received` to `partial`, "chargeback protection").
+
+USDT know no such thing: what is final on chain stays.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .exchange_funds import ExchangeTransfer, Incoming, transfer_id
+from .exchanges import Exchange, ExchangeStatus, asked_units
+
+_S = ExchangeStatus
+
+HELD = (_S.RUB_RECEIVED, _S.PARTIAL)
+"""Until something was given for the money. What is taken back later is the service's loss, and no merchant's."""
+
+
+class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows. What came beside it fills the gap it left."""
+
+    lost: tuple[ExchangeTransfer, ...]
+    """Those that are gone, as they were."""
+    changed: tuple[ExchangeTransfer, ...]
+    """All that are to be saved, those included."""
+    received: int
+    """All that came in time and is still there."""
+    held: int
+    """Of it for the exchange."""
+    counted: int
+    """By how much less is held than before."""
+    suspended: int
+    """By how much less is suspended; below zero it is more."""
+
+
+def judge_taken_back(
+    exchange: Exchange, seen: Sequence[Incoming], transfers: Sequence[ExchangeTransfer]
+) -> TakenBack | None:
+    """What the transfers of an exchange are worth once those are gone that were seen to be; None when none is."""
+    if exchange.takes_usdt or exchange.status not in HELD:
+        return None
+    gone = {transfer_id(exchange.id, each.source) for each in seen if each.is_taken_back}
+    lost = tuple(each for each in transfers if each.id in gone and not each.taken_back)
+    if not lost:
+        return None
+    after = {
+        each.id: msgspec.structs.replace(each, counted=0, suspended=0, reason=None, taken_back=each.amount)
+        for each in lost
+    }
+    held, asked = 0, asked_units(exchange)
+    left = [each for each in transfers if each.id not in gone and not each.taken_back]
+    in_time = sorted(
+        (each for each in left if each.reason in (None, "excess")), key=lambda each: (each.received_at, each.id)
+    )
+    for each in in_time:
+        part = min(each.amount, asked - held)
+        held += part
+        reason = "excess" if part < each.amount else None
+        after[each.id] = msgspec.structs.replace(each, counted=part, suspended=each.amount - part, reason=reason)
+    return TakenBack(
+        lost=lost,
+        changed=tuple(after[each.id] for each in transfers if after.get(each.id, each) != each),
+        received=sum(each.amount for each in in_time),
+        held=held,
+        counted=sum(each.counted - after[each.id].counted for each in transfers if each.id in after),
+        suspended=sum(each.suspended - after[each.id].suspended for each in transfers if each.id in after),
+    )

@@ -1,0 +1,312 @@
+"""The clock of a test account: read, and advanced over everything that is due on the way (DECISIONS 8).
+
+An advance is written down before it begins, with a job that holds it: whoever asked for it carries it on, for as long
+as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account
+says so, and workers leave the jobs of this world alone. They are done one after the other in the order of their times,
+each when the clock has come to its own, which is stored before the job is begun: so whoever asks meanwhile sees a time
+that never goes back. At the end what is left is due again by the storage's clock.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Fault
+from ...ports.jobs import Job
+from ...ports.storage import AtMost, Unit
+from ..domain.accounts import Account, Caller, Mode
+from ..domain.breaker import Breaker, lane_id
+from ..domain.days import iso
+from ..domain.errors import Refusal
+from ..domain.events import Event
+from ..domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
+from .accounts import find_account
+from .again import come_back, set_due
+from .outbox import deliver_id
+from .receipts import TIMER
+from .settlement_days import first_own_settlement
+from .units import retrying
+from .worlds import world_of
+
+ADVANCE = "sandbox.clock"
+STRAIGHTEN = "sandbox.dues"
+
+LEASE = 8.0
+"""Seconds after which a worker takes up an advance whose process died."""
+KEEP = 2.0
+"""Seconds between two renewals of that lease."""
+PATIENCE = 20.0
+"""Seconds that the caller waits at most: longer than HTTP clients wait, it could not tell him how far it has come."""
+VAIN = 5.0
+"""Seconds of an advance that may be lost to a receiver that does not answer well: one letter that nobody answers, or
+thousands that are refused at once. After them its letters wait until the end, so that a dead one does not make a year
+take hours."""
+
+_AT_ONCE = 16
+"""Jobs that are found at once: more than ever are left out."""
+_STRAIGHTENED_AT_ONCE = 200
+# Units that read the account just before the end of an advance may still write jobs as it was then.
+_LOOKS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
+_IN_HAND = 0.05
+"""Seconds after which a job that a worker has in hand is looked at again."""
+
+Runner = Callable[[Ports, Job], Awaitable[None]]
+"""Does a job, as it is in the world that was entered."""
+
+
+class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a clock stands, and what the advance under way, or the last one, has done."""
+
+    now: datetime
+    target: datetime | None
+    jobs_run: int
+    events_emitted: int
+
+
+async def read_clock(ports: Ports, caller: Caller) -> ClockStanding:
+    """How the caller's clock stands."""
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, caller.account_id)
+        clock = account.clock or SandboxClock()
+        emitted = clock.events_emitted
+        if clock.is_advancing:
+            emitted = max(0, await _events(unit, account.id) - clock.events_before)
+    return ClockStanding(
+        now=ports.clock.real() + clock.ahead, target=clock.target, jobs_run=clock.jobs_run, events_emitted=emitted
+    )
+
+
+async def advance(ports: Ports, caller: Caller, wish: ClockWish, run: Runner) -> ClockStanding:
+    """Move the caller's clock forward, and do what is due on the way. Where that takes too long for a caller to wait,
+    the standing has a target still, and a worker goes on.
+
+    Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another advance is under way.
+    """
+    with ports.clock.entered(None):
+        job = await _begin(ports, caller.account_id, wish)
+        async with _held(ports, job):
+            ends = ports.clock.monotonic() + PATIENCE
+            await _Advance(ports, job, run).go_on(until=ends)
+        return await read_clock(ports, caller)
+
+
+async def carry_on(ports: Ports, job: Job, run: Runner) -> None:
+    """The job that holds an advance: brings it to its end, and looks again a little later whether all jobs are due at
+    the right time."""
+    await _Advance(ports, job, run).go_on(until=None)
+
+
+async def _begin(ports: Ports, account_id: str, wish: ClockWish) -> Job:
+    leased_until = await ports.storage.now() + timedelta(seconds=LEASE)
+
+    async def work(unit: Unit) -> Job:
+        account = await find_account(unit, account_id)
+        clock = account.clock or SandboxClock()
+        real = ports.clock.real()
+        target = target_of(wish, real + clock.ahead)
+        if clock.target is not None:
+            raise Refusal(
+                "INVALID_STATE", f"The clock is being advanced to {iso(clock.target)}; GET tells how far it is"
+            )
+        began = begun(clock, target, await _events(unit, account_id))
+        unit[Account].save(msgspec.structs.replace(account, clock=began))
+        await first_own_settlement(unit, account_id, real + clock.ahead, clock.ahead)
+        known = await unit[Job].get(advance_id(account_id))
+        job = known or Job(id=advance_id(account_id), kind=ADVANCE, argument=account_id, due=real, created_at=real)
+        job = msgspec.structs.replace(job, leased_until=leased_until, attempts=job.attempts + 1)
+        return unit[Job].add(job) if known is None else unit[Job].save(job)
+
+    return await retrying(ports.storage, work, again_on=("jobs_id",))
+
+
+def advance_id(account_id: str) -> str:
+    """The one job that advances a clock."""
+    return f"{ADVANCE}:{account_id}"
+
+
+async def _events(unit: Unit, account_id: str) -> int:
+    return await unit[Event].total(account_id=account_id, mode=Mode.TEST)
+
+
+@asynccontextmanager
+async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
+    """The lease of `job` is kept inside, as a worker keeps those of its jobs."""
+
+    async def keep() -> None:
+        while True:
+            await ports.clock.sleep(KEEP)
+            with contextlib.suppress(Fault):
+                await ports.storage.renew([job], LEASE)
+
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+
+
+class _Next(msgspec.Struct, frozen=True):
+    """What a step found: a job to do, with the account as it stands then; a job that somebody has in hand; neither,
+    and the clock is at its end; or nothing of it is ours any more."""
+
+    job: Job | None = None
+    account: Account | None = None
+    wait: bool = False
+    over: bool = False
+    lost: bool = False
+
+
+class _Advance:
+    """The carrying on of one advance by one process. Outside of all worlds but while a job is done."""
+
+    def __init__(self, ports: Ports, job: Job, run: Runner) -> None:
+        self._ports = ports
+        self._job = job
+        self._account_id = job.argument
+        self._run = run
+        self._vain = 0.0
+        self._together: deque[tuple[str, datetime | None]] = deque()
+        """The jobs that are due at the same moment as the one in hand."""
+        self._done: Job | None = None
+        """The last job, as it was taken."""
+
+    async def go_on(self, *, until: float | None) -> None:
+        """To the end; or until this moment of the monotonic clock, and then a worker goes on."""
+        clock = self._ports.clock
+        while until is None or clock.monotonic() < until:
+            found = await retrying(self._ports.storage, self._step)
+            if found.over:
+                await straighten(self._ports, self._account_id)
+            if found.over or found.lost:
+                return
+            if found.job is not None and found.account is not None:
+                await self._do(found.job, found.account)
+            elif found.wait:
+                await clock.sleep(_IN_HAND)
+        await self._hand_over()
+
+    async def _step(self, unit: Unit) -> _Next:
+        """Take the next job: its attempt, and the clock at its time, in one unit. Or come to the end."""
+        account = await unit[Account].get(self._account_id)
+        holding = await unit[Job].get(self._job.id)
+        if account is None or account.clock is None or holding is None or not self._is_ours(holding):
+            return _Next(lost=True)
+        clock, real = account.clock, self._ports.clock.real()
+        job = None if clock.target is None else await self._first_due(unit, clock.target)
+        if job is None or job.moment is None:
+            rests = ended(clock, real, await _events(unit, account.id))
+            unit[Account].save(msgspec.structs.replace(account, clock=rests))
+            unit[Job].remove(holding)
+            await _plan_straightening(unit, account.id, await self._ports.storage.now())
+            return _Next(over=True)
+        if job.leased_until is not None and job.leased_until > await self._ports.storage.now():
+            return _Next(wait=True)
+        if self._done is not None and (job.id, job.version) == (self._done.id, self._done.version):
+            # Whoever did it was overtaken, and left it standing: as with a lease that ends, it comes back later.
+            later = job.moment + timedelta(seconds=LEASE)
+            unit[Job].save(msgspec.structs.replace(job, moment=later))
+            return _Next()
+        clock = moved(clock, real, job.moment)
+        clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + 1)
+        account = unit[Account].save(msgspec.structs.replace(account, clock=clock))
+        taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
+        return _Next(job=taken, account=account)
+
+    def _is_ours(self, present: Job) -> bool:
+        """A lease that is kept is no change; another runner counts an attempt."""
+        return present.attempts == self._job.attempts
+
+    async def _first_due(self, unit: Unit, target: datetime) -> Job | None:
+        # What is due at one moment is found at once: nothing that is planned on the way is due before it.
+        while self._together:
+            job_id, moment = self._together.popleft()
+            job = await unit[Job].get(job_id)
+            if job is not None and job.moment == moment:
+                return job
+        left_out = self._left_out()
+        found = await unit[Job].find(
+            world=self._account_id, moment=AtMost(target), order="moment", limit=_AT_ONCE, quick=True
+        )
+        due = [job for job in found if job.id not in left_out]
+        self._together.extend((job.id, job.moment) for job in due[1:] if job.moment == due[0].moment)
+        return due[0] if due else None
+
+    def _left_out(self) -> tuple[str, ...]:
+        if self._vain < VAIN:
+            return ()
+        lane = lane_id(self._account_id, Mode.TEST)
+        return deliver_id(lane), f"{TIMER}:{lane}"
+
+    async def _do(self, job: Job, account: Account) -> None:
+        ports = self._ports
+        self._done = job
+        began = ports.clock.monotonic()
+        with ports.clock.entered(world_of(account, Mode.TEST)):
+            async with ports.storage.unit() as unit:
+                present = await unit[Job].get(job.id)
+            if present is not None and present.version == job.version:
+                await self._run(ports, present)
+        if job.id == deliver_id(lane_id(self._account_id, Mode.TEST)) and await self._fails():
+            self._vain += ports.clock.monotonic() - began
+
+    async def _fails(self) -> bool:
+        async with self._ports.storage.unit() as unit:
+            breaker = await unit[Breaker].get(lane_id(self._account_id, Mode.TEST))
+        return breaker is not None and breaker.failures > 0
+
+    async def _hand_over(self) -> None:
+        """Leave the rest to a worker, at once."""
+        now = await self._ports.storage.now()
+
+        async def work(unit: Unit) -> None:
+            present = await unit[Job].get(self._job.id)
+            if present is not None and self._is_ours(present):
+                set_due(unit, present, now)
+
+        await retrying(self._ports.storage, work)
+
+
+async def _plan_straightening(unit: Unit, account_id: str, now: datetime) -> None:
+    job_id = f"{STRAIGHTEN}:{account_id}"
+    known = await unit[Job].get(job_id)
+    if known is None:
+        unit[Job].add(Job(id=job_id, kind=STRAIGHTEN, argument=account_id, due=now, created_at=now))
+    else:
+        set_due(unit, known, now, anew=True)
+
+
+async def straighten_again(ports: Ports, job: Job) -> None:
+    """The job that straightens after an advance, for whoever did not come so far; and a few times more, for units that
+    were begun before the end and committed after it."""
+    await straighten(ports, job.argument)
+    passed = job.attempts - 1
+    await come_back(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
+
+
+async def straighten(ports: Ports, account_id: str) -> None:
+    """Have the jobs of a world due by the storage's clock when they are due by its own."""
+    seen, found = 0, _STRAIGHTENED_AT_ONCE
+    while found == _STRAIGHTENED_AT_ONCE:
+        found = await retrying(ports.storage, partial(_straighten, ports, account_id, seen))
+        seen += found
+
+
+async def _straighten(ports: Ports, account_id: str, seen: int, unit: Unit) -> int:
+    account = await unit[Account].get(account_id)
+    clock = None if account is None else account.clock
+    if clock is None or clock.is_advancing:
+        return 0
+    now = await ports.storage.now()
+    jobs = await unit[Job].find(world=account_id, order="moment", limit=_STRAIGHTENED_AT_ONCE, offset=seen)
+    for job in jobs:
+        is_held = job.leased_until is not None and job.leased_until > now
+        if job.moment is not None and job.due != job.moment - clock.ahead and not is_held:
+            unit[Job].save(msgspec.structs.replace(job, due=job.moment - clock.ahead))
+    return len(jobs)

@@ -1,0 +1,78 @@
+"""Playing the network and the operator of a payout in test mode, beside what DECISIONS 8 lists."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured
+from ...ports.jobs import Job
+from ...ports.payouts import SenderSimulator, TransferState
+from ..domain.accounts import Caller
+from ..domain.errors import Refusal, shape_error
+from ..domain.withdrawals import Withdrawal, WithdrawalStatus
+from .withdrawal_progress import execute, job_id
+from .withdrawals import cancel_withdrawal, get_withdrawal
+
+_S = WithdrawalStatus
+
+_ON_CHAIN: Mapping[WithdrawalStatus, TransferState] = {
+    _S.SENT: TransferState.IN_BLOCK,
+    _S.COMPLETED: TransferState.FINAL,
+    _S.FAILED: TransferState.FAILED,
+}
+OUTCOMES = tuple(status.value for status in (*_ON_CHAIN, _S.CANCELLED))
+CANCELLED_BY_SANDBOX = "called off in the sandbox"
+
+
+class WithdrawalSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/withdrawals/{id}/simulate."""
+
+    outcome: str
+
+
+async def simulate_withdrawal(
+    ports: Ports, caller: Caller, withdrawal_id: str, read_wish: Callable[[], WithdrawalSimulation]
+) -> Withdrawal:
+    """Lead the payout to `outcome`, and answer with it as it then stands; one that is there already stays.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE where no way leads there; PROVIDER_UNAVAILABLE
+    while its wallet does not sign.
+    """
+    withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
+    text = read_wish().outcome
+    if text not in OUTCOMES:
+        raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    outcome = _S(text)
+    if withdrawal.status is outcome:
+        return withdrawal
+    if outcome is _S.CANCELLED:
+        return await cancel_withdrawal(ports, withdrawal.id, CANCELLED_BY_SANDBOX)
+    if withdrawal.status is _S.PENDING:
+        withdrawal = await _go_on(ports, caller, withdrawal)
+    if withdrawal.status is _S.PENDING:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The wallet does not sign at the moment", retry_after=10)
+    await _pretend(ports, withdrawal, outcome)
+    withdrawal = await _go_on(ports, caller, withdrawal)
+    if withdrawal.status is not outcome:
+        raise Refusal("INVALID_STATE", f"The payout is {withdrawal.status}; it cannot become {outcome} from there")
+    return withdrawal
+
+
+async def _pretend(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStatus) -> None:
+    try:
+        sender = ports.senders.named(withdrawal.sender)
+    except NotConfigured:
+        return
+    is_open = withdrawal.status in (_S.PROCESSING, _S.SENT)
+    if is_open and isinstance(sender, SenderSimulator) and withdrawal.tx_hash is not None:
+        await sender.pretend(withdrawal.tx_hash, _ON_CHAIN[outcome])
+
+
+async def _go_on(ports: Ports, caller: Caller, withdrawal: Withdrawal) -> Withdrawal:
+    """What the payout's job does, at once."""
+    async with ports.storage.unit() as unit:
+        job = await unit[Job].get(job_id(withdrawal.id))
+    if job is not None:
+        await execute(ports, job)
+    return await get_withdrawal(ports, caller, withdrawal.id)

@@ -1,0 +1,125 @@
+"""Entering the time in which the objects of a test account live (DECISIONS 8): by its id, or by an object of it.
+
+Requests enter at the guard, jobs where they are run, payers and operators by the object that they name.
+"""
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.clock import World
+from ...ports.jobs import Job
+from ...ports.storage import Unit
+from ..domain.accounts import Account, Mode
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_AGAIN = timedelta(seconds=5)
+"""After it a worker looks again at a job that it left to whoever advances the clock."""
+
+
+class Owned(Protocol):
+    """What belongs to an account, in one of its modes."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def account_id(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+
+
+def world_of(account: Account, mode: Mode) -> World | None:
+    """The world of an account's objects; none in live mode."""
+    if mode is not Mode.TEST:
+        return None
+    clock = account.clock
+    return World(account.id) if clock is None else World(account.id, clock.ahead, clock.is_advancing)
+
+
+async def find_world(unit: Unit, account_id: str, mode: Mode) -> World | None:
+    """The same, read in a unit; none where there is no such account."""
+    if mode is not Mode.TEST:
+        return None
+    account = await unit[Account].get(account_id)
+    return None if account is None else world_of(account, mode)
+
+
+@asynccontextmanager
+async def living_with(ports: Ports, account_id: str, mode: Mode) -> AsyncIterator[None]:
+    """Be inside where the objects of the account and mode live."""
+    async with ports.storage.unit() as unit:
+        world = await find_world(unit, account_id, mode)
+    with ports.clock.entered(world):
+        yield
+
+
+OfObject = Callable[Concatenate[Ports, str, P], Awaitable[T]]
+OfAccount = Callable[Concatenate[Ports, str, Mode, P], Awaitable[T]]
+
+
+def in_its_time(*kinds: type[Owned]) -> Callable[[OfObject[P, T]], OfObject[P, T]]:
+    """For a use case whose caller names an object, of one of these kinds, by its id and comes from no world: payers and
+    operators. It runs where the object lives. Whoever comes from a world came from the object's own."""
+
+    def wrap(use_case: OfObject[P, T]) -> OfObject[P, T]:
+        @functools.wraps(use_case)
+        async def entered(ports: Ports, object_id: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            if ports.clock.world is not None:
+                return await use_case(ports, object_id, *args, **kwargs)
+            async with ports.storage.unit() as unit:
+                world = await _world_of_object(unit, kinds, object_id)
+            with ports.clock.entered(world):
+                return await use_case(ports, object_id, *args, **kwargs)
+
+        return entered
+
+    return wrap
+
+
+async def _world_of_object(unit: Unit, kinds: Iterable[type[Owned]], object_id: str) -> World | None:
+    for kind in kinds:
+        found = await unit[kind].get(object_id)
+        if found is not None:
+            return await find_world(unit, found.account_id, found.mode)
+    return None
+
+
+def in_the_account_time(use_case: OfAccount[P, T]) -> OfAccount[P, T]:
+    """The same, for a use case whose caller names an account and a mode."""
+
+    @functools.wraps(use_case)
+    async def entered(ports: Ports, account_id: str, mode: Mode, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if ports.clock.world is not None:
+            return await use_case(ports, account_id, mode, *args, **kwargs)
+        async with living_with(ports, account_id, mode):
+            return await use_case(ports, account_id, mode, *args, **kwargs)
+
+    return entered
+
+
+async def world_of_job(ports: Ports, job: Job) -> World | None:
+    """Where a claimed job is to be done."""
+    if job.world is None:
+        return None
+    async with ports.storage.unit() as unit:
+        return await find_world(unit, job.world, Mode.TEST)
+
+
+async def leave_to_the_advance(ports: Ports, job: Job) -> None:
+    """Put a claimed job back as it was: whoever advances the clock of its world does it, in its turn. Raises: Stale."""
+    now = await ports.storage.now()
+    async with ports.storage.unit() as unit:
+        present = await unit[Job].get(job.id)
+        if present is not None and present.version == job.version:
+            attempts = present.attempts - 1
+            unit[Job].save(msgspec.structs.replace(present, due=now + _AGAIN, leased_until=None, attempts=attempts))
+            await unit.commit()

@@ -1,0 +1,151 @@
+"""A backup of an installation on SQLite: a folder from which another one can be started, but for the vault's keys."""
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from ..core.domain.days import iso
+from ..core.usecases.ledger_check import LedgerReport, verify_ledger
+from ..core.usecases.reseal import SealReport, inspect_seals
+from ..ports.bundle import Ports
+from ..ports.faults import Refused
+from .compose import open_house
+from .settings import Settings
+from .upkeep import copy_database
+
+DATABASE, UPLOADS, MANIFEST = "cambist.db", "uploads", "backup.json"
+_UPLOAD = re.compile(r"[0-9a-f]{64}\Z")
+
+Progress = Callable[[str], None]
+
+
+class Backup(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds; it lies beside it as `backup.json`."""
+
+    made_at: str
+    cambist: str
+    database: str
+    database_bytes: int
+    database_sha256: str
+    uploads: int
+    """Files of clients' documents."""
+    ledger_holds: bool
+    ledger_entries: int
+    vault_keys: tuple[int, ...]
+    """The ids of the keys that open what is sealed in it. The keys themselves are not in it."""
+    unopened: int
+    """Sealed values that no key at hand opens."""
+
+    @property
+    def is_sound(self) -> bool:
+        """What was copied is as it should be. The copy itself is exact in any case."""
+        return self.ledger_holds and not self.unopened
+
+
+async def back_up(settings: Settings, target: Path, progress: Progress) -> Backup:
+    """Make the folder `target`, beside a working service: the database as of one moment, and the uploaded files.
+
+    It appears whole and checked, or not at all. The files are copied after the database, so every document that it
+    speaks of is there, unless it was deleted meanwhile, as a decided check's is.
+    Raises: Refused when something is there already; Unavailable, NotSupported, VaultError, OSError.
+    """
+    target = await asyncio.to_thread(target.absolute)
+    if await asyncio.to_thread(target.exists):
+        raise Refused(f"{target} is there already: name a new folder")
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    draft.mkdir(mode=0o700, parents=True)
+    try:
+        await copy_database(settings, draft / DATABASE, lambda left, pages: progress(f"{left} of {pages} pages left"))
+        files = await asyncio.to_thread(_copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
+        progress(f"{files} uploaded files copied; checking")
+        ledger, seals, now = await _verified(settings, draft / DATABASE)
+        made = Backup(
+            made_at=now,
+            cambist=version("cambist"),
+            database=DATABASE,
+            database_bytes=(draft / DATABASE).stat().st_size,
+            database_sha256=await asyncio.to_thread(_digest, draft / DATABASE),
+            uploads=files,
+            ledger_holds=ledger.holds,
+            ledger_entries=ledger.entries,
+            vault_keys=tuple(seals.in_use),
+            unopened=seals.unopened_count,
+        )
+        await asyncio.to_thread(_finish, draft, made)
+        draft.rename(target)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    _sync(target.parent)
+    return made
+
+
+async def _verified(settings: Settings, database: Path) -> tuple[LedgerReport, SealReport, str]:
+    """Open the copy as the service would, and prove the books and the seals in it."""
+    own = msgspec.structs.replace(settings, database_url=f"sqlite:///{database}", redis_url=None)
+
+    async def inside(ports: Ports) -> tuple[LedgerReport, SealReport, str]:
+        return await verify_ledger(ports), await inspect_seals(ports), iso(ports.clock.now())
+
+    async with open_house(own) as house:
+        found = await inside(house.ports)
+    await asyncio.to_thread(_close_log, database)
+    return found
+
+
+def _close_log(database: Path) -> None:
+    """Leave one file, with nothing in a log beside it."""
+    connection = sqlite3.connect(database)
+    try:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    finally:
+        connection.close()
+
+
+def _copy_uploads(source: Path, target: Path) -> int:
+    """How many. One that is deleted while it is copied is left out."""
+    target.mkdir(mode=0o700)
+    count = 0
+    for path in sorted(source.iterdir()) if source.exists() else ():
+        if not _UPLOAD.match(path.name):
+            continue
+        try:
+            shutil.copy2(path, target / path.name)
+        except FileNotFoundError:
+            (target / path.name).unlink(missing_ok=True)
+            continue
+        count += 1
+    return count
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _finish(draft: Path, made: Backup) -> None:
+    """Everything is on disk before the backup gets its name."""
+    manifest = draft / MANIFEST
+    manifest.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+    manifest.chmod(0o600)
+    for path in draft.rglob("*"):
+        _sync(path)
+    _sync(draft)
+
+
+def _sync(path: Path) -> None:
+    if path.is_dir() and os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

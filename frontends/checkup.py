@@ -1,0 +1,274 @@
+"""What `cambist doctor` finds out beside the storage: settings, files, servers, processes."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..core.usecases.checkup import Finding, clocks_apart, failed, ok, warning
+from ..ports.presence import Part
+from .compose import key_file, system_clock
+from .options import OPTIONS
+from .presence import counts_alone
+from .settings import PREFIX, Loaded, Settings
+from .upkeep import DatabaseFacts, database_facts, open_roll, redis_facts
+
+_MEGABYTE = 1024 * 1024
+_ROOM_WARNING, _ROOM_FAILED = 1024 * _MEGABYTE, 100 * _MEGABYTE
+_OTHERS = 0o077
+_EVERYBODY = ("0.0.0.0/0", "::/0")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What the checks of this room look at."""
+
+    loaded: Loaded
+    environ: Mapping[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+
+def is_near(url: str) -> bool:
+    """Whether a server is on this very machine."""
+    host = urlsplit(url).hostname
+    if not host or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def check_settings(place: Place) -> Finding:
+    """Values that are allowed, but dangerous together."""
+    settings = place.settings
+    faults = [*place.loaded.warnings, *_faults_of_network(settings), *_faults_of_servers(settings)]
+    everybody = [str(network) for network in settings.trusted_proxies if str(network) in _EVERYBODY]
+    if everybody:
+        return failed(
+            "trusted_proxies names the whole world: whoever writes X-Forwarded-For chooses whose limit is counted",
+            "name the proxies' own networks in CAMBIST_TRUSTED_PROXIES",
+        )
+    if settings.storage_url == "memory://":
+        return failed("the storage is in memory: all is lost at the end", "set CAMBIST_DATABASE_URL, or leave it out")
+    if faults:
+        return warning("; ".join(faults), "see `cambist config check` and docs/operations.md, Settings and secrets")
+    return ok(f"{sum(each.origin != 'default' for each in place.loaded.explained)} settings are given, none is unsafe")
+
+
+def _faults_of_network(settings: Settings) -> list[str]:
+    faults = []
+    for name in ("base_url", "pay_url", "app_url"):
+        url: str = getattr(settings, name)
+        if url.startswith("http://") and not is_near(url):
+            faults.append(f"{name} is http: keys and payer data travel unencrypted")
+    if settings.base_url.startswith("https://") and not settings.trusted_proxies:
+        faults.append(
+            "base_url is https, so a proxy stands before the service, but trusted_proxies is empty: all requests count "
+            "as the proxy's own, against one limit"
+        )
+    if settings.log_level == "debug":
+        faults.append("log_level is debug: meant for development")
+    return faults
+
+
+def _faults_of_servers(settings: Settings) -> list[str]:
+    faults = []
+    if settings.storage_url.startswith("postgresql://"):
+        if settings.vault is None:
+            faults.append("the vault's keys are in this machine's key file: another machine would need the same ones")
+        if not is_near(settings.storage_url) and "ssl" not in urlsplit(settings.storage_url).query:
+            faults.append("database_url does not ask for TLS: add ?sslmode=verify-full")
+    if settings.redis_url is not None and not is_near(settings.redis_url):
+        parts = urlsplit(settings.redis_url)
+        if parts.scheme == "redis":
+            faults.append("redis_url is of another machine and without TLS: rediss:// has it")
+        if parts.password is None:
+            faults.append("redis_url has no password: whoever reaches Redis can lift every limit")
+    if settings.shutdown_seconds < 1:
+        faults.append("shutdown_seconds is below 1: requests under way are cut off at every restart")
+    return faults
+
+
+async def check_secrets(place: Place) -> Finding:
+    """Files that hold secrets are their owner's only. What a service manager hands over under /run is its care: there
+    the permission bits stand for access lists and mounts."""
+    files = [
+        Path(place.environ[variable])
+        for name, option in OPTIONS.items()
+        if option.secret and place.environ.get(variable := f"{PREFIX}{name.upper()}_FILE")
+    ]
+    files = [path for path in files if not path.is_relative_to("/run")]
+    config = place.loaded.config_file
+    if config is not None and any(
+        OPTIONS[each.name].secret and each.origin.startswith(f"{config}: ") for each in place.loaded.explained
+    ):
+        files.append(config)
+    own = key_file(place.settings)
+    if own is not None:
+        if not own.exists():
+            return warning(
+                f"there is no key file {own} yet",
+                "the first start makes it; if this installation has accounts, put it back from its backup",
+            )
+        files.append(own)
+    open_ones = [str(path) for path in files if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & _OTHERS]
+    if open_ones:
+        return failed(f"others on this machine can read {', '.join(open_ones)}", "chmod 0600, owned by the service")
+    return ok(f"{len(files)} files with secrets are their owner's only" if files else "no secret lies open in a file")
+
+
+async def check_disk(place: Place) -> Finding:
+    """A full disk takes no payments."""
+    folder = _nearest(_data_folder(place.settings))
+    usage = shutil.disk_usage(folder)
+    message = f"{usage.free // _MEGABYTE} MiB of {usage.total // _MEGABYTE} are free at {folder}"
+    remedy = "make room: the database and uploads lie there"
+    if usage.free < _ROOM_FAILED:
+        return failed(message, remedy)
+    return warning(message, remedy) if usage.free < _ROOM_WARNING else ok(message)
+
+
+async def check_uploads(place: Place) -> Finding:
+    """Clients' documents are written to a folder that all processes share."""
+    folder = place.settings.data_dir / "uploads"
+    into = _nearest(folder)
+    try:
+        with tempfile.NamedTemporaryFile(dir=into, prefix=".doctor-"):
+            pass
+    except OSError as error:
+        return failed(f"{into} cannot be written: {error.strerror}", "give the folder to the service's user")
+    return ok(f"{into} can be written")
+
+
+def _data_folder(settings: Settings) -> Path:
+    url = settings.storage_url
+    return Path(url.removeprefix("sqlite:///")).parent if url.startswith("sqlite:///") else settings.data_dir
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or what there is of the way to it: it is made when it is needed."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+async def check_database(place: Place) -> Finding:
+    """Reachable, of a known version, and writing to disk what it says it wrote."""
+    facts = await database_facts(place.settings)
+    if facts is None:
+        return warning("the storage is in memory", "set CAMBIST_DATABASE_URL, or leave it out")
+    return judge_database(facts)
+
+
+def judge_database(facts: DatabaseFacts) -> Finding:
+    """What a database's own words mean."""
+    name = f"{facts.kind} {facts.version} answers"
+    said = facts.settings
+    lazy = [each for each in ("fsync", "full_page_writes", "synchronous_commit") if said.get(each) == "off"]
+    if "fsync" in lazy or "full_page_writes" in lazy:
+        return failed(f"{name}, with {', '.join(lazy)} off: a power cut loses payments", "switch them on in Postgres")
+    if said.get("transaction_read_only") == "on":
+        return failed(f"{name}, but takes no writes", "name the primary in CAMBIST_DATABASE_URL, not a replica")
+    if "max_connections" in said:
+        held, most = int(said["connections"]), int(said["max_connections"])
+        if held > most * 0.8:
+            return warning(f"{name}; {held} of {most} connections are in use", "raise max_connections")
+    if said.get("journal_mode", "wal") != "wal":
+        return warning(f"{name}, without a write-ahead log", "start the service once; it sets the file up")
+    return ok(name)
+
+
+async def check_schema(place: Place) -> Finding:
+    """At the revision that this program needs."""
+    facts = await database_facts(place.settings)
+    if facts is None:
+        return ok("a storage in memory has no schema")
+    if facts.revision == facts.head:
+        return ok(f"the schema is at {facts.head}")
+    if facts.revision is None:
+        return failed("the database has no schema yet", "run `cambist migrate`")
+    if facts.revision < facts.head:
+        return failed(f"the schema is at {facts.revision}, this program needs {facts.head}", "run `cambist migrate`")
+    return failed(f"the schema is at {facts.revision}, newer than this program ({facts.head})", "update the program")
+
+
+async def check_redis(place: Place) -> Finding:
+    """Reachable, with a clock that agrees, and keeping what it is given while it runs. What it saves to disk is of no
+    matter: it holds nothing that must be kept."""
+    url = place.settings.redis_url
+    if url is None:
+        return ok("no Redis is set: one process counts requests by itself")
+    clock = system_clock()
+    before = clock.now()
+    seconds, said = await redis_facts(url)
+    after = clock.now()
+    return judge_redis(datetime.fromtimestamp(seconds, UTC), before + (after - before) / 2, said)
+
+
+def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Finding:
+    """What Redis' own words mean."""
+    clocks = clocks_apart("this machine's clock", "Redis' clock", theirs - ours)
+    if clocks.remedy is not None:
+        return clocks
+    policy = said.get("maxmemory_policy", "unknown")
+    name = f"Redis {said.get('redis_version', '')} answers, maxmemory-policy {policy}"
+    if policy.startswith("allkeys"):
+        return warning(
+            f"{name}: when it is full it forgets counters, and limits are looser",
+            "set maxmemory-policy noeviction, and memory enough",
+        )
+    return ok(name)
+
+
+async def check_processes(place: Place) -> Finding:
+    """Somebody works, and nobody counts requests apart from the others."""
+    roll = open_roll(place.settings)
+    if roll is None:
+        return ok("a storage in memory belongs to one process")
+    try:
+        counting, working = await roll.others(Part.COUNTING), await roll.others(Part.WORKING)
+    finally:
+        await roll.close()
+    if len(counting) > 1 and counts_alone(place.settings):
+        return failed(
+            f"{len(counting)} processes serve, and here no CAMBIST_REDIS_URL is set: each may count by itself",
+            "set CAMBIST_REDIS_URL for all of them",
+        )
+    if counting and not working:
+        return failed(
+            f"{len(counting)} processes serve, and none works on jobs", "start `cambist worker`: nothing is delivered"
+        )
+    if not working:
+        return warning("no process of this installation runs", "start `cambist serve`, or `cambist api` and `worker`")
+    if not counting:
+        return warning(f"{len(working)} workers run, and none serves", "start `cambist api`")
+    return ok(f"serving: {len(counting)}, working: {len(working)}")
+
+
+CHECKS: Mapping[str, Callable[[Place], Awaitable[Finding]]] = {
+    "settings": check_settings,
+    "secrets": check_secrets,
+    "disk": check_disk,
+    "uploads": check_uploads,
+    "database": check_database,
+    "schema": check_schema,
+    "redis": check_redis,
+    "processes": check_processes,
+}
+
+REMEDIES: Mapping[str, str] = {
+    "database": "is it running, is CAMBIST_DATABASE_URL right, may this machine connect?",
+    "redis": "is it running, is CAMBIST_REDIS_URL right? Payments go on without it; limits are looser",
+}
+"""What to do when a check could not even be made."""

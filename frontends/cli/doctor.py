@@ -1,0 +1,55 @@
+"""`cambist doctor`: is this installation well, and what to do where it is not?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from ...core.usecases.checkup import Finding, Level
+from .output import printed, shown
+from .session import REFUSED, guarded
+
+
+@click.command()
+@click.option(
+    "--full", is_flag=True, help="Verify the whole ledger and open every sealed value, however long it takes."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def doctor(*, full: bool, as_json: bool) -> None:
+    """Look at everything that can be wrong with an installation: one line a check, and what to do.
+
+    It changes nothing and may run beside the working service, at best as the service's user. Exit 0 when no check
+    failed; warnings do not count.
+    """
+    told: list[tuple[str, Finding]] = []
+
+    def run() -> None:
+        from .examination import examined
+
+        for name, finding in examined(full=full):
+            told.append((name, finding))
+            if not as_json:
+                click.echo(_line(name, finding))
+
+    guarded(run, as_json=as_json)
+    counts = {level: sum(finding.level is level for _, finding in told) for level in Level}
+    if as_json:
+        click.echo(printed(_document(told, counts)))
+    else:
+        click.echo(f"\n{', '.join(f'{count} {level}' for level, count in counts.items())}")
+    if counts[Level.FAILED]:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _line(name: str, finding: Finding) -> str:
+    remedy = "" if finding.remedy is None else f"\n{'':21}-> {shown(finding.remedy)}"
+    return f"{finding.level:<8} {name:<11} {shown(finding.message)}{remedy}"
+
+
+def _document(told: Sequence[tuple[str, Finding]], counts: Mapping[Level, int]) -> dict[str, Any]:
+    return {
+        "status": Level.FAILED if counts[Level.FAILED] else Level.WARNING if counts[Level.WARNING] else Level.OK,
+        "checks": [
+            {"name": name, "level": each.level, "message": each.message, "remedy": each.remedy} for name, each in told
+        ],
+    }

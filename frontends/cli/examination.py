@@ -1,0 +1,141 @@
+"""The checks of `cambist doctor`, one after the other, each within its time. It brings the whole house with it."""
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import click
+
+from ...core.usecases import checkup
+from ...core.usecases.checkup import Finding, Level, failed, warning
+from ...ports.faults import Fault
+from ...ports.vault import VaultError
+from .. import checkup as around
+from ..compose import key_file, open_house
+from ..settings import SettingsError
+from .session import loaded_settings
+
+LIMIT = 10.0
+"""Seconds that a check may take."""
+_MARGIN = 5.0
+"""Seconds after which one that does not even stop is left behind."""
+
+Told = tuple[str, Finding]
+_LOOKED_AT_FIRST = ("database", "schema", "secrets")
+"""What must be well before a house is opened: opening would make files, or bring the schema up."""
+
+
+def examined(*, full: bool, limit: float = LIMIT) -> Iterator[Told]:
+    """Every check's finding, as it is made. Faults of the settings are findings too."""
+    try:
+        loaded = loaded_settings()
+    except SettingsError as error:
+        for fault in error.faults:
+            yield "settings", failed(f"{fault.origin}: {fault.message}", "correct it; `cambist config check` explains")
+        return
+    place = around.Place(loaded=loaded, environ=os.environ)
+    patience = None if full else limit + _MARGIN
+    yield from _from_a_thread(lambda: _checks(place, limit, full=full), patience)
+
+
+def _from_a_thread(checks: Callable[[], AsyncIterator[Told]], patience: float | None) -> Iterator[Told]:
+    """The findings, made by an event loop in a thread of its own: a disk or a driver that hangs holds up that thread,
+    and the program ends without it."""
+    found: queue.Queue[Told | BaseException | None] = queue.Queue()
+
+    async def work() -> None:
+        async for each in checks():
+            found.put(each)
+
+    def run() -> None:
+        try:
+            asyncio.run(work())
+        except BaseException as error:  # noqa: BLE001  (handed over, and raised where it is waited for)
+            found.put(error)
+        else:
+            found.put(None)
+
+    threading.Thread(target=run, daemon=True, name="cambist-doctor").start()
+    while True:
+        try:
+            each = found.get(timeout=patience)
+        except queue.Empty:
+            yield "doctor", failed("the next check hangs and cannot be stopped", "look at the disks and mounts")
+            return
+        if each is None:
+            return
+        if isinstance(each, BaseException):
+            raise each
+        yield each
+
+
+async def _checks(place: around.Place, limit: float, *, full: bool) -> AsyncIterator[Told]:
+    well: dict[str, bool] = {}
+    for name, check in around.CHECKS.items():
+        finding = await _bounded(name, check(place), limit)
+        well[name] = finding.level is not Level.FAILED
+        yield name, finding
+    missing = [name for name in _LOOKED_AT_FIRST if not well[name]]
+    own = key_file(place.settings)
+    if not missing and own is not None and not own.exists():
+        missing = ["secrets"]
+    if missing:
+        for name in checkup.CHECKS:
+            yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
+        return
+    async for each in _checks_inside(place, limit, full=full):
+        yield each
+
+
+async def _checks_inside(place: around.Place, limit: float, *, full: bool) -> AsyncIterator[Told]:
+    """What an open house is needed for."""
+    house = open_house(place.settings)
+    opening = asyncio.ensure_future(house.__aenter__())
+    finding = await _bounded("house", _opened(opening), limit)
+    if finding.level is Level.FAILED:
+        yield "house", finding
+        return
+    ports = opening.result().ports
+    try:
+        for name, check in checkup.CHECKS.items():
+            if full and name in checkup.THOROUGH:
+                yield name, await _bounded(name, checkup.THOROUGH[name](ports, _progress), None)
+            else:
+                yield name, await _bounded(name, check(ports), limit)
+    finally:
+        await _bounded("house", _closed(house.__aexit__(None, None, None)), limit)
+
+
+async def _opened(opening: Awaitable[Any]) -> Finding:
+    await opening
+    return checkup.ok("the house is open")
+
+
+async def _closed(closing: Awaitable[Any]) -> Finding:
+    await closing
+    return checkup.ok("the house is closed")
+
+
+async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) -> Finding:
+    """A check's finding, or what kept it from one. One that does not stop in time is left behind."""
+    task = asyncio.ensure_future(check)
+    done, _ = await asyncio.wait([task], timeout=limit)
+    if not done:
+        task.cancel()
+        return failed(
+            f"no answer within {limit:.0f} s", around.REMEDIES.get(name, "look at the database and the disks")
+        )
+    try:
+        return task.result()
+    except (Fault, OSError, VaultError) as fault:
+        return failed(str(fault), around.REMEDIES.get(name, "see the message"))
+    except Exception as error:  # noqa: BLE001  (one check that breaks must not keep the others from being made)
+        return failed(f"the check broke: {type(error).__name__}", "report it, with the version of cambist")
+
+
+def _progress(text: str) -> None:
+    if text.partition(" ")[0].endswith("0000"):
+        click.echo(f"{text} checked", err=True)

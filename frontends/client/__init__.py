@@ -1,0 +1,136 @@
+"""The merchant's side of the HTTP front end: a typed client, sync and async, and webhooks verified.
+
+It knows the interface and nothing of the server: of the house it takes only the catalogue of refusals and the check of
+signatures, both pure. Needs `pip install cambist[client]`.
+"""
+
+from .clients import AsyncClient, Client, Health
+from .errors import NO_ANSWER, UNEXPECTED_ANSWER, Advice, CambistError, NoAnswer, RateLimit
+from .events import DeliveryStatus, EventRecord, EventType, WebhookEndpoint, WholeEvent
+from .exchanges import ClientStatus, Direction, Exchange, ExchangeClient, ExchangeStatus, NewExchange
+from .kyc import KycCheck, KycStatus, Registration, UploadGrant, UserType
+from .model import Page, Pagination
+from .money import (
+    Balance,
+    Gateway,
+    GatewayStatus,
+    ItemKind,
+    Rate,
+    Settlement,
+    SettlementItem,
+    Turnover,
+    Withdrawal,
+    WithdrawalStatus,
+)
+from .payments import (
+    DeliveryProof,
+    FailureReason,
+    Payer,
+    Payment,
+    PaymentMethod,
+    Payments,
+    PaymentStatus,
+    ProofNetwork,
+    ProofRejection,
+    ProofStatus,
+)
+from .refunds import PendingReason, Refund, RefundStatus
+from .requests import Amount, Request
+from .retries import Retries
+from .sandbox import Letter, Letters
+from .subscriptions import BindingCharge, ChargeWindow, Interval, Subscription, SubscriptionStatus
+from .webhooks import (
+    ChargeExhausted,
+    DeliveryProofReminder,
+    ExchangeStatusChanged,
+    GatewayStatusChanged,
+    KycStatusChanged,
+    NotVerified,
+    PaymentStatusChanged,
+    RefundChanged,
+    SubscriptionStatusChanged,
+    UnknownEvent,
+    Webhook,
+    WebhookEvent,
+    WithdrawalStatusChanged,
+    read_event,
+    verify_webhook,
+)
+
+__all__ = [
+    "NO_ANSWER",
+    "UNEXPECTED_ANSWER",
+    "Advice",
+    "Amount",
+    "AsyncClient",
+    "Balance",
+    "BindingCharge",
+    "CambistError",
+    "ChargeExhausted",
+    "ChargeWindow",
+    "Client",
+    "ClientStatus",
+    "DeliveryProof",
+    "DeliveryProofReminder",
+    "DeliveryStatus",
+    "Direction",
+    "EventRecord",
+    "EventType",
+    "Exchange",
+    "ExchangeClient",
+    "ExchangeStatus",
+    "ExchangeStatusChanged",
+    "FailureReason",
+    "Gateway",
+    "GatewayStatus",
+    "GatewayStatusChanged",
+    "Health",
+    "Interval",
+    "ItemKind",
+    "KycCheck",
+    "KycStatus",
+    "KycStatusChanged",
+    "Letter",
+    "Letters",
+    "NewExchange",
+    "NoAnswer",
+    "NotVerified",
+    "Page",
+    "Pagination",
+    "Payer",
+    "Payment",
+    "PaymentMethod",
+    "PaymentStatus",
+    "PaymentStatusChanged",
+    "Payments",
+    "PendingReason",
+    "ProofNetwork",
+    "ProofRejection",
+    "ProofStatus",
+    "Rate",
+    "RateLimit",
+    "Refund",
+    "RefundChanged",
+    "RefundStatus",
+    "Registration",
+    "Request",
+    "Retries",
+    "Settlement",
+    "SettlementItem",
+    "Subscription",
+    "SubscriptionStatus",
+    "SubscriptionStatusChanged",
+    "Turnover",
+    "UnknownEvent",
+    "UploadGrant",
+    "UserType",
+    "Webhook",
+    "WebhookEndpoint",
+    "WebhookEvent",
+    "WholeEvent",
+    "Withdrawal",
+    "WithdrawalStatus",
+    "WithdrawalStatusChanged",
+    "read_event",
+    "verify_webhook",
+]

@@ -1,0 +1,185 @@
+"""Events that were sent to the merchant, and how the merchant's receiver does (DECISIONS 7)."""
+
+from datetime import datetime
+from typing import Any
+
+from .model import OpenEnum, Page, Record
+from .operations import Face, Group, operation, walk
+from .requests import Request, at, get, post
+
+
+class EventType(OpenEnum):
+    PAYMENT_STATUS_CHANGED = "payment.status_changed"
+    DELIVERY_PROOF_REMINDER = "payment.delivery_proof_reminder"
+    WITHDRAWAL_STATUS_CHANGED = "withdrawal.status_changed"
+    EXCHANGE_STATUS_CHANGED = "exchange.status_changed"
+    SUBSCRIPTION_STATUS_CHANGED = "subscription.status_changed"
+    CHARGE_EXHAUSTED = "subscription.charge_exhausted"
+    REFUND_COMPLETED = "refund.completed"
+    REFUND_REJECTED = "refund.rejected"
+    REFUND_FAILED = "refund.failed"
+    REFUND_REVERSED = "refund.reversed"
+    KYC_STATUS_CHANGED = "kyc.status_changed"
+    GATEWAY_STATUS_CHANGED = "gateway.status_changed"
+
+
+class DeliveryStatus(OpenEnum):
+    HELD = "held"
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class EventRecord(Record, frozen=True, kw_only=True):
+    """An event and how its delivery stands."""
+
+    id: str
+    type: EventType
+    object_id: str
+    sequence: int
+    delivery_status: DeliveryStatus
+    attempt_count: int
+    next_attempt_at: datetime | None
+    last_attempt_at: datetime | None
+    last_answer: str | None
+    last_status: int | None
+    delivered_at: datetime | None
+    created_at: datetime
+    sandbox: bool = False
+
+
+class DeliveryAttempt(Record, frozen=True, kw_only=True):
+    """One letter to the receiver."""
+
+    number: int
+    probe: bool
+    sent_at: datetime
+    answer: str
+    status: int | None
+    note: str
+    took_ms: int
+
+
+class WholeEvent(EventRecord, frozen=True, kw_only=True):
+    """An event with what was sent and every attempt."""
+
+    payload: dict[str, Any]
+    attempts: list[DeliveryAttempt]
+
+
+class BreakerState(Record, frozen=True, kw_only=True):
+    state: str
+    failures: int
+    opened_at: datetime | None
+    next_probe_at: datetime | None
+
+
+class LastFailure(Record, frozen=True, kw_only=True):
+    event_id: str
+    at: datetime
+    answer: str
+    status: int | None
+    note: str
+
+
+class Backlog(Record, frozen=True, kw_only=True):
+    held: int
+    pending: int
+    failed: int
+
+
+class WebhookEndpoint(Record, frozen=True, kw_only=True):
+    """How the merchant's receiver does."""
+
+    url: str | None
+    secret_set: bool
+    previous_secret_until: datetime | None
+    breaker: BreakerState
+    backlog: Backlog
+    last_success_at: datetime | None
+    last_failure: LastFailure | None
+    sandbox: bool = False
+
+
+class TestLetter(Record, frozen=True, kw_only=True):
+    """What became of a test letter."""
+
+    __test__ = False
+
+    event_id: str
+    delivered: bool
+    sent_at: datetime
+    answer: str
+    status: int | None
+    note: str
+    took_ms: int
+
+
+class Resent(Record, frozen=True, kw_only=True):
+    """How many events are being sent again."""
+
+    events: int
+
+
+class Events(Group[Face]):
+    """`client.events`"""
+
+    @operation
+    def get(self, event_id: str) -> Request[WholeEvent]:
+        """An event with its payload and every attempt."""
+        return get(at("events", event_id), WholeEvent)
+
+    @operation
+    def list(
+        self,
+        *,
+        type: EventType | str | None = None,  # noqa: A002 - the interface's word
+        object_id: str | None = None,
+        delivery_status: DeliveryStatus | str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[EventRecord]]:
+        """Events, the newest first. `since` is inclusive, `until` exclusive."""
+        return get(
+            "/events",
+            Page[EventRecord],
+            type=type,
+            object_id=object_id,
+            delivery_status=delivery_status,
+            from_=since,
+            to=until,
+            page=page,
+            per_page=per_page,
+        )
+
+    iterate = walk(list)
+
+    @operation
+    def resend(self, event_id: str) -> Request[EventRecord]:
+        """Send an event again."""
+        return post(at("events", event_id, "resend"), EventRecord)
+
+    @operation
+    def resend_range(
+        self,
+        *,
+        since: datetime,
+        until: datetime,
+        type: EventType | str | None = None,  # noqa: A002 - the interface's word
+        delivery_status: DeliveryStatus | str | None = None,
+    ) -> Request[Resent]:
+        """Send all events of a range again, oldest first."""
+        body = {"from": since, "to": until, "type": type, "delivery_status": delivery_status}
+        return post("/events/resend", Resent, body)
+
+    @operation
+    def endpoint(self) -> Request[WebhookEndpoint]:
+        """How the receiver does."""
+        return get("/webhook-endpoint", WebhookEndpoint)
+
+    @operation
+    def test_endpoint(self) -> Request[TestLetter]:
+        """Post a test letter to the receiver now."""
+        return post("/webhook-endpoint/test", TestLetter)

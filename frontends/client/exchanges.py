@@ -1,0 +1,143 @@
+"""Exchanges of USDT and RUB, and the clients they are for (SPEC "Exchanges")."""
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from .model import OpenEnum, Page, Record
+from .operations import Face, Group, operation, walk
+from .requests import Amount, Request, amount, at, create, get, post
+
+
+class ExchangeStatus(OpenEnum):
+    PENDING = "pending"
+    AWAITING_USDT = "awaiting_usdt"
+    USDT_RECEIVED = "usdt_received"
+    RUB_SENDING = "rub_sending"
+    AWAITING_RUB = "awaiting_rub"
+    RUB_RECEIVED = "rub_received"
+    USDT_SENDING = "usdt_sending"
+    PARTIAL = "partial"
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Direction(OpenEnum):
+    USDT_TO_RUB = "usdt_to_rub"
+    RUB_TO_USDT = "rub_to_usdt"
+
+
+class ClientStatus(OpenEnum):
+    PENDING = "pending"
+    VERIFIED = "verified"
+    REJECTED = "rejected"
+    BLOCKED = "blocked"
+
+
+class NewExchange(Record, frozen=True, kw_only=True):
+    """An exchange as its maker is told of it: where the client sends how many USDT, until when."""
+
+    id: str
+    status: ExchangeStatus
+    crypto_deposit_address: str | None
+    network: str | None
+    amount_usdt: Decimal
+    amount_rub: Decimal
+    rate: Decimal
+    expires_at: datetime
+    external_id: str | None
+
+
+class Exchange(NewExchange, frozen=True, kw_only=True):
+    """An exchange. What was received is None until it is over."""
+
+    direction: Direction
+    amount_usdt_received: Decimal | None
+    client_phone: str
+    completed_at: datetime | None
+    created_at: datetime
+
+
+class KycDetails(Record, frozen=True, kw_only=True):
+    """What the verifier found."""
+
+    level: int
+    passport_state: str | None
+    address_state: str | None
+
+
+class ExchangeClient(Record, frozen=True, kw_only=True):
+    """An end client."""
+
+    id: str
+    phone: str
+    nickname: str | None
+    messenger_user_id: int | None
+    kyc_status: ClientStatus
+    kyc_verified_at: datetime | None
+    kyc_details: KycDetails
+    client_ref: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Exchanges(Group[Face]):
+    """`client.exchanges`"""
+
+    @operation
+    def create(
+        self,
+        *,
+        amount_usdt: Amount,
+        client_phone: str,
+        client_bank_id: str,
+        external_id: str | None = None,
+        idempotency_key: str | UUID | None = None,
+    ) -> Request[NewExchange]:
+        """Begin an exchange of a client's USDT to RUB."""
+        body = {
+            "amount_usdt": amount(amount_usdt),
+            "client_phone": client_phone,
+            "client_bank_id": client_bank_id,
+            "external_id": external_id,
+        }
+        return create("/exchanges", NewExchange, body, idempotency_key)
+
+    @operation
+    def get(self, exchange_id: str) -> Request[Exchange]:
+        """An exchange as it is now."""
+        return get(at("exchanges", exchange_id), Exchange)
+
+    @operation
+    def list(
+        self,
+        *,
+        status: ExchangeStatus | str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[Exchange]]:
+        """Exchanges in both directions, the newest first."""
+        return get("/exchanges", Page[Exchange], status=status, page=page, per_page=per_page)
+
+    iterate = walk(list)
+
+    @operation
+    def cancel(self, exchange_id: str) -> Request[Exchange]:
+        """Call an exchange off before USDT were received."""
+        return post(at("exchanges", exchange_id, "cancel"), Exchange)
+
+    @operation
+    def clients(
+        self,
+        *,
+        kyc_status: ClientStatus | str | None = None,
+        q: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[ExchangeClient]]:
+        """End clients, the newest first. `q`: digits of the phone, at least three."""
+        return get("/exchange-clients", Page[ExchangeClient], kyc_status=kyc_status, q=q, page=page, per_page=per_page)
+
+    iterate_clients = walk(clients)

@@ -1,0 +1,154 @@
+"""Each operation is written once, as what it asks for, and is called on either client:
+
+class Payments(Group[Face]):
+    @operation
+    def get(self, payment_id: str) -> Request[Payment]: ...
+
+client.payments.get("pay_…")              # Payment
+await async_client.payments.get("pay_…")  # Payment
+Payments.get.request("pay_…")             # Request[Payment], not sent
+"""
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+import msgspec
+
+from .model import Page
+from .requests import Request
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LARGEST_PAGE = 100
+
+
+class Sync(ABC):
+    """Who answers at once."""
+
+    @abstractmethod
+    def send(self, request: Request[T]) -> T:
+        """Send it, as often as needed. Raises: CambistError."""
+
+    @abstractmethod
+    def walk(self, request: Request[Page[T]]) -> Iterator[T]:
+        """All elements from this page on. Raises: CambistError."""
+
+
+class Async(ABC):
+    """Who answers when awaited."""
+
+    @abstractmethod
+    async def send(self, request: Request[T]) -> T:
+        """Send it, as often as needed. Raises: CambistError."""
+
+    @abstractmethod
+    def walk(self, request: Request[Page[T]]) -> AsyncIterator[T]:
+        """All elements from this page on. Raises: CambistError."""
+
+
+Face = TypeVar("Face", bound=Sync | Async, covariant=True)
+
+
+class Group(Generic[Face]):
+    """The operations about one subject, of one client."""
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+
+    @property
+    def face(self) -> Face:
+        """The client that sends them."""
+        return self._face
+
+
+class Operation(Generic[P, T]):
+    """One operation of a group; see the top."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Request[T]]) -> None:
+        self._describe = describe
+        self.__doc__ = describe.__doc__
+
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
+        """What would be sent."""
+        return self._describe(None, *args, **kwargs)
+
+    @overload
+    def __get__(self, group: None, owner: Any) -> Self: ...
+    @overload
+    def __get__(self, group: Group[Sync], owner: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, group: Group[Async], owner: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, group: Group[Any] | None, owner: Any) -> Any:
+        if group is None:
+            return self
+
+        @functools.wraps(self._describe.__get__(group))
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return group.face.send(self.request(*args, **kwargs))
+
+        return call
+
+
+class Walk(Generic[P, T]):
+    """A list operation as an iterator over all elements, page after page."""
+
+    def __init__(self, listing: Operation[P, Page[T]]) -> None:
+        self._listing = listing
+        self.__doc__ = listing.__doc__
+
+    @overload
+    def __get__(self, group: None, owner: Any) -> Self: ...
+    @overload
+    def __get__(self, group: Group[Sync], owner: Any) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, group: Group[Async], owner: Any) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, group: Group[Any] | None, owner: Any) -> Any:
+        if group is None:
+            return self
+
+        @functools.wraps(self._listing.__get__(group, owner))
+        def walk(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return group.face.walk(self._listing.request(*args, **kwargs))
+
+        return walk
+
+
+def operation(describe: Callable[Concatenate[Any, P], Request[T]]) -> Operation[P, T]:
+    """Make an operation of what describes its request."""
+    return Operation(describe)
+
+
+def walk(listing: Operation[P, Page[T]]) -> Walk[P, T]:
+    """Make the iterator that belongs to a list operation."""
+    return Walk(listing)
+
+
+class Walker(Generic[T]):
+    """A walk without its network: ask for `request`, hand the page to `take`, until there is no further request.
+
+    Lists have the newest first, so what comes in meanwhile pushes known elements onto later pages: they are left out,
+    by their ids.
+    """
+
+    def __init__(self, request: Request[Page[T]]) -> None:
+        query = {"per_page": str(_LARGEST_PAGE), **request.query}
+        self.request: Request[Page[T]] | None = msgspec.structs.replace(request, query=query)
+        self._seen: set[str] = set()
+
+    def take(self, page: Page[T]) -> list[T]:
+        """The new elements of a page."""
+        if self.request is not None:
+            query = {**self.request.query, "page": str(page.pagination.page + 1)}
+            self.request = None if page.is_last else msgspec.structs.replace(self.request, query=query)
+        return [each for each in page.data if self._is_new(each)]
+
+    def _is_new(self, element: T) -> bool:
+        name = getattr(element, "id", None)
+        if name is None:
+            return True
+        is_new = name not in self._seen
+        self._seen.add(name)
+        return is_new

@@ -1,0 +1,219 @@
+"""Payments, terminals and delivery proofs (SPEC "Endpoints: Payments")."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from .model import OpenEnum, Page, Record
+from .operations import Face, Group, operation, walk
+from .requests import Amount, Request, amount, at, create, get, post
+
+
+class PaymentStatus(OpenEnum):
+    PENDING = "pending"
+    PROCESSING = "processing"
+    PAID = "paid"
+    SETTLED = "settled"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    AMOUNT_MISMATCH = "amount_mismatch"
+    REFUNDED = "refunded"
+
+
+class FailureReason(OpenEnum):
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    DECLINED_BY_BANK = "declined_by_bank"
+    MANDATE_REVOKED = "mandate_revoked"
+    CANCELLED_BY_CUSTOMER = "cancelled_by_customer"
+    CANCELLED_BY_BANK = "cancelled_by_bank"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+
+
+class ProofNetwork(OpenEnum):
+    TRC20 = "TRC20"
+    ERC20 = "ERC20"
+    BEP20 = "BEP20"
+
+
+class ProofStatus(OpenEnum):
+    WAITING = "waiting"
+    ACCEPTED = "accepted"
+    IN_REVIEW = "in_review"
+    AWAITING_CONFIRMATIONS = "awaiting_confirmations"
+    CONFIRMED = "confirmed"
+    CONFIRMED_AMOUNT_DIFFERS = "confirmed_amount_differs"
+    REJECTED = "rejected"
+
+
+class ProofRejection(OpenEnum):
+    NOT_FOUND_OR_UNCONFIRMED = "not_found_or_unconfirmed"
+    ALREADY_USED = "already_used"
+    INVALID = "invalid"
+
+
+class Payer(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Who pays, where a terminal asks for it."""
+
+    full_name: str
+    document_number: str
+    kyc_reference: str | None = None
+    kyc_completed_at: datetime | None = None
+
+
+class Payment(Record, frozen=True, kw_only=True):
+    """A payment, or a charge of a subscription. Show `payment_url` to the payer as it is."""
+
+    id: str
+    status: PaymentStatus
+    amount_rub: Decimal
+    actual_amount_rub: Decimal | None
+    amount_usdt: Decimal | None
+    external_id: str | None
+    payment_method: str
+    method_id: str | None = None
+    payment_url: str
+    expires_at: datetime
+    refund_pending: bool
+    metadata: dict[str, Any] | None
+    payer_name: str | None = None
+    shop_id: str
+    subscription_id: str | None = None
+    period_ref: str | None = None
+    failure_reason: FailureReason | None = None
+    created_at: datetime
+    paid_at: datetime | None
+    settled_at: datetime | None
+    sandbox: bool = False
+
+
+class PaymentMethod(Record, frozen=True, kw_only=True):
+    """A terminal that may be chosen, and what it requires in every payment."""
+
+    method_id: str
+    payment_method: str
+    label: str
+    required_fields: list[str]
+
+
+Methods = list[PaymentMethod]
+
+
+class DeliveryProof(Record, frozen=True, kw_only=True):
+    """The hash of the USDT transfer to the client, and how it stands."""
+
+    network: ProofNetwork | None
+    tx_hash: str | None
+    status: ProofStatus
+    reason: ProofRejection | None = None
+
+
+class SbpLink(Record, frozen=True, kw_only=True):
+    """The bank's own link; None once it cannot be paid any more."""
+
+    sbp_link: str | None
+
+
+class Payments(Group[Face]):
+    """`client.payments`"""
+
+    @operation
+    def create(
+        self,
+        *,
+        amount_rub: Amount,
+        payment_method: str | None = None,
+        method_id: str | None = None,
+        external_id: str | None = None,
+        client_phone: str | None = None,
+        client_email: str | None = None,
+        description: str | None = None,
+        payer: Payer | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        shop_id: str | None = None,
+        ttl_minutes: int | None = None,
+        client_info: Mapping[str, Any] | None = None,
+        auto_return: bool | None = None,
+        webhook_url: str | None = None,
+        idempotency_key: str | UUID | None = None,
+    ) -> Request[Payment]:
+        """Take a payment. Keep your own `idempotency_key` beside the order, and a crash makes no second payment."""
+        body = {
+            "amount_rub": amount(amount_rub),
+            "payment_method": payment_method,
+            "method_id": method_id,
+            "external_id": external_id,
+            "client_phone": client_phone,
+            "client_email": client_email,
+            "description": description,
+            "payer": payer,
+            "metadata": metadata,
+            "shop_id": shop_id,
+            "ttl_minutes": ttl_minutes,
+            "client_info": client_info,
+            "auto_return": auto_return,
+            "webhook_url": webhook_url,
+        }
+        return create("/payments", Payment, body, idempotency_key, renewable=True)
+
+    @operation
+    def get(self, payment_id: str) -> Request[Payment]:
+        """A payment as it is now."""
+        return get(at("payments", payment_id), Payment)
+
+    @operation
+    def list(
+        self,
+        *,
+        shop_id: str | None = None,
+        status: PaymentStatus | str | None = None,
+        external_id: str | None = None,
+        payment_method: str | None = None,
+        subscription_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[Payment]]:
+        """Payments, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        return get(
+            "/payments",
+            Page[Payment],
+            shop_id=shop_id,
+            status=status,
+            external_id=external_id,
+            payment_method=payment_method,
+            subscription_id=subscription_id,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
+
+    iterate = walk(list)
+
+    @operation
+    def sbp_link(self, payment_id: str) -> Request[SbpLink]:
+        """The bank's own link of a payment, where the account may have it."""
+        return get(at("payments", payment_id, "sbp-link"), SbpLink)
+
+    @operation
+    def methods(self) -> Request[Methods]:
+        """The terminals that may be chosen."""
+        return get("/payment-methods", Methods)
+
+    @operation
+    def submit_delivery_proof(
+        self, payment_id: str, *, network: ProofNetwork | str, tx_hash: str
+    ) -> Request[DeliveryProof]:
+        """Tell the hash of the USDT transfer to the client. The same one again does no harm."""
+        body = {"network": network, "tx_hash": tx_hash}
+        return post(at("payments", payment_id, "delivery-proof"), DeliveryProof, body, repeatable=True)
+
+    @operation
+    def delivery_proof(self, payment_id: str) -> Request[DeliveryProof]:
+        """How the delivery proof stands."""
+        return get(at("payments", payment_id, "delivery-proof"), DeliveryProof)

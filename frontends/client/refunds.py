@@ -1,0 +1,105 @@
+"""Refunds (SPEC "Refunds", DECISIONS 3)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from .model import OpenEnum, Page, Record
+from .operations import Face, Group, operation, walk
+from .requests import Amount, Request, amount_or_none, at, create, get, post
+
+
+class RefundStatus(OpenEnum):
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    REVERSED = "reversed"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class PendingReason(OpenEnum):
+    AWAITING_APPROVAL = "awaiting_approval"
+    INSUFFICIENT_BALANCE = "insufficient_balance"
+
+
+class Refund(Record, frozen=True, kw_only=True):
+    """A refund application."""
+
+    id: str
+    refund_id: str
+    payment_id: str
+    amount_rub: Decimal
+    status: RefundStatus
+    pending_reason: PendingReason | None
+    external_id: str | None
+    reason: str | None
+    failure_reason: str | None
+    metadata: dict[str, Any] | None
+    shop_id: str
+    created_at: datetime
+    completed_at: datetime | None
+    sandbox: bool = False
+
+
+class Refunds(Group[Face]):
+    """`client.refunds`"""
+
+    @operation
+    def create(
+        self,
+        *,
+        payment_id: str,
+        amount_rub: Amount | None = None,
+        external_id: str | None = None,
+        reason: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | UUID | None = None,
+    ) -> Request[Refund]:
+        """Apply for a refund; without an amount, of all that is left. The outcome arrives by webhook."""
+        body = {
+            "payment_id": payment_id,
+            "amount_rub": amount_or_none(amount_rub),
+            "external_id": external_id,
+            "reason": reason,
+            "metadata": metadata,
+        }
+        return create("/refunds", Refund, body, idempotency_key)
+
+    @operation
+    def get(self, refund_id: str) -> Request[Refund]:
+        """A refund as it is now."""
+        return get(at("refunds", refund_id), Refund)
+
+    @operation
+    def list(
+        self,
+        *,
+        payment_id: str | None = None,
+        status: RefundStatus | str | None = None,
+        shop_id: str | None = None,
+        external_id: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[Refund]]:
+        """Refunds, the newest first."""
+        return get(
+            "/refunds",
+            Page[Refund],
+            payment_id=payment_id,
+            status=status,
+            shop_id=shop_id,
+            external_id=external_id,
+            page=page,
+            per_page=per_page,
+        )
+
+    iterate = walk(list)
+
+    @operation
+    def cancel(self, refund_id: str) -> Request[Refund]:
+        """Take an application back while it is pending."""
+        return post(at("refunds", refund_id, "cancel"), Refund)

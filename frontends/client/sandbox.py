@@ -1,0 +1,184 @@
+"""The sandbox: playing payer, bank and chain. Test keys only (DECISIONS 8)."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from .events import EventType
+from .exchanges import ClientStatus, Exchange, ExchangeClient
+from .model import Record
+from .money import Gateway, GatewayStatus, Settlement, Withdrawal
+from .operations import Face, Group, operation
+from .payments import FailureReason, Payment
+from .refunds import Refund
+from .requests import Amount, Request, amount_or_none, at, get, post
+from .subscriptions import Subscription
+
+PaymentOutcome = Literal["processing", "paid", "failed", "cancelled", "amount_mismatch", "expired"]
+SubscriptionOutcome = Literal[
+    "confirm",
+    "refuse",
+    "link_ready",
+    "no_link",
+    "mandate_lost",
+    "mandate_restored",
+    "past_due",
+    "past_due_cleared",
+    "consent_ended",
+]
+RefundOutcome = Literal["completed", "rejected", "failed", "reversed"]
+ExchangeOutcome = Literal["usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "returned"]
+WithdrawalOutcome = Literal["sent", "completed", "failed", "cancelled"]
+
+
+class NextCharge(Record, frozen=True, kw_only=True):
+    """What the bank will answer to the next charge."""
+
+    result: str
+
+
+class Forgotten(Record, frozen=True, kw_only=True):
+    """How many records of each kind are gone. Not `complete`: call again."""
+
+    removed: dict[str, int]
+    complete: bool
+
+
+class Letter(Record, frozen=True, kw_only=True):
+    """An event as it would be posted now: hand `headers` and `body` to `verify_webhook`."""
+
+    cursor: str
+    id: str
+    type: EventType
+    object_id: str
+    sequence: int
+    created_at: datetime
+    resent: bool
+    headers: dict[str, str]
+    body: str
+
+
+class Letters(Record, frozen=True, kw_only=True):
+    """A stretch of the feed; read on after `cursor`, at once when there is `more`."""
+
+    data: list[Letter]
+    cursor: str
+    more: bool
+    signing_secret: str | None
+
+
+class SandboxClock(Record, frozen=True, kw_only=True):
+    """The clock of the test account. While it is `advancing`, towards `to`, the counts grow."""
+
+    now: datetime
+    advancing: bool
+    to: datetime | None
+    jobs_run: int
+    events_emitted: int
+
+
+class SandboxCalls(Group[Face]):
+    """`client.sandbox`"""
+
+    @operation
+    def simulate_payment(
+        self,
+        payment_id: str,
+        outcome: PaymentOutcome,
+        *,
+        actual_amount_rub: Amount | None = None,
+        failure_reason: FailureReason | str | None = None,
+        payer_name: str | None = None,
+    ) -> Request[Payment]:
+        """Let the bank report something about a payment."""
+        body = {
+            "outcome": outcome,
+            "actual_amount_rub": amount_or_none(actual_amount_rub),
+            "failure_reason": failure_reason,
+            "payer_name": payer_name,
+        }
+        return post(at("sandbox", "payments", payment_id, "simulate"), Payment, body)
+
+    @operation
+    def resolve_payment(self, payment_id: str, outcome: Literal["paid", "failed"]) -> Request[Payment]:
+        """Play the review of an amount mismatch."""
+        return post(at("sandbox", "payments", payment_id, "resolve"), Payment, {"outcome": outcome})
+
+    @operation
+    def simulate_subscription(self, subscription_id: str, outcome: SubscriptionOutcome) -> Request[Subscription]:
+        """Let the payer or the bank of a subscription act."""
+        return post(at("sandbox", "subscriptions", subscription_id, "simulate"), Subscription, {"outcome": outcome})
+
+    @operation
+    def next_charge(self, subscription_id: str, result: FailureReason | str) -> Request[NextCharge]:
+        """What the bank answers to the next charge: `paid`, `pending`, `unavailable`, or a failure reason."""
+        path = at("sandbox", "subscriptions", subscription_id, "next-charge")
+        return post(path, NextCharge, {"result": result}, repeatable=True)
+
+    @operation
+    def simulate_refund(self, refund_id: str, outcome: RefundOutcome) -> Request[Refund]:
+        """Lead a refund to an outcome, as the operator and the bank would."""
+        return post(at("sandbox", "refunds", refund_id, "simulate"), Refund, {"outcome": outcome})
+
+    @operation
+    def simulate_exchange(
+        self,
+        exchange_id: str,
+        outcome: ExchangeOutcome,
+        *,
+        amount_usdt: Amount | None = None,
+        amount_rub: Amount | None = None,
+        address: str | None = None,
+    ) -> Request[Exchange]:
+        """Lead an exchange to an outcome, as its client, the chain and the bank would."""
+        body = {
+            "outcome": outcome,
+            "amount_usdt": amount_or_none(amount_usdt),
+            "amount_rub": amount_or_none(amount_rub),
+            "address": address,
+        }
+        return post(at("sandbox", "exchanges", exchange_id, "simulate"), Exchange, body)
+
+    @operation
+    def simulate_withdrawal(self, withdrawal_id: str, outcome: WithdrawalOutcome) -> Request[Withdrawal]:
+        """Lead a payout to an outcome, as the network would."""
+        return post(at("sandbox", "withdrawals", withdrawal_id, "simulate"), Withdrawal, {"outcome": outcome})
+
+    @operation
+    def put_client(self, phone: str, kyc_status: ClientStatus | str) -> Request[ExchangeClient]:
+        """Let the client of a phone be in a state."""
+        body = {"phone": phone, "kyc_status": kyc_status}
+        return post("/sandbox/exchange-clients", ExchangeClient, body, repeatable=True)
+
+    @operation
+    def simulate_gateway(self, gateway_id: str, status: GatewayStatus | str) -> Request[Gateway]:
+        """Play a status with a gateway, for this account only."""
+        return post(at("sandbox", "gateways", gateway_id, "simulate"), Gateway, {"status": status}, repeatable=True)
+
+    @operation
+    def settle(self) -> Request[Settlement]:
+        """Settle the account's test payments now."""
+        return post("/sandbox/settlements", Settlement)
+
+    @operation
+    def letters(
+        self, *, after: str | None = None, wait: int | None = None, types: str | None = None
+    ) -> Request[Letters]:
+        """Follow the test events, signed. `wait`: seconds, at most 30; `types` with commas."""
+        return get("/sandbox/letters", Letters, after=after, wait=wait, types=types)
+
+    @operation
+    def clock(self) -> Request[SandboxClock]:
+        """The account's clock."""
+        return get("/sandbox/clock", SandboxClock)
+
+    @operation
+    def advance_clock(self, *, seconds: int | None = None, to: datetime | None = None) -> Request[SandboxClock]:
+        """Move the account's clock forward, and do on the way what falls due."""
+        return post("/sandbox/clock/advance", SandboxClock, {"seconds": seconds, "to": to})
+
+    @operation
+    def forget(self) -> Request[Forgotten]:
+        """Forget the account's test objects."""
+        return msgspec.structs.replace(get("/sandbox/data", Forgotten), method="DELETE")

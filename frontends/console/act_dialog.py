@@ -1,0 +1,135 @@
+"""The one confirmation of every act: before and after, a reason, the outcome; and what became of it when another
+operator was quicker."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Select, Static
+
+from ...core.domain.audit import REASON_LONGEST, Act
+from ...core.usecases.audit import acting, note
+from .desk import NO_ANSWER, Desk, words
+from .kinds import Change, ConsoleAct, Doing
+from .texts import plain
+
+
+class ActDialog(ModalScreen[bool]):
+    """Answers whether the act was tried: then what is behind it is to be read anew."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("ctrl+s", "confirm", "Confirm", priority=True),
+    ]
+
+    def __init__(self, desk: Desk, act: ConsoleAct, record: Any) -> None:
+        super().__init__()
+        self._desk = desk
+        self._act = act
+        self._record = record
+        self._tried = False
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="dialog"):
+            yield Label(self._act.title, id="title", markup=False)
+            if self._record is not None:
+                yield Label(plain(self._record.id), id="object", markup=False)
+            yield Static(_table(self._act.changes(self._record)), id="changes")
+            for entry in self._act.entries:
+                yield Label(entry.label, classes="label", markup=False)
+                if entry.choices:
+                    pairs = [(choice, choice) for choice in entry.choices]
+                    yield Select(pairs, value=entry.default, allow_blank=False, id=f"entry-{entry.name}", compact=True)
+                else:
+                    yield Input(entry.default, id=f"entry-{entry.name}", compact=True)
+            yield Label(f"Reason{'' if self._act.reason_needed else ' (may be empty)'}", classes="label")
+            yield Input(id="reason", max_length=REASON_LONGEST, compact=True)
+            yield Static("", id="outcome", markup=False)
+            with Horizontal(id="buttons"):
+                yield Button(f"{self._act.title} ^s", id="confirm", variant="warning", compact=True)
+                yield Button("Close esc", id="leave", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#dialog").can_focus = False
+        self.query("Input").first().focus()
+
+    @on(Button.Pressed, "#leave")
+    def action_leave(self) -> None:
+        """Close; not while something is under way, whose outcome would go unseen."""
+        if not self._busy:
+            self.dismiss(self._tried)
+
+    @on(Button.Pressed, "#confirm")
+    @on(Input.Submitted)
+    def action_confirm(self) -> None:
+        """Do it, once."""
+        if self._busy or self._tried:
+            return
+        given = self._given()
+        missing = [entry.label for entry in self._act.entries if entry.needed and not given[entry.name].strip()]
+        if self._act.reason_needed and not given["reason"].strip():
+            missing.append("Reason")
+        if missing:
+            self._say(f"Still needed: {', '.join(missing)}", bad=True)
+            return
+        self._busy = True
+        self._say("working…")
+        self._do(given)
+
+    @work(exclusive=True)
+    async def _do(self, given: Mapping[str, str]) -> None:
+        act, record = self._act, self._record
+        wanted = Act(
+            operator=self._desk.operator,
+            name=act.name,
+            object_id=None if record is None else record.id,
+            reason=given["reason"],
+            seen_version=record.version if act.guarded and record is not None else None,
+        )
+        try:
+            ports = acting(self._desk.ports, wanted)
+            if act.reads:
+                await note(self._desk.ports, wanted, account_id=getattr(record, "account_id", None))
+                ports = self._desk.ports
+            outcome = await act.run(Doing(ports=ports, record=record, given=given, tell=self._say))
+        except (*NO_ANSWER, ValueError) as fault:
+            self._say(f"Not done. {words(fault)}", bad=True)
+        else:
+            self._say(outcome, good=True)
+        finally:
+            self._busy, self._tried = False, True
+            confirm = self.query_one("#confirm", Button)
+            confirm.display = False
+            self.query_one("#leave", Button).focus()
+
+    def _given(self) -> dict[str, str]:
+        given = {"reason": self.query_one("#reason", Input).value}
+        for entry in self._act.entries:
+            field = self.query_one(f"#entry-{entry.name}")
+            given[entry.name] = str(field.value) if isinstance(field, Input | Select) else ""
+        return given
+
+    def _say(self, text: str, *, good: bool = False, bad: bool = False) -> None:
+        outcome = self.query_one("#outcome", Static)
+        outcome.set_class(good, "good")
+        outcome.set_class(bad, "bad")
+        outcome.update(text)
+
+
+def _table(changes: list[Change]) -> Text:
+    names = max((len(change.field) for change in changes), default=0)
+    befores = max((len(plain(change.before)) for change in changes), default=0)
+    text = Text()
+    for change in changes:
+        text.append(f"{change.field.ljust(names)}  ", style="dim")
+        text.append(plain(change.before).ljust(befores))
+        text.append("  →  ", style="dim")
+        text.append(f"{plain(change.after)}\n", style="bold")
+    text.rstrip()
+    return text

@@ -1,0 +1,110 @@
+"""The console: an application over the same use cases as the command line and HTTP."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from ...core.usecases.search import Hit
+from .catalogue import KINDS, kind_of
+from .choose_dialog import ChooseDialog
+from .desk import Desk
+from .detail import DetailScreen
+from .home import HomeScreen
+from .kinds import Kind
+from .listing import ListScreen
+from .search_dialog import SearchDialog
+from .texts import plain
+
+_DARK, _LIGHT = "textual-dark", "textual-light"
+
+
+class Console(App[None]):
+    """`cambist console`."""
+
+    TITLE = "cambist"
+    CSS_PATH = "console.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Find", key_display="/"),
+        Binding("g", "go", "Go to"),
+        Binding("question_mark", "help", "Help", key_display="?"),
+        Binding("q", "quit", "Quit"),
+        *(Binding(kind.key, f"open('{kind.name}')", kind.title) for kind in KINDS),
+        Binding("0", "home", "Home"),
+        Binding("ctrl+t", "shade", "Light or dark", show=False),
+    ]
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+
+    def get_default_screen(self) -> Screen[None]:
+        """Home lies under all others."""
+        return HomeScreen(self.desk)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: every screen, every act of the screen in front, and Textual's own."""
+        yield from super().get_system_commands(screen)
+        yield SystemCommand("Find", "Any id, external id, phone, transaction hash", self.action_search)
+        for kind in KINDS:
+            yield SystemCommand(kind.title, f"The list ({kind.key})", lambda kind=kind: self.show(kind))
+        if isinstance(screen, DetailScreen):
+            for act in screen.acts():
+                yield SystemCommand(act.title, act.name, lambda act=act, on=screen: on.begin(act.key))
+
+    def show(self, kind: Kind) -> None:
+        """A list, over home alone: what was open before is closed."""
+        if self._has_dialog():
+            return
+        self.action_home()
+        self.push_screen(ListScreen(self.desk, kind))
+
+    def action_open(self, name: str) -> None:
+        kind = kind_of(name)
+        if kind is not None:
+            self.show(kind)
+
+    def action_home(self) -> None:
+        """Close all but home."""
+        while len(self.screen_stack) > 1 and not self._has_dialog():
+            self.pop_screen()
+
+    def action_go(self) -> None:
+        """All screens, in a list."""
+        if not self._has_dialog():
+            titles = [f"{kind.key}  {kind.title}" for kind in KINDS]
+            self.push_screen(ChooseDialog("Go to", ["0  Home", *titles]), self._go)
+
+    def _go(self, chosen: int | None) -> None:
+        if chosen == 0:
+            self.action_home()
+        elif chosen is not None:
+            self.show(KINDS[chosen - 1])
+
+    def action_search(self) -> None:
+        if not self._has_dialog():
+            self.push_screen(SearchDialog(self.desk), self._found)
+
+    def _found(self, hit: Hit | None) -> None:
+        if hit is None:
+            return
+        kind = kind_of(hit.kind)
+        if kind is None:
+            self.notify(f"No screen shows a {hit.kind} yet: {plain(hit.object_id)} {plain(hit.text)}")
+        else:
+            self.push_screen(DetailScreen(self.desk, kind, hit.object_id))
+
+    def action_help(self) -> None:
+        """Keys and what they do, at the side."""
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    def action_shade(self) -> None:
+        self.theme = _LIGHT if self.theme == _DARK else _DARK
+
+    def _has_dialog(self) -> bool:
+        return self.screen.is_modal

@@ -1,0 +1,145 @@
+"""`cambist console --demo`: a service in memory that lives. Payments come and are paid, webhooks go out, refunds wait.
+
+Two merchants, the service's own simulators, and a player who does what merchants and payers would do. What comes next
+follows a fixed round, so that everything there is to see comes by within a minute.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import count, cycle
+
+from ...core.domain.accounts import Account, Caller, Mode
+from ...core.domain.errors import Refusal
+from ...core.domain.orders import PaymentOrder
+from ...core.domain.payments import Payment
+from ...core.domain.refunds import RefundOrder
+from ...core.usecases import accounts, shops
+from ...core.usecases.payments import create_payment
+from ...core.usecases.refunds import create_refund
+from ...core.usecases.sandbox import simulate_payment
+from ...core.usecases.settlement import settle_now
+from ...ports.bank import InvoiceStatus, Pretence
+from ...ports.bundle import Ports
+from ...ports.faults import Fault
+from ...ports.notifier import Answer, Letter, Receipt
+from ..compose import open_house
+from ..settings import Settings
+from ..worker.process import at_work
+from .desk import Desk
+
+_WALLET = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
+_SILENT = "https://silent.example/hooks"
+"""The receiver that never answers."""
+
+_AMOUNTS = ("1490.00", "350.00", "12000.00", "99.90", "7800.50", "640.00", "2500.00", "45000.00", "189.00")
+_OUTCOMES = ("paid", "paid", "paid", "failed", "paid", "paid", "refund", "paid", "wait", "paid", "mismatch", "paid")
+_PAUSE = 0.7
+_SEEDED = 48
+
+log = logging.getLogger("cambist.demo")
+
+
+class _Receivers:
+    """The merchants' ends of the webhooks: one answers, one is away."""
+
+    async def post(self, letter: Letter) -> Receipt:
+        if letter.url == _SILENT:
+            return Receipt(answer=Answer.CONNECTION, note="connection refused", took_ms=3)
+        return Receipt(answer=Answer.RESPONDED, status=200, took_ms=41)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@asynccontextmanager
+async def living(operator: str) -> AsyncIterator[Desk]:
+    """A seeded service that goes on living until the block is left."""
+    async with open_house(Settings(database_url="memory://"), notifier=_Receivers()) as house:
+        merchants = [await _merchant(house.ports, "Coffee & Co"), await _merchant(house.ports, "Silent Ltd", _SILENT)]
+        player = _Player(house.ports, merchants)
+        async with at_work(house, lambda: log.error("the worker died")):
+            await player.seed()
+            playing = asyncio.create_task(player.play())
+            try:
+                yield Desk(ports=house.ports, operator=operator, demo=True)
+            finally:
+                playing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await playing
+
+
+async def _merchant(ports: Ports, name: str, url: str = "https://merchant.example/hooks") -> Account:
+    made = await accounts.create_account(ports, name)
+    wish = {
+        "webhook_url": url,
+        "webhook_secret": ports.ids.secret(32),
+        "refunds": "true",
+        "refund_approval": "manual",
+        "payout_wallet": _WALLET,
+    }
+    account = await accounts.set_settings(ports, made.account_id, wish)
+    with suppress(Refusal):
+        await shops.create_shop(ports, account.id, "Online", "0.025")
+    return account
+
+
+class _Player:
+    """Merchants and payers in one."""
+
+    def __init__(self, ports: Ports, merchants: Sequence[Account]) -> None:
+        self._ports = ports
+        self._callers = cycle(
+            Caller(account=merchants[0] if number % 4 else merchants[1], mode=mode, key_id="demo")
+            for number, mode in enumerate((Mode.LIVE, Mode.LIVE, Mode.TEST, Mode.LIVE, Mode.LIVE))
+        )
+        self._amounts = cycle(_AMOUNTS)
+        self._outcomes = cycle(_OUTCOMES)
+        self._orders = count(1001)
+
+    async def seed(self) -> None:
+        """What there is when the console opens."""
+        for number in range(_SEEDED):
+            await self._one()
+            if number == _SEEDED // 2:
+                for mode in Mode:
+                    with suppress(Refusal):
+                        await settle_now(self._ports, mode, cutoff=self._ports.clock.now())
+
+    async def play(self) -> None:
+        """One payment after the other, for ever."""
+        while True:
+            await self._ports.clock.sleep(_PAUSE)
+            await self._one()
+
+    async def _one(self) -> None:
+        try:
+            await self._payment(next(self._callers), next(self._outcomes))
+        except (Refusal, Fault) as fault:
+            log.info("the player was refused: %s", fault)
+
+    async def _payment(self, caller: Caller, outcome: str) -> None:
+        ports = self._ports
+        number = next(self._orders)
+        order = PaymentOrder(
+            amount_rub=next(self._amounts), external_id=f"order-{number}", client_phone=f"+7900555{number % 10000:04}"
+        )
+        made = await create_payment(ports, caller, str(ports.ids.uuid()), lambda: order)
+        payment = made.resource
+        if outcome == "wait":
+            return
+        if outcome == "failed":
+            await self._tell(payment, InvoiceStatus.FAILED, None)
+            return
+        came = payment.amount.kopecks - 100_00 if outcome == "mismatch" else payment.amount.kopecks
+        await self._tell(payment, InvoiceStatus.PAID, came)
+        if outcome == "refund":
+            refund = RefundOrder(payment_id=payment.id, reason="The customer changed their mind")
+            await create_refund(ports, caller, str(ports.ids.uuid()), lambda: refund)
+
+    async def _tell(self, payment: Payment, status: InvoiceStatus, kopecks: int | None) -> None:
+        """The simulated bank reports; of live mode, too, which has a simulated bank here."""
+        name = "IVAN I." if status is InvoiceStatus.PAID else None
+        pretence = Pretence(status=status, amount_kopecks=kopecks, payer_name=name)
+        await simulate_payment(self._ports, payment, pretence)

@@ -1,0 +1,135 @@
+"""Payments: their list, detail and acts."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain import ids
+from ...core.domain.accounts import Mode
+from ...core.domain.money import Rub
+from ...core.domain.payments import Payment, PaymentStatus
+from ...core.usecases.browse import Wanted, browse_payments
+from ...core.usecases.operations import resolve_mismatch
+from ...core.usecases.seals import open_payer_name, private_place
+from ...ports.bundle import Ports
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+
+
+def wanted(wish: Wish) -> Wanted:
+    """A wish by the filters that most kinds have."""
+    mode = wish.of("mode")
+    return Wanted(
+        account_id=wish.of("account"),
+        mode=None if mode is None else Mode(mode),
+        status=wish.of("status"),
+        newest_first=wish.order != "oldest",
+    )
+
+
+async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> list[Payment]:
+    return await browse_payments(ports, wanted(wish), after, limit)
+
+
+async def _get(ports: Ports, payment_id: str) -> Payment | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Payment].get(payment_id) if ids.is_prefixed(ids.PAYMENT, payment_id) else None
+
+
+def _facts(payment: Payment) -> list[tuple[str, Any]]:
+    return [
+        ("status", payment.status),
+        ("amount", f"{payment.amount} RUB"),
+        ("came", None if payment.actual_amount is None else f"{payment.actual_amount} RUB"),
+        ("credit", None if payment.amount_usdt is None else f"{payment.amount_usdt} USDT"),
+        ("failure", payment.failure_reason),
+        ("refund pending", payment.refund_pending),
+        ("method", payment.payment_method),
+        ("external id", payment.external_id),
+        ("mode", payment.mode),
+        ("account", payment.account_id),
+        ("shop", payment.shop_id),
+        ("subscription", payment.subscription_id),
+        ("period", payment.period_ref),
+        ("bank", payment.bank),
+        ("opening", payment.opening),
+        ("payer", payment.payer_contact),
+        ("created", payment.created_at),
+        ("expires", payment.expires_at),
+        ("paid", payment.paid_at),
+        ("settled", payment.settled_at),
+        ("settlement", payment.settlement_id),
+    ]
+
+
+def _private(ports: Ports, payment: Payment) -> dict[str, str]:
+    found = {}
+    name = open_payer_name(ports.vault, payment)
+    if name is not None:
+        found["payer name"] = name
+    if payment.private is not None:
+        given = msgspec.json.decode(ports.vault.unseal(payment.private, private_place(payment.id)))
+        found |= {str(key): str(value) for key, value in given.items() if value is not None}
+    return found
+
+
+def _reviewed(payment: Payment) -> bool:
+    return payment.status is PaymentStatus.AMOUNT_MISMATCH
+
+
+async def _accept(doing: Doing) -> str:
+    text = doing.given.get("amount", "")
+    came = Rub.parse(text) if text and doing.record.actual_amount is None else None
+    done = await resolve_mismatch(doing.ports, doing.record.id, "paid", amount=came)
+    return f"The payment is {done.status}; {done.actual_amount} RUB are credited."
+
+
+async def _send_back(doing: Doing) -> str:
+    done = await resolve_mismatch(doing.ports, doing.record.id, "failed")
+    return f"The payment is {done.status}; what came is sent back."
+
+
+PAYMENTS = Kind(
+    name="payment",
+    title="Payments",
+    key="1",
+    columns=(
+        Column(title="created", cell=lambda each: each.created_at, width=19),
+        Column(title="status", cell=lambda each: each.status, width=15),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=13, right=True),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="external id", cell=lambda each: each.external_id, width=16),
+        Column(title="method", cell=lambda each: each.payment_method, width=9, wide=True),
+        Column(title="payment", cell=lambda each: each.id, width=40, wide=True),
+        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(MODE, Filter(name="status", choices=tuple(PaymentStatus)), ACCOUNT),
+    private=_private,
+    acts=(
+        ConsoleAct(
+            name="payment.resolve",
+            title="Accept what came",
+            key="a",
+            allowed=_reviewed,
+            entries=(Entry(name="amount", label="What came, RUB (only where the bank did not say)"),),
+            changes=lambda each: [
+                Change("status", each.status, PaymentStatus.PAID),
+                Change("credited", "0.00", str(each.actual_amount or "what you enter")),
+            ],
+            run=_accept,
+        ),
+        ConsoleAct(
+            name="payment.resolve",
+            title="Send it back",
+            key="b",
+            allowed=_reviewed,
+            changes=lambda each: [
+                Change("status", each.status, PaymentStatus.FAILED),
+                Change("money", "under review", "back to the payer"),
+            ],
+            run=_send_back,
+        ),
+    ),
+)

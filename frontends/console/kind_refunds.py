@@ -1,0 +1,118 @@
+"""Refunds: their list, detail and acts."""
+
+from typing import Any
+
+from ...core.domain import ids
+from ...core.domain.refunds import Refund, RefundStatus
+from ...core.usecases.browse import browse
+from ...core.usecases.refunds import approve_refund, reject_refund, reverse_refund
+from ...ports.bundle import Ports
+from .kind_payments import wanted
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+
+
+async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:
+    asked = wanted(wish)
+    named = {} if asked.status is None else {"status": RefundStatus(asked.status)}
+    return await browse(ports, Refund, asked, after, limit, **named)
+
+
+async def _get(ports: Ports, refund_id: str) -> Refund | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
+
+
+def _facts(refund: Refund) -> list[tuple[str, Any]]:
+    return [
+        ("status", refund.status),
+        ("waits for", refund.pending_reason),
+        ("amount", f"{refund.amount} RUB"),
+        ("payment", refund.payment_id),
+        ("external id", refund.external_id),
+        ("merchant's reason", refund.reason),
+        ("failure", refund.failure_reason),
+        ("took RUB", refund.taken_rub),
+        ("took USDT", refund.taken_usdt),
+        ("mode", refund.mode),
+        ("account", refund.account_id),
+        ("shop", refund.shop_id),
+        ("created", refund.created_at),
+        ("approved", refund.approved_at),
+        ("at the bank", refund.executing_since),
+        ("completed", refund.completed_at),
+    ]
+
+
+def _is(status: RefundStatus) -> Any:
+    return lambda refund: refund.status is status
+
+
+async def _approve(doing: Doing) -> str:
+    await approve_refund(doing.ports, doing.record.id)
+    return "Approved: the service sends it to the bank."
+
+
+async def _reject(doing: Doing) -> str:
+    await reject_refund(doing.ports, doing.record.id, doing.given["reason"])
+    return "Rejected: no money moves, the merchant is told."
+
+
+async def _reverse(doing: Doing) -> str:
+    await reverse_refund(doing.ports, doing.record.id)
+    return "Reversed: the money is the merchant's again."
+
+
+REFUNDS = Kind(
+    name="refund",
+    title="Refunds",
+    key="2",
+    columns=(
+        Column(title="created", cell=lambda each: each.created_at, width=19),
+        Column(title="status", cell=lambda each: each.status, width=10),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=13, right=True),
+        Column(title="waits for", cell=lambda each: each.pending_reason, width=20),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="refund", cell=lambda each: each.id, width=40, wide=True),
+        Column(title="payment", cell=lambda each: each.payment_id, width=40, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(MODE, Filter(name="status", choices=tuple(RefundStatus)), ACCOUNT),
+    acts=(
+        ConsoleAct(
+            name="refund.approve",
+            title="Approve",
+            key="a",
+            allowed=_is(RefundStatus.PENDING),
+            changes=lambda each: [
+                Change("status", each.status, "processing, once the bank is asked"),
+                Change("waits for", str(each.pending_reason or "-"), "-"),
+            ],
+            run=_approve,
+            reason_needed=False,
+        ),
+        ConsoleAct(
+            name="refund.reject",
+            title="Reject",
+            key="b",
+            allowed=_is(RefundStatus.PENDING),
+            changes=lambda each: [
+                Change("status", each.status, "rejected"),
+                Change("told the merchant", "-", "your reason"),
+            ],
+            run=_reject,
+        ),
+        ConsoleAct(
+            name="refund.reverse",
+            title="Reverse",
+            key="v",
+            allowed=_is(RefundStatus.COMPLETED),
+            changes=lambda each: [
+                Change("status", each.status, "reversed"),
+                Change("balance", "-", f"+{each.taken_usdt or each.taken_rub or each.amount}"),
+            ],
+            run=_reverse,
+        ),
+    ),
+)

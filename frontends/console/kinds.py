@@ -1,0 +1,131 @@
+"""What a screen of the console is made of: a kind of object, told in data. Lists, details, filters and dialogs are the
+same for all kinds (listing.py, detail.py, dialogs); a new kind is one file with one `Kind`, named in catalogue.py."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ...core.usecases.timeline import Moment, read_timeline
+from ...ports.bundle import Ports
+
+Tell = Callable[[str], None]
+"""Says how far an act is."""
+
+ANY = ""
+"""The choice of a filter that asks for everything."""
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """One column of a list."""
+
+    title: str
+    cell: Callable[[Any], Any]
+    """What a record shows there; texts.py makes it printable."""
+    width: int
+    wide: bool = False
+    """Only on wide terminals."""
+    right: bool = False
+    """Set to the right, as amounts are."""
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to ask for less. Without `choices` they are the accounts."""
+
+    name: str
+    choices: tuple[str, ...] = ()
+
+
+MODE = Filter(name="mode", choices=("live", "test"))
+ACCOUNT = Filter(name="account")
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list is asked for."""
+
+    filters: Mapping[str, str] = {}
+    order: str = ""
+    """One of the kind's `orders`."""
+
+    def of(self, name: str) -> str | None:
+        """What the filter asks for; None: everything."""
+        return self.filters.get(name) or None
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One line of an act's confirmation: what stands before, and after."""
+
+    field: str
+    before: str
+    after: str
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One value that an act asks for. With `choices` it is one of them."""
+
+    name: str
+    label: str
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    needed: bool = False
+
+
+class Doing(msgspec.Struct, frozen=True, kw_only=True):
+    """What an act has when it is done."""
+
+    ports: Ports
+    """They write the audit row with whatever the act writes."""
+    record: Any
+    """As the operator saw it; None for an act of the list."""
+    given: Mapping[str, str]
+    """The entries' values and `reason`."""
+    tell: Tell
+
+
+def _always(_record: Any) -> bool:
+    return True
+
+
+class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
+    """Something an operator can do, behind one confirmation."""
+
+    name: str
+    """The audit log's word, as on the command line: `refund.approve`."""
+    title: str
+    key: str
+    """The letter that begins it on the detail or list screen."""
+    run: Callable[[Doing], Awaitable[str]]
+    """Does it; returns the outcome in words. Raises: Refusal, which the dialog shows."""
+    changes: Callable[[Any], list[Change]]
+    allowed: Callable[[Any], bool] = _always
+    entries: tuple[Entry, ...] = ()
+    reason_needed: bool = True
+    reads: bool = False
+    """It changes nothing, and is audited before it is done: showing personal data."""
+    guarded: bool = True
+    """It is refused when the object was changed since the operator saw it."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of object."""
+
+    name: str
+    """As `Need.of` and `Hit.kind` say."""
+    title: str
+    key: str
+    """Opens its list from everywhere."""
+    columns: tuple[Column, ...]
+    read: Callable[[Ports, Wish, Any, int], Awaitable[list[Any]]]
+    """The records that follow one (None: the first), at most so many."""
+    get: Callable[[Ports, str], Awaitable[Any]]
+    """The record of an id, or None."""
+    facts: Callable[[Any], list[tuple[str, Any]]]
+    """What the detail shows, by name. No personal data: see `private`."""
+    filters: tuple[Filter, ...] = (MODE, ACCOUNT)
+    orders: tuple[str, ...] = ("newest", "oldest")
+    acts: tuple[ConsoleAct, ...] = ()
+    list_acts: tuple[ConsoleAct, ...] = ()
+    """Acts on no object: making one, settling."""
+    private: Callable[[Ports, Any], dict[str, str]] | None = None
+    """The personal data in plain; shown when asked for, and audited."""
+    timeline: Callable[[Ports, Any], Awaitable[list[Moment]]] = read_timeline

@@ -1,0 +1,204 @@
+"""The list of any kind: read page by page as one goes down, never as a whole."""
+
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Label
+
+from ...core.usecases.accounts import list_accounts
+from .act_dialog import ActDialog
+from .choose_dialog import ChooseDialog
+from .desk import Desk, DeskScreen
+from .detail import DetailScreen
+from .kinds import Filter, Kind, Wish
+from .texts import plain, styled
+
+PAGE = 100
+_AHEAD = 40
+"""Rows below the cursor, or below what is seen, that are there already."""
+_REFRESH = 3.0
+_WIDE = 110
+
+
+class ListScreen(DeskScreen):
+    """A list with filters, an order, and a way into each record."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back"),
+        Binding("f", "filter", "Filter"),
+        Binding("m", "mode", "Mode"),
+        Binding("o", "order", "Order"),
+        Binding("y", "copy_id", "Copy id"),
+        Binding("r", "reload", "Reload", show=False),
+    ]
+
+    def __init__(self, desk: Desk, kind: Kind, wish: Wish | None = None) -> None:
+        super().__init__(desk, kind.title)
+        self.kind = kind
+        self.wish = wish or Wish(order=kind.orders[0])
+        self.records: list[Any] = []
+        self.complete = False
+        """The last record is there."""
+        self._is_wide: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        yield from self.frame(self._body())
+
+    def _body(self) -> ComposeResult:
+        yield Label("", id="wish", markup=False)
+        yield DataTable[Any](id="list", cursor_type="row", zebra_stripes=True)
+
+    @property
+    def table(self) -> "DataTable[Any]":
+        return self.query_one("#list", DataTable)
+
+    def on_mount(self) -> None:
+        self.table.focus()
+        self.watch(self.table, "scroll_y", self._look_ahead, init=False)
+        self.set_interval(_REFRESH, self._refresh_top)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other columns fit. The first size comes here, too."""
+        is_wide = event.size.width >= _WIDE
+        if is_wide == self._is_wide:
+            return
+        self._is_wide = is_wide
+        self.table.clear(columns=True)
+        for column in self._columns():
+            self.table.add_column(Text(column.title, justify="right" if column.right else "left"), width=column.width)
+        if self.records:
+            self._append(self.records)
+        else:
+            self.action_reload()
+
+    def _columns(self) -> list[Any]:
+        return [column for column in self.kind.columns if self._is_wide or not column.wide]
+
+    def _append(self, records: list[Any]) -> None:
+        columns = self._columns()
+        for record in records:
+            self.table.add_row(*(styled(each.cell(record), right=each.right, width=each.width) for each in columns))
+
+    def action_reload(self) -> None:
+        """From the top."""
+        told = [f"{name} {plain(value)}" for name, value in self.wish.filters.items() if value]
+        self.query_one("#wish", Label).update(" · ".join([self.wish.order, *told]))
+        self._read_first()
+
+    @work(exclusive=True, group="read")
+    async def _read_first(self) -> None:
+        found = await self.ask(self.kind.read(self.desk.ports, self.wish, None, PAGE))
+        if found is None:
+            return
+        self.table.clear()
+        self.records, self.complete = found, len(found) < PAGE
+        self._append(found)
+        self._count()
+
+    @work(exclusive=True, group="refresh")
+    async def _refresh_top(self) -> None:
+        """New ones come in at the top while one looks there; who went down is left in peace."""
+        if not self.is_current or self.table.cursor_row > 0 or self.table.scroll_y > 0 or len(self.records) > PAGE:
+            return
+        found = await self.ask(self.kind.read(self.desk.ports, self.wish, None, PAGE))
+        if found is not None and found != self.records and self.table.cursor_row == 0:
+            self.table.clear()
+            self.records, self.complete = found, len(found) < PAGE
+            self._append(found)
+            self._count()
+
+    @on(DataTable.RowHighlighted, "#list")
+    def _look_ahead(self) -> None:
+        seen = max(self.table.cursor_row, int(self.table.scroll_y) + self.table.size.height)
+        if not self.complete and self.records and seen + _AHEAD >= len(self.records):
+            self._read_more()
+
+    @work(group="read")
+    async def _read_more(self) -> None:
+        if self.complete or self._reading:
+            return
+        self._reading = True
+        last, wish = self.records[-1], self.wish
+        try:
+            found = await self.ask(self.kind.read(self.desk.ports, wish, last, PAGE))
+        finally:
+            self._reading = False
+        if found is None or wish is not self.wish or not self.records or self.records[-1] is not last:
+            return
+        self.records += found
+        self.complete = len(found) < PAGE
+        self._append(found)
+        self._count()
+        self._look_ahead()
+
+    _reading = False
+
+    def _count(self) -> None:
+        self.head(f"{self.kind.title} · {len(self.records)}{'' if self.complete else '+'}")
+
+    @on(DataTable.RowSelected, "#list")
+    def _selected(self) -> None:
+        if self.table.cursor_row < len(self.records):
+            record = self.records[self.table.cursor_row]
+            self.app.push_screen(DetailScreen(self.desk, self.kind, record.id))
+
+    def on_key(self, event: events.Key) -> None:
+        """The letters of the list's own acts."""
+        act = next((act for act in self.kind.list_acts if act.key == event.key), None)
+        if act is not None:
+            event.stop()
+            self.app.push_screen(ActDialog(self.desk, act, None), lambda tried: self.action_reload() if tried else None)
+
+    def ask_for(self, name: str, value: str) -> None:
+        """Filter by one more thing, or, with an empty value, by one less."""
+        filters = {**self.wish.filters, name: value}
+        self.wish = Wish(filters=filters, order=self.wish.order)
+        self.action_reload()
+
+    def action_mode(self) -> None:
+        """Both modes, live, test, and round."""
+        self._turn(next((each for each in self.kind.filters if each.name == "mode"), None))
+
+    def _turn(self, asked: Filter | None) -> None:
+        if asked is not None:
+            choices = ("", *asked.choices)
+            present = self.wish.filters.get(asked.name, "")
+            self.ask_for(asked.name, choices[(choices.index(present) + 1) % len(choices)])
+
+    def action_order(self) -> None:
+        """The next of the kind's orders."""
+        orders = self.kind.orders
+        at = orders.index(self.wish.order) if self.wish.order in orders else 0
+        self.wish = Wish(filters=self.wish.filters, order=orders[(at + 1) % len(orders)])
+        self.action_reload()
+
+    @work(exclusive=True, group="filter")
+    async def action_filter(self) -> None:
+        """Choose a filter, then its value."""
+        filters = self.kind.filters
+        if not filters:
+            return
+        titles = [f"{each.name}: {plain(self.wish.filters.get(each.name) or 'all')}" for each in filters]
+        at = await self.app.push_screen_wait(ChooseDialog("Filter by", titles))
+        if at is None:
+            return
+        values, shown = list(filters[at].choices), list(filters[at].choices)
+        if not values:
+            accounts = await self.ask(list_accounts(self.desk.ports)) or []
+            values, shown = [each.id for each in accounts], [f"{each.name}  {each.id}" for each in accounts]
+        taken = await self.app.push_screen_wait(ChooseDialog(filters[at].name, ["all", *map(plain, shown)]))
+        if taken is not None:
+            self.ask_for(filters[at].name, ["", *values][taken])
+
+    def action_copy_id(self) -> None:
+        """To the clipboard, as far as the terminal has one."""
+        if self.table.cursor_row < len(self.records):
+            record = self.records[self.table.cursor_row]
+            self.app.copy_to_clipboard(record.id)
+            self.notify(f"Copied {plain(record.id)}")
+
+    def action_back(self) -> None:
+        self.app.pop_screen()

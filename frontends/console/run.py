@@ -1,0 +1,38 @@
+"""Opening the console on a service's own database, or on a living demonstration."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from ..compose import open_house
+from ..settings import Settings
+from .app import Console
+from .demo import living
+from .desk import Desk
+
+
+def run(settings: Settings, operator: str) -> None:
+    """The console beside a service, until it is left. Raises: what `open_house` raises."""
+
+    async def inside() -> None:
+        async with open_house(settings) as house:
+            await Console(Desk(ports=house.ports, operator=operator)).run_async()
+
+    _quietly(inside())
+
+
+def run_demo(operator: str) -> None:
+    """The console on a service in memory that is gone afterwards."""
+
+    async def inside() -> None:
+        async with living(operator) as desk:
+            await Console(desk).run_async()
+
+    _quietly(inside())
+
+
+def _quietly(main: Coroutine[Any, Any, None]) -> None:
+    """Log lines would be written over the screen."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    asyncio.run(main)

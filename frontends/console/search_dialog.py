@@ -1,0 +1,76 @@
+"""`/`: one box for any id, external id, phone or its last digits, and transaction hash."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList
+from textual.widgets.option_list import Option
+
+from ...core.usecases.search import Hit, search
+from .desk import NO_ANSWER, Desk, words
+from .texts import plain
+
+
+class SearchDialog(ModalScreen[Hit | None]):
+    """Answers what was chosen of what was found."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Close"),
+        Binding("down", "list", "To the list", show=False),
+    ]
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self._desk = desk
+        self._hits: list[Hit] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Label("Find", id="title")
+            yield Input(
+                placeholder="id, external id, +phone, last 4 digits, transaction hash", id="wanted", compact=True
+            )
+            yield Label("", id="outcome", markup=False)
+            yield OptionList(id="hits")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.query_one("#outcome", Label).update("looking…")
+        self._look(event.value)
+
+    @work(exclusive=True)
+    async def _look(self, text: str) -> None:
+        try:
+            self._hits = await search(self._desk.ports, text)
+        except NO_ANSWER as fault:
+            self.query_one("#outcome", Label).update(words(fault))
+            return
+        if len(self._hits) == 1:
+            self.dismiss(self._hits[0])
+            return
+        self.query_one("#outcome", Label).update(f"{len(self._hits)} found" if self._hits else "Nothing found")
+        hits = self.query_one("#hits", OptionList)
+        hits.clear_options()
+        hits.add_options([Option(_line(hit)) for hit in self._hits])
+        if self._hits:
+            hits.focus()
+
+    def action_list(self) -> None:
+        """Go down to what was found."""
+        self.query_one("#hits", OptionList).focus()
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._hits[event.option_index])
+
+
+def _line(hit: Hit) -> Text:
+    text = Text(f"{hit.kind:12} ", style="bold")
+    text.append(plain(hit.object_id))
+    text.append(f"  {plain(hit.text)} {hit.mode or ''}", style="dim")
+    return text

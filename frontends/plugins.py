@@ -1,0 +1,185 @@
+"""Adapters from other packages: found by the entry points that these declare, made when a setting names them.
+
+An entry point names a factory: `def bank(tools: cambist.ports.tools.Tools) -> Bank`. Nothing of a package is imported
+before a setting names it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import msgspec
+
+from ..ports.bank import Bank
+from ..ports.chain import ChainWatcher
+from ..ports.deposits import DepositWatcher
+from ..ports.faults import NotConfigured
+from ..ports.kyc import KycVerifier
+from ..ports.notifier import Notifier
+from ..ports.payouts import UsdtSender
+from ..ports.rates import RateSource
+from ..ports.tools import Tools
+
+Factory = Callable[[Tools], Any]
+
+
+class PluginError(NotConfigured):
+    """An adapter from elsewhere cannot be used; the message says which, and why."""
+
+
+class NotInstalled(NotConfigured):
+    """Something needs a library that an extra of this package brings; the message says which."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of adapters that may come from elsewhere."""
+
+    group: str
+    """Of entry points."""
+    port: type
+    built_in: tuple[str, ...]
+    settings: tuple[str, ...]
+    """Which name one, or several."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "bank": Kind(group="cambist.banks", port=Bank, built_in=("simulator",), settings=("banks", "test_banks")),
+    "rates": Kind(
+        group="cambist.rates",
+        port=RateSource,
+        built_in=("simulator", "rapira", "coingecko"),
+        settings=("rate_sources",),
+    ),
+    "kyc": Kind(group="cambist.kyc", port=KycVerifier, built_in=("simulator",), settings=("kyc",)),
+    "chain": Kind(group="cambist.chains", port=ChainWatcher, built_in=("simulator",), settings=("chain",)),
+    "deposits": Kind(group="cambist.deposits", port=DepositWatcher, built_in=("simulator",), settings=("deposits",)),
+    "payouts": Kind(group="cambist.payouts", port=UsdtSender, built_in=("simulator",), settings=("payouts",)),
+    "notifier": Kind(group="cambist.notifiers", port=Notifier, built_in=("http",), settings=("notifier",)),
+}
+"""All kinds, by the word for one of them."""
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """An adapter that a setting may name."""
+
+    kind: str
+    name: str
+    comes_from: str
+    """`cambist`, or the distribution and its version."""
+    used_by: tuple[str, ...] = ()
+    """The settings that name it now."""
+
+
+def found(kind: str) -> Mapping[str, EntryPoint]:
+    """The entry points of a kind by name. Raises: PluginError where two packages claim one name."""
+    by_name: dict[str, EntryPoint] = {}
+    for point in entry_points(group=KINDS[kind].group):
+        other = by_name.setdefault(point.name, point)
+        if other.value != point.value:
+            raise PluginError(
+                f"two packages have a {kind} named {point.name!r}: {_origin(other)} and {_origin(point)}; remove one"
+            )
+    return by_name
+
+
+def unknown(kind: str, name: str) -> str | None:
+    """What is wrong with a name that a setting gives; None: nothing."""
+    known = KINDS[kind]
+    if name in known.built_in:
+        return None
+    try:
+        others = found(kind)
+    except PluginError as error:
+        return str(error)
+    if name in others:
+        return None
+    there = ", ".join((*known.built_in, *sorted(others)))
+    return (
+        f"names {name!r}, but no installed package has such a {kind} (entry points {known.group}); there are: {there}"
+    )
+
+
+def made(kind: str, name: str, tools: Tools) -> Any:
+    """The adapter of this name, made. Raises: PluginError."""
+    point = found(kind).get(name)
+    if point is None:
+        raise PluginError(f"the setting {' or '.join(KINDS[kind].settings)} {unknown(kind, name)}")
+    whose = f"the {kind} {name!r} of {_origin(point)}"
+    with _blamed(whose, "cannot be imported", telling=(ImportError, AttributeError, SyntaxError)):
+        factory: Factory = point.load()
+    if not callable(factory):
+        raise PluginError(f"{whose} is no factory: {point.value} must name a function that takes Tools")
+    with _blamed(whose, "cannot be made", telling=(KeyError,)):
+        adapter = factory(tools)
+    return checked(kind, adapter, whose)
+
+
+def checked(kind: str, adapter: Any, whose: str) -> Any:
+    """The adapter, when it has all that the port asks for. Raises: PluginError."""
+    wanted = [name for name in _members(KINDS[kind].port) if not hasattr(adapter, name)]
+    if wanted:
+        raise PluginError(f"{whose} ({type(adapter).__name__}) lacks {', '.join(wanted)} of ports/{kind}.py")
+    name = getattr(adapter, "name", "?")
+    if not isinstance(name, str) or not name or ":" in name or len(name) > 64 or not name.isprintable():
+        raise PluginError(f"{whose} ({type(adapter).__name__}) has no good `name`: 1 to 64 characters, no colon")
+    return adapter
+
+
+def _members(port: type) -> list[str]:
+    return sorted(name for name in getattr(port, "__protocol_attrs__", vars(port)) if not name.startswith("_"))
+
+
+def _origin(point: EntryPoint) -> str:
+    if point.dist is None:
+        return point.value
+    return f"{point.dist.name} {point.dist.version}"
+
+
+@contextmanager
+def _blamed(whose: str, what: str, *, telling: tuple[type[Exception], ...]) -> Iterator[None]:
+    """A stranger's code may raise anything; operators are told whose it is.
+
+    Only a NotConfigured, and what is `telling`, is quoted: any other message may hold a credential.
+    """
+    try:
+        yield
+    except NotConfigured as fault:
+        raise PluginError(f"{whose} {what}: {fault}") from fault
+    except telling as error:
+        raise PluginError(f"{whose} {what}: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise PluginError(f"{whose} {what}: {type(error).__name__} (a NotConfigured would be quoted)") from error
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Import inside what an extra brings. Raises: NotInstalled, which says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if not missing or missing.startswith("cambist"):
+            raise
+        raise NotInstalled(f"{what} needs {missing!r}: pip install 'cambist[{extra}]'") from error
+
+
+def all_installed(named: Mapping[str, tuple[str, ...]]) -> list[Installed]:
+    """Every adapter that may be named, and which settings do; `named`: what each setting says.
+
+    Raises: PluginError where two packages claim one name.
+    """
+    every: list[Installed] = []
+    for kind, known in KINDS.items():
+        origins = {name: "cambist" for name in known.built_in}
+        origins |= {name: _origin(point) for name, point in sorted(found(kind).items())}
+        every += [
+            Installed(
+                kind=kind,
+                name=name,
+                comes_from=origin,
+                used_by=tuple(setting for setting in known.settings if name in named.get(setting, ())),
+            )
+            for name, origin in origins.items()
+        ]
+    return every

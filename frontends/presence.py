@@ -1,0 +1,89 @@
+"""Which processes may serve one installation together: those that count requests in one place (DESIGN 5)."""
+
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ..ports.faults import NotConfigured
+from ..ports.presence import Part, Roll
+from .compose import system_clock
+from .settings import Settings
+from .upkeep import open_roll
+
+_AGAIN = 0.2
+"""Seconds between two tries to take a place."""
+
+log = logging.getLogger("cambist.presence")
+
+
+class AnotherServes(NotConfigured):
+    """Two processes would serve that must not do so together."""
+
+
+@asynccontextmanager
+async def on_the_roll(settings: Settings, *, counts: bool, works: bool) -> AsyncIterator[None]:
+    """Be known as a process that `counts` requests, `works` on jobs, or both, from here to the end of the block.
+
+    A predecessor that was told to stop is waited for, `shutdown_seconds` and one more. A process that loses its place
+    while it runs (its database was away, and another came) tells itself to stop.
+    Raises: AnotherServes, with what to set; Unavailable when the database does not answer.
+    """
+    roll = open_roll(settings)
+    if roll is None:
+        yield
+        return
+    lost: list[bool] = []
+
+    def stop() -> None:
+        lost.append(True)
+        signal.raise_signal(signal.SIGTERM)
+
+    try:
+        if counts:
+            await _take_place(settings, roll)
+        if works:
+            await roll.enter(Part.WORKING, alone=False)
+        roll.when_lost(stop)
+        yield
+    finally:
+        await roll.close()
+    if lost:
+        raise AnotherServes(_reason(settings, "which came while the database was away"))
+
+
+async def _take_place(settings: Settings, roll: Roll) -> None:
+    """Raises: AnotherServes."""
+    clock = system_clock()
+    deadline = clock.monotonic() + settings.shutdown_seconds + 1
+    told = False
+    while not await roll.enter(Part.COUNTING, alone=counts_alone(settings)):
+        who = ", ".join(await roll.others(Part.COUNTING)) or "just gone"
+        if clock.monotonic() > deadline:
+            raise AnotherServes(_reason(settings, who))
+        if not told:
+            log.warning("another process serves already (%s); waiting for it to stop", who)
+            told = True
+        await clock.sleep(_AGAIN)
+
+
+def counts_alone(settings: Settings) -> bool:
+    """Whether a process of these settings may only be the one that counts."""
+    return settings.redis_url is None or not settings.storage_url.startswith("postgresql://")
+
+
+def _reason(settings: Settings, who: str) -> str:
+    if not settings.storage_url.startswith("postgresql://"):
+        return (
+            f"another process serves from this database ({who}): on SQLite one does. Stop it, or name another "
+            "CAMBIST_DATA_DIR; several need CAMBIST_DATABASE_URL=postgresql://… and CAMBIST_REDIS_URL"
+        )
+    if settings.redis_url is None:
+        return (
+            f"another process serves from this database ({who}), and this one has no CAMBIST_REDIS_URL: with counters "
+            "in memory each would grant the whole limit. Set CAMBIST_REDIS_URL for all of them, or stop the other one"
+        )
+    return (
+        f"another process serves from this database without CAMBIST_REDIS_URL ({who}): it counts requests for itself, "
+        "so each would grant the whole limit. Set CAMBIST_REDIS_URL there too, or stop it"
+    )

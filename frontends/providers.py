@@ -1,0 +1,235 @@
+"""The composition root's part for providers: which adapter speaks to the banks, the chains, the verifier and the markets
+of each mode. Simulators, unless the settings name others, or whoever opens the house brings its own."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, cast
+
+import msgspec
+
+from ..adapters.bank.script import Script
+from ..adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
+from ..adapters.chain.simulator import SimulatedChain
+from ..adapters.deposits.simulator import SimulatedDeposits
+from ..adapters.kyc.simulator import SimulatedVerifier
+from ..adapters.payouts.simulator import SimulatedSender
+from ..adapters.rates.shared import SharedSource
+from ..adapters.rates.simulator import SimulatedRates
+from ..core.domain.accounts import Mode
+from ..core.domain.tron import tron_address
+from ..ports.bank import Bank, BankCapabilities, BankRoutes
+from ..ports.chain import ChainWatcher
+from ..ports.clock import Clock
+from ..ports.deposits import DepositWatcher, DepositWatchers
+from ..ports.jobs import Job
+from ..ports.kyc import KycVerifier
+from ..ports.notifier import Notifier
+from ..ports.payouts import Senders, UsdtSender
+from ..ports.rates import RateSource, RateSources
+from ..ports.storage import Storage
+from ..ports.tools import Tools
+from .plugins import NotInstalled, PluginError, checked, made, needing
+from .settings import Settings
+
+SIMULATED_LINKS = "https://qr.nspk.example"
+"""Reserved for examples, so that a simulated QR never leads to a real one."""
+
+_REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
+"""How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
+
+_LIVE_BANK = BankCapabilities(
+    own_lifetime=True,
+    direct_link=True,
+    simulated=True,
+    mandates=True,
+    mandate_charges=False,
+    remittances=True,
+    remittance_max_kopecks=REMITTANCE_MOST,
+)
+"""Live mandates cannot be charged at present (SPEC "Charge errors", PROVIDER_NOT_CONFIGURED); in test mode they can."""
+
+Kick = Callable[[Sequence[Job]], Awaitable[None]]
+OpenStorage = Callable[[Kick], Awaitable[Storage]]
+"""Opens a storage that calls `kick` with the jobs of every commit that wrote some. The house closes it."""
+
+
+class Adapters(msgspec.Struct, frozen=True, kw_only=True):
+    """Adapters of one's own, each in place of what the settings name; None: what the settings name.
+
+    They stay their giver's to close; the storage alone is opened by the house, and closed by it.
+    """
+
+    banks: Mapping[Mode, Sequence[Bank]] | None = None
+    """The banks of a mode, the first tried first. A mode that is not named keeps its own."""
+    rates: Sequence[RateSource] | None = None
+    """Of live mode, the first asked first."""
+    kyc: KycVerifier | None = None
+    chain: ChainWatcher | None = None
+    deposits: DepositWatcher | None = None
+    """Of live mode, as is the next."""
+    payouts: UsdtSender | None = None
+    notifier: Notifier | None = None
+    storage: OpenStorage | None = None
+
+
+class FurtherBank(msgspec.Struct, frozen=True, kw_only=True):
+    """One more simulated bank of a mode, tried after those before it."""
+
+    name: str
+    mode: Mode = Mode.TEST
+    script: Script | None = None
+    capabilities: BankCapabilities | None = None
+
+
+class Providers:
+    """Makes what a house speaks to, and closes what it made."""
+
+    def __init__(self, settings: Settings, adapters: Adapters, tools: Tools, clock: Clock) -> None:
+        """`tools`: the house's, in live mode. `clock`: the machine's, for what asks the world outside."""
+        self._settings = settings
+        self._adapters = adapters
+        self._tools = tools
+        self._clock = clock
+        self._made: list[Any] = []
+
+    async def close(self) -> None:
+        """Close what was made here, where it can be closed."""
+        for adapter in reversed(self._made):
+            close = getattr(adapter, "close", None)
+            if close is not None:
+                await close()
+
+    def banks(self, script: Script | None, further: Sequence[FurtherBank]) -> BankRoutes:
+        """Raises: PluginError."""
+        given, settings = self._adapters.banks or {}, self._settings
+        named = {Mode.LIVE: settings.banks, Mode.TEST: settings.test_banks}
+        banks: dict[str, Bank] = {}
+        order: dict[str, tuple[str, ...]] = {}
+        for mode in Mode:
+            if mode in given:
+                wired = [cast("Bank", checked("bank", bank, "the bank that was given")) for bank in given[mode]]
+            else:
+                wired = [self._bank(name, mode, script) for name in named[mode]]
+            wired += [self._simulated_bank(bank) for bank in further if bank.mode is mode]
+            for bank in wired:
+                if bank.name in banks:
+                    raise PluginError(f"two banks are named {bank.name!r}: payments are stored with the name")
+                banks[bank.name] = bank
+            order[mode.value] = tuple(bank.name for bank in wired)
+        return BankRoutes(banks=banks, order=order)
+
+    def _bank(self, name: str, mode: Mode, script: Script | None) -> Bank:
+        if name != "simulator":
+            return cast("Bank", self._plugin("bank", name, mode))
+        can = _LIVE_BANK if mode is Mode.LIVE else None
+        return self._simulated_bank(FurtherBank(name=f"simulator-{mode}", mode=mode, script=script, capabilities=can))
+
+    def _simulated_bank(self, bank: FurtherBank) -> Bank:
+        return SimulatedBank(
+            bank.name,
+            self._tools.storage,
+            self._tools.clock,
+            self._tools.ids,
+            link_base=SIMULATED_LINKS,
+            script=bank.script,
+            capabilities=bank.capabilities,
+            refunds_hold=_REFUNDS_HOLD[bank.mode],
+        )
+
+    def rates(self) -> RateSources:
+        """Test mode hears its simulator only: what merchants try there depends on nobody. Raises: PluginError."""
+        tools = self._tools
+        simulated = {mode: SimulatedRates(f"simulator-rates-{mode}", tools.storage, tools.clock) for mode in Mode}
+        live: list[RateSource] = []
+        if self._adapters.rates is not None:
+            given = [checked("rates", source, "the source of rates that was given") for source in self._adapters.rates]
+            live += [SharedSource(source, self._clock) for source in given]
+        else:
+            for name in self._settings.rate_sources:
+                if name == "simulator":
+                    live.append(simulated[Mode.LIVE])
+                else:
+                    live.append(SharedSource(self._real_rates(name), self._clock))
+        return RateSources(sources={Mode.LIVE.value: tuple(live), Mode.TEST.value: (simulated[Mode.TEST],)})
+
+    def _real_rates(self, name: str) -> RateSource:
+        if name not in ("rapira", "coingecko"):
+            return cast("RateSource", self._plugin("rates", name, Mode.LIVE))
+        with needing("http", f"the source of rates {name}"):
+            from ..adapters.rates.coingecko import CoinGeckoRates
+            from ..adapters.rates.rapira import RapiraRates
+        if name == "rapira":
+            return self._kept(RapiraRates(self._clock))
+        return self._kept(CoinGeckoRates(key=self._settings.coingecko_key))
+
+    def kyc(self) -> KycVerifier:
+        """Raises: PluginError."""
+        tools = self._tools
+        return self._one(
+            "kyc", self._adapters.kyc, lambda: SimulatedVerifier("simulator", tools.storage, tools.clock)
+        )
+
+    def chain(self) -> ChainWatcher:
+        """Raises: PluginError."""
+        tools = self._tools
+        return self._one("chain", self._adapters.chain, lambda: SimulatedChain(tools.storage, tools.clock))
+
+    def deposits(self) -> DepositWatchers:
+        """Test mode has its simulator. Raises: PluginError."""
+        tools = self._tools
+
+        def simulated(mode: Mode) -> SimulatedDeposits:
+            name = f"simulator-deposits-{mode}"
+            return SimulatedDeposits(name, tools.storage, tools.clock, tools.ids, spell=tron_address)
+
+        live: DepositWatcher = self._one("deposits", self._adapters.deposits, lambda: simulated(Mode.LIVE))
+        both = {Mode.LIVE.value: live, Mode.TEST.value: simulated(Mode.TEST)}
+        return DepositWatchers(
+            watchers={watcher.name: watcher for watcher in both.values()},
+            modes={mode: watcher.name for mode, watcher in both.items()},
+        )
+
+    def senders(self) -> Senders:
+        """Test mode has its simulator. Raises: PluginError."""
+        tools = self._tools
+
+        def simulated(mode: Mode) -> SimulatedSender:
+            return SimulatedSender(f"simulator-chain-{mode}", tools.storage, tools.clock, tools.ids)
+
+        live: UsdtSender = self._one("payouts", self._adapters.payouts, lambda: simulated(Mode.LIVE))
+        both = {Mode.LIVE.value: live, Mode.TEST.value: simulated(Mode.TEST)}
+        return Senders(
+            senders={wallet.name: wallet for wallet in both.values()},
+            modes={mode: wallet.name for mode, wallet in both.items()},
+        )
+
+    def notifier(self) -> Notifier:
+        """Raises: PluginError."""
+        return self._one("notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock)))
+
+    def _one(self, kind: str, given: Any, built_in: Callable[[], Any]) -> Any:
+        """What was given, else what the setting of the kind's own name says."""
+        if given is not None:
+            return checked(kind, given, f"the {kind} that was given")
+        name = getattr(self._settings, kind)
+        return built_in() if name in ("simulator", "http") else self._plugin(kind, name, Mode.LIVE)
+
+    def _plugin(self, kind: str, name: str, mode: Mode) -> Any:
+        return self._kept(made(kind, name, msgspec.structs.replace(self._tools, mode=mode.value)))
+
+    def _kept(self, adapter: Any) -> Any:
+        self._made.append(adapter)
+        return adapter
+
+
+def http_notifier(clock: Clock) -> Notifier:
+    """Posts webhooks. Its library is imported only where something leaves the house: a test's house is open in half the
+    time. Without the library there is one that tells what to install in place of each answer."""
+    try:
+        with needing("http", "posting webhooks"):
+            from ..adapters.notifier.http import HttpNotifier
+    except NotInstalled as missing:
+        from ..adapters.notifier.absent import AbsentNotifier
+
+        return AbsentNotifier(str(missing))
+    return HttpNotifier(clock)

@@ -1,0 +1,93 @@
+"""Every metric there is: name, labels, meaning. The exposition takes them from here, and tests hold the table in
+docs/operations.md, the dashboard and the alert rules against it."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric as Prometheus knows it."""
+
+    name: str
+    """A counter's without `_total`."""
+    type: str
+    """`counter`, `gauge` or `histogram`."""
+    labels: tuple[str, ...] = ()
+    meaning: str
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names of its time series."""
+        if self.type == "histogram":
+            return f"{self.name}_bucket", f"{self.name}_count", f"{self.name}_sum"
+        return (f"{self.name}_total",) if self.type == "counter" else (self.name,)
+
+
+def _counter(name: str, labels: str, meaning: str) -> Metric:
+    return Metric(name=f"cambist_{name}", type="counter", labels=tuple(labels.split()), meaning=meaning)
+
+
+def _gauge(name: str, labels: str, meaning: str) -> Metric:
+    return Metric(name=f"cambist_{name}", type="gauge", labels=tuple(labels.split()), meaning=meaning)
+
+
+def _histogram(name: str, labels: str, meaning: str) -> Metric:
+    return Metric(name=f"cambist_{name}", type="histogram", labels=tuple(labels.split()), meaning=meaning)
+
+
+_OWN = (
+    _gauge("build_info", "version python", "always 1; the labels say what runs"),
+    _counter(
+        "http_requests",
+        "method route code",
+        "requests, by the route as it is declared; `none`: no route (unknown path, rate limit, body too large), "
+        "code `none`: the client went before the answer",
+    ),
+    _histogram("http_request_seconds", "route", "time until the answer begins"),
+    _gauge("http_requests_in_progress", "", "requests being answered, streams of open payment windows included"),
+    _counter(
+        "jobs",
+        "kind outcome",
+        "jobs done; `failed` ones come back after a pause, `overtaken` ones were another's already, "
+        "`stopped` ones were cut off by the end of the process",
+    ),
+    _histogram("job_seconds", "kind", "time that a job took"),
+    _histogram("job_lateness_seconds", "kind", "time from when a job fell due until a worker began it"),
+    _gauge("jobs_in_progress", "", "jobs under way in this process"),
+    _counter(
+        "provider_calls",
+        "port provider operation outcome",
+        "calls to banks, chains, the KYC verifier and rate sources: `done`, `refused` (for certain), `unknown` (it may "
+        "have happened), `unavailable` (certainly not executed), `not_possible` (not configured or supported), `error`",
+    ),
+    _histogram("provider_call_seconds", "port provider operation", "time that such a call took"),
+    _counter(
+        "deliveries",
+        "outcome",
+        "letters posted to receivers: `2xx` to `5xx` by their answer, or `timeout`, `connection`, `tls`, `blocked`",
+    ),
+    _histogram("delivery_seconds", "", "time that a receiver took"),
+    _gauge("event_loop_lag_seconds", "", "the most by which the event loop was late in the last interval"),
+)
+
+_SHARED = (
+    _gauge("up", "part", "whether `storage` reads and writes, `meter` and `queue` reach their server (1 or 0)"),
+    _gauge("signs_age_seconds", "", "how old the values below are; they are read every 15 s"),
+    _gauge("queue_age_seconds", "", "since when the oldest job is due that no worker has in hand"),
+    _gauge("jobs_due", "", "jobs that are due or under way"),
+    _gauge("jobs_waiting", "kind", "jobs that are due and wait for a worker, of the 1000 longest due"),
+    _gauge("jobs_waiting_seconds", "kind", "since when the oldest of them is due"),
+    _gauge("breakers_open", "", "receivers that are not sent to, because they do not answer well"),
+    _gauge("gateway_status", "gateway mode status", "1 for the status that the gateway has, 0 for the others"),
+    _gauge("suspense_waiting", "", "sums of money that wait for an operator"),
+    _gauge("settlement_last_success_seconds", "mode", "Unix time when a settlement was last completed (of a week)"),
+    _gauge("settlement_late_seconds", "mode", "since when a settlement should have begun, or an open one goes on"),
+    _gauge("ledger_faults", "", "what the look at the ledger found wrong: 0, or run `cambist ledger verify`"),
+)
+
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_OWN, *_SHARED)}
+"""All of them, in the order of the documentation."""
+
+SHARED = frozenset(metric.name for metric in _SHARED)
+"""Read from the storage, so every process tells the same: take `max`, never `sum`."""

@@ -1,0 +1,134 @@
+"""The metrics at a port of their own, as Prometheus scrapes them. A thread answers, out of what was counted and what
+was last read: a scrape waits for no storage and no event loop."""
+
+import logging
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+import prometheus_client
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from ...core.domain.gateways import GatewayStatus
+from .catalogue import METRICS
+from .counters import Durations, Tallies
+from .signs import Reader, Signs
+from .telemetry import Telemetry
+from .version import version
+
+Rows = Iterable[tuple[Sequence[str], float]]
+
+log = logging.getLogger("cambist.telemetry")
+
+
+class Exposition(Collector):
+    """Everything that the catalogue names, as it stands when it is asked for."""
+
+    def __init__(self, telemetry: Telemetry, reader: Reader) -> None:
+        self._telemetry = telemetry
+        self._reader = reader
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: so that registering collects nothing."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each metric; those of what could not be read have no rows."""
+        counters = self._telemetry.counters
+        yield _gauge("build_info", [((version(), platform.python_version()), 1.0)])
+        yield _counter("http_requests", counters.requests)
+        yield _histogram("http_request_seconds", counters.request_seconds)
+        yield _one("http_requests_in_progress", counters.requests_in_progress)
+        yield _counter("jobs", counters.jobs)
+        yield _histogram("job_seconds", counters.job_seconds)
+        yield _histogram("job_lateness_seconds", counters.job_lateness)
+        yield _one("jobs_in_progress", counters.jobs_in_progress)
+        yield _counter("provider_calls", counters.calls)
+        yield _histogram("provider_call_seconds", counters.call_seconds)
+        yield _counter("deliveries", counters.deliveries)
+        yield _histogram("delivery_seconds", counters.delivery_seconds)
+        yield _one("event_loop_lag_seconds", counters.loop_lag)
+        signs = self._reader.signs
+        if signs is not None:
+            yield from self._read(signs)
+
+    def _read(self, signs: Signs) -> Iterator[Metric]:
+        yield _gauge("up", [((part,), float(works)) for part, works in signs.up.items()])
+        yield _one("signs_age_seconds", self._telemetry.clock.monotonic() - signs.read_at)
+        yield _one("queue_age_seconds", signs.queue_age)
+        yield _one("jobs_due", signs.jobs_due)
+        yield _gauge("jobs_waiting", [((each.kind,), each.jobs) for each in signs.waiting])
+        yield _gauge("jobs_waiting_seconds", [((each.kind,), each.lateness) for each in signs.waiting])
+        yield _one("breakers_open", signs.breakers_open)
+        yield _gauge(
+            "gateway_status",
+            [
+                ((each.gateway_id, each.mode, status), float(each.status is status))
+                for each in signs.gateways
+                for status in GatewayStatus
+            ],
+        )
+        yield _one("suspense_waiting", signs.suspense)
+        yield _gauge(
+            "settlement_last_success_seconds",
+            [((each.mode,), _unix(each.completed_at)) for each in signs.settlements if each.completed_at is not None],
+        )
+        yield _gauge("settlement_late_seconds", [((each.mode,), each.lateness) for each in signs.settlements])
+        yield _one("ledger_faults", signs.ledger_faults)
+
+
+def _gauge(name: str, rows: Rows) -> Metric:
+    metric = METRICS[f"cambist_{name}"]
+    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, value in rows:
+        family.add_metric(labels, value)
+    return family
+
+
+def _one(name: str, value: float | None) -> Metric:
+    return _gauge(name, [] if value is None else [((), value)])
+
+
+def _counter(name: str, tallies: Tallies) -> Metric:
+    metric = METRICS[f"cambist_{name}"]
+    family = CounterMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, count in tallies.read():
+        family.add_metric(labels, count)
+    return family
+
+
+def _histogram(name: str, durations: Durations) -> Metric:
+    metric = METRICS[f"cambist_{name}"]
+    family = HistogramMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, buckets, total in durations.read():
+        family.add_metric(labels, buckets, total)
+    return family
+
+
+def _unix(moment: datetime) -> float:
+    return moment.timestamp()
+
+
+def registry_of(telemetry: Telemetry, reader: Reader) -> CollectorRegistry:
+    """Our metrics, and what is known of the process: memory, files, CPU."""
+    registry = CollectorRegistry()
+    registry.register(Exposition(telemetry, reader))
+    prometheus_client.ProcessCollector(registry=registry)
+    return registry
+
+
+@contextmanager
+def exposed(telemetry: Telemetry, reader: Reader, host: str, port: int) -> Iterator[int]:
+    """The metrics are served inside, at the port that is yielded. Raises: OSError when it cannot be listened on."""
+    server, thread = prometheus_client.start_http_server(port, host, registry_of(telemetry, reader))
+    bound: int = server.server_port
+    shown = f"[{host}]" if ":" in host else host
+    log.info("metrics at http://%s:%d/metrics", shown, bound)
+    try:
+        yield bound
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,53 @@
+"""Whether a process is watched, and by what: settings become telemetry around the house, and what serves it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from ...ports.bundle import Ports
+from ...ports.clock import Clock
+from ..settings import SettingFault, Settings, SettingsError
+from .signs import Reader, reading
+from .telemetry import Telemetry
+from .tracing import start_tracing
+
+
+@asynccontextmanager
+async def observed(settings: Settings, clock: Clock) -> AsyncIterator[Telemetry | None]:
+    """The telemetry that the settings ask for, open; None where they ask for none. Raises: SettingsError."""
+    if settings.metrics_port is None and not settings.tracing:
+        yield None
+        return
+    tracing = start_tracing() if settings.tracing else None
+    try:
+        yield Telemetry(clock, tracing)
+    finally:
+        if tracing is not None:
+            await asyncio.to_thread(tracing.close)
+
+
+@asynccontextmanager
+async def scraped(settings: Settings, telemetry: Telemetry | None, ports: Ports) -> AsyncIterator[None]:
+    """The metrics are served inside, where the settings name a port.
+
+    Raises: SettingsError without the extra `metrics`, or when the port cannot be listened on.
+    """
+    if telemetry is None or settings.metrics_port is None:
+        yield
+        return
+    try:
+        from .exposition import exposed
+    except ImportError:
+        raise _wrong_port("needs the extra `metrics`: pip install 'cambist[metrics]'") from None
+    reader = Reader(ports)
+    async with AsyncExitStack() as stack:
+        try:
+            stack.enter_context(exposed(telemetry, reader, settings.metrics_host, settings.metrics_port))
+        except OSError as fault:
+            raise _wrong_port(f"cannot be listened on: {fault.strerror or fault}") from None
+        await stack.enter_async_context(reading(ports, reader, telemetry.counters))
+        yield
+
+
+def _wrong_port(message: str) -> SettingsError:
+    return SettingsError((SettingFault(name="metrics_port", origin="CAMBIST_METRICS_PORT", message=message),))

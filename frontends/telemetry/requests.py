@@ -1,0 +1,144 @@
+"""Requests, watched at the edge: counted by route, traced, and written into the access log."""
+
+import logging
+import re
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from litestar.types import HTTPScope
+
+from ...ports.clock import Clock
+from .telemetry import Telemetry
+from .tracing import Tracing, ended
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+NONE = "none"
+"""No route was found, or no answer was given."""
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_TYPE = re.compile(r":[a-z]+\}")
+
+log = logging.getLogger("cambist.access")
+
+
+class RequestWatch:
+    """What watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`."""
+
+    def __init__(self, clock: Clock, telemetry: Telemetry | None = None, access_log: str = "off") -> None:
+        self.clock = clock
+        self.telemetry = telemetry
+        self._every = access_log == "all"
+        self._failed = access_log != "off"
+        self._routes: dict[str, str] = {}
+
+    def begin(self, scope: HTTPScope, headers: dict[bytes, bytes]) -> "Asked":
+        """A request that came; it is under way inside the `with` of what is returned."""
+        return Asked(self, scope, headers)
+
+    def route_of(self, scope: HTTPScope) -> str:
+        """The route as it is declared, without the types of its parameters: `/api/v1/payments/{payment_id}`. The path
+        itself may hold a token, and whoever likes makes up new ones."""
+        template: str = scope.get("path_template") or NONE
+        route = self._routes.get(template)
+        if route is None:
+            route = self._routes[template] = _TYPE.sub("}", template)
+        return route
+
+    def writes(self, status: int | None) -> bool:
+        """Whether a request answered so gets a line."""
+        return self._every or (self._failed and (status is None or status >= 500))
+
+
+class Asked:
+    """One request under way."""
+
+    __slots__ = ("_answered", "_begun", "_headers", "_scope", "_span", "_status", "_watch")
+
+    def __init__(self, watch: RequestWatch, scope: HTTPScope, headers: dict[bytes, bytes]) -> None:
+        self._watch = watch
+        self._scope = scope
+        self._headers = headers
+        self._status: int | None = None
+        self._answered = 0.0
+        self._span: _RequestSpan | None = None
+
+    def __enter__(self) -> Self:
+        telemetry = self._watch.telemetry
+        if telemetry is not None:
+            telemetry.counters.requests_in_progress += 1
+            if telemetry.tracing is not None:
+                self._span = _RequestSpan(telemetry.tracing, _method(self._scope), self._headers)
+        self._begun = self._watch.clock.monotonic()
+        return self
+
+    def answers(self, status: int) -> None:
+        """The answer begins."""
+        self._status = status
+        self._answered = self._watch.clock.monotonic()
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        watch = self._watch
+        writes = watch.writes(self._status)
+        if watch.telemetry is None and not writes:
+            return
+        route = watch.route_of(self._scope)
+        if watch.telemetry is not None:
+            self._count(watch.telemetry, route)
+        if self._span is not None:
+            self._span.end(route, self._status)
+        if writes:
+            self._write(route)
+
+    def _count(self, telemetry: Telemetry, route: str) -> None:
+        counters = telemetry.counters
+        counters.requests_in_progress -= 1
+        if self._status is None:
+            counters.requests.add(_method(self._scope), route, NONE)
+            return
+        counters.requests.add(_method(self._scope), route, str(self._status))
+        counters.request_seconds.add(self._answered - self._begun, route)
+
+    def _write(self, route: str) -> None:
+        method = _method(self._scope)
+        caller = self._scope.get("auth")
+        line = {
+            "method": method,
+            "route": route,
+            "status": self._status,
+            "took_ms": round((self._watch.clock.monotonic() - self._begun) * 1000, 1),
+        }
+        if caller is not None:
+            line |= {"account_id": caller.account_id, "mode": str(caller.mode)}
+        log.info("%s %s %s", method, route, self._status or "was not answered", extra=line)
+
+
+class _RequestSpan:
+    """The span of a request, below the one that its `traceparent` names."""
+
+    def __init__(self, tracing: Tracing, method: str, headers: dict[bytes, bytes]) -> None:
+        carrier = {
+            name: headers[name.encode()].decode("latin-1")
+            for name in ("traceparent", "tracestate")
+            if name.encode() in headers
+        }
+        self._method = method
+        self._open: AbstractContextManager[Span] = tracing.span(
+            method, "server", {"http.request.method": method}, carrier
+        )
+        self._span = self._open.__enter__()
+
+    def end(self, route: str, status: int | None) -> None:
+        if route != NONE:
+            self._span.update_name(f"{self._method} {route}")
+        failed = status is None or status >= 500
+        attributes = {"http.route": route, "http.response.status_code": status}
+        ended(self._span, attributes, str(status or "not answered") if failed else None)
+        self._open.__exit__(None, None, None)
+
+
+def _method(scope: HTTPScope) -> str:
+    method = scope["method"]
+    return method if method in _METHODS else "other"

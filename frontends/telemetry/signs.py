@@ -1,0 +1,139 @@
+"""Reads every 15 s how the service does, and keeps the last answer for whoever scrapes: a scrape touches no storage, so
+it answers at once whatever is away."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import msgspec
+
+from ...core.usecases import vitals
+from ...core.usecases.gateways import ShownGateway
+from ...core.usecases.ledger_watch import ledger_faults
+from ...core.usecases.vitals import SettlementSigns, Waiting
+from ...ports.bundle import Ports
+from .counters import Counters
+
+EVERY = 15.0
+"""Seconds between two readings."""
+LEDGER_EVERY = 4
+"""The ledger is looked at with every fourth of them."""
+PATIENCE = 5.0
+"""Seconds that one question may take."""
+BEAT = 0.5
+"""Seconds between two beats of the loop's pulse."""
+
+T = TypeVar("T")
+
+log = logging.getLogger("cambist.telemetry")
+
+
+class Signs(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading. What could not be read is null or absent, never an old value."""
+
+    read_at: float
+    """By the clock's monotonic time."""
+    up: dict[str, bool]
+    queue_age: float | None = None
+    jobs_due: int | None = None
+    waiting: tuple[Waiting, ...] = ()
+    breakers_open: int | None = None
+    gateways: tuple[ShownGateway, ...] = ()
+    suspense: int | None = None
+    settlements: tuple[SettlementSigns, ...] = ()
+    ledger_faults: int | None = None
+
+
+class Reader:
+    """Takes one reading after the other."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._readings = 0
+        self._ledger: int | None = None
+        self.signs: Signs | None = None
+        """The last reading."""
+
+    async def read(self) -> None:
+        """Take a reading. Never raises, and never takes longer than some times `PATIENCE`."""
+        ports = self._ports
+        storage, meter, queue = await asyncio.gather(
+            _asked(_check(ports)), _asked(ports.meter.works()), _asked(ports.queue.works())
+        )
+        up = {"storage": storage is True, "meter": meter is True, "queue": queue is True}
+        read_at = ports.clock.monotonic()
+        self.signs = await self._from_storage(read_at, up) if up["storage"] else Signs(read_at=read_at, up=up)
+        self._readings += 1
+
+    async def _from_storage(self, read_at: float, up: dict[str, bool]) -> Signs:
+        ports = self._ports
+        due, waiting = await _asked(vitals.waiting_jobs(ports)) or (None, ())
+        if self._readings % LEDGER_EVERY == 0 or self._ledger is None:
+            self._ledger = await self._look_at_ledger()
+        return Signs(
+            read_at=read_at,
+            up=up,
+            queue_age=await _asked(vitals.lateness(ports)),
+            jobs_due=due,
+            waiting=waiting,
+            breakers_open=await _asked(vitals.open_breakers(ports)),
+            gateways=tuple(await _asked(vitals.gateways(ports)) or ()),
+            suspense=await _asked(vitals.waiting_suspense(ports)),
+            settlements=await _asked(vitals.settlements(ports)) or (),
+            ledger_faults=self._ledger,
+        )
+
+    async def _look_at_ledger(self) -> int | None:
+        faults = await _asked(ledger_faults(self._ports))
+        for fault in faults or ():
+            log.error("the ledger does not hold: %s", fault)
+        return None if faults is None else len(faults)
+
+
+async def _check(ports: Ports) -> bool:
+    await ports.storage.check()
+    return True
+
+
+async def _asked(question: Awaitable[T]) -> T | None:
+    """The answer; None when there is none, or none in time."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await question
+    except Exception as fault:  # noqa: BLE001 - what cannot be read must not end the reading of all else
+        log.info("a reading for the metrics failed: %s", type(fault).__name__)
+        return None
+
+
+@asynccontextmanager
+async def reading(ports: Ports, reader: Reader, counters: Counters) -> AsyncIterator[None]:
+    """Readings are taken inside, the first one at once, and the loop's lateness is measured."""
+
+    async def read() -> None:
+        while True:
+            await reader.read()
+            await ports.clock.sleep(EVERY)
+
+    async def beat() -> None:
+        last = 0.0
+        while True:
+            worst = 0.0
+            for _ in range(int(EVERY / BEAT)):
+                before = ports.clock.monotonic()
+                await ports.clock.sleep(BEAT)
+                worst = max(worst, ports.clock.monotonic() - before - BEAT)
+                # A scrape right after the interval's end still sees what it was.
+                counters.loop_lag = max(worst, last)
+            last = worst
+
+    tasks = [asyncio.create_task(read()), asyncio.create_task(beat())]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task

@@ -1,0 +1,110 @@
+"""What a process tells about itself: counters, and spans where tracing is asked for. One word for each thing that
+happens, said where it happens: at the edge, in the worker, around the providers."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...ports.clock import Clock
+from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.jobs import Job
+from .counters import Counters
+from .tracing import Attributes, Tracing, ended
+
+_FINE = frozenset({"done", "refused", "overtaken", "2xx", "not_possible"})
+"""Outcomes that are no failure of anything: a refusal is an answer."""
+
+
+class Ending:
+    """How something under way came out; whoever does it may say so, before it ends."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self) -> None:
+        self.outcome: str | None = None
+
+
+def outcome_of(fault: BaseException) -> str:
+    """A failed call's end in one word (ports/faults.py)."""
+    words = {
+        Refused: "refused",
+        OutcomeUnknown: "unknown",
+        Unavailable: "unavailable",
+        NotConfigured: "not_possible",
+        NotSupported: "not_possible",
+        asyncio.CancelledError: "stopped",
+    }
+    return next((word for kind, word in words.items() if isinstance(fault, kind)), "error")
+
+
+class Telemetry:
+    """The counters of a process, and its tracer."""
+
+    def __init__(self, clock: Clock, tracing: Tracing | None = None) -> None:
+        self.clock = clock
+        self.counters = Counters()
+        self.tracing = tracing
+
+    @contextmanager
+    def call(self, port: str, provider: str, operation: str) -> Iterator[None]:
+        """A call to a provider is under way inside."""
+        begun = self.clock.monotonic()
+        outcome = "done"
+        attributes = {"cambist.port": port, "cambist.provider": provider, "cambist.operation": operation}
+        with self._span(f"{port} {operation}", "client", attributes) as ending:
+            try:
+                yield
+            except BaseException as fault:
+                outcome = outcome_of(fault)
+                raise
+            finally:
+                ending.outcome = outcome
+                self.counters.calls.add(port, provider, operation, outcome)
+                self.counters.call_seconds.add(self.clock.monotonic() - begun, port, provider, operation)
+
+    @contextmanager
+    def letter(self, event: str | None, event_id: str | None) -> Iterator[Ending]:
+        """A letter is being posted inside; whoever posts it says how it ended."""
+        begun = self.clock.monotonic()
+        attributes = {"cambist.event.type": event, "cambist.event.id": event_id}
+        with self._span("deliver", "client", attributes) as ending:
+            try:
+                yield ending
+            except BaseException as fault:
+                ending.outcome = "stopped" if isinstance(fault, asyncio.CancelledError) else "error"
+                raise
+            finally:
+                self.counters.deliveries.add(ending.outcome or "error")
+                self.counters.delivery_seconds.add(self.clock.monotonic() - begun)
+
+    @contextmanager
+    def job(self, job: Job) -> Iterator[Ending]:
+        """A job is being done inside; whoever does it says how it ended."""
+        counters = self.counters
+        begun = self.clock.monotonic()
+        counters.job_lateness.add(max((self.clock.now() - job.due).total_seconds(), 0.0), job.kind)
+        counters.jobs_in_progress += 1
+        attributes = {"cambist.job.kind": job.kind, "cambist.job.id": job.id, "cambist.object.id": job.argument}
+        with self._span(f"job {job.kind}", "consumer", attributes) as ending:
+            try:
+                yield ending
+            except BaseException as fault:
+                ending.outcome = "stopped" if isinstance(fault, asyncio.CancelledError) else "failed"
+                raise
+            finally:
+                counters.jobs_in_progress -= 1
+                counters.jobs.add(job.kind, ending.outcome or "failed")
+                counters.job_seconds.add(self.clock.monotonic() - begun, job.kind)
+
+    @contextmanager
+    def _span(self, name: str, kind: str, attributes: Attributes) -> Iterator[Ending]:
+        ending = Ending()
+        if self.tracing is None:
+            yield ending
+            return
+        with self.tracing.span(name, kind, attributes) as span:
+            try:
+                yield ending
+            finally:
+                outcome = ending.outcome or "error"
+                ended(span, {"cambist.outcome": outcome}, None if outcome in _FINE else outcome)

@@ -1,0 +1,59 @@
+"""The pytest plugin (entry point `pytest11`). It costs a pytest run nothing until a test asks for a fixture."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ..client import AsyncClient, Client
+    from .sandbox import Sandbox, SandboxOptions
+    from .stage import Stage
+
+
+def _stage_room() -> "ModuleType":
+    try:
+        from . import stage
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if not missing or missing.startswith("cambist"):
+            raise
+    else:
+        return stage
+    pytest.fail(f"the sandbox needs {missing!r}: pip install 'cambist[testing]'", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def cambist_stage() -> "Iterator[Stage]":
+    """What all sandboxes of a run share: an event loop in a thread, and the HTTP application."""
+    with _stage_room().open_stage() as stage:
+        yield stage
+
+
+@pytest.fixture
+def cambist_options(cambist_stage: "Stage") -> "SandboxOptions":  # noqa: ARG001 - tells first what is not installed
+    """How the sandbox is opened. Override it in a conftest.py, a module or a class."""
+    from .sandbox import SandboxOptions
+
+    return SandboxOptions()
+
+
+@pytest.fixture
+def cambist_sandbox(cambist_stage: "Stage", cambist_options: "SandboxOptions") -> "Iterator[Sandbox]":
+    """A service of its own for one test: in memory, under a clock of its own, with a merchant's test account."""
+    with cambist_stage.open_sandbox(cambist_options) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def cambist_client(cambist_sandbox: "Sandbox") -> "Client":
+    """The merchant's client, bound to the sandbox."""
+    return cambist_sandbox.client
+
+
+@pytest.fixture
+def cambist_async_client(cambist_sandbox: "Sandbox") -> "AsyncClient":
+    """The merchant's async client, bound to the sandbox; for tests on any event loop."""
+    return cambist_sandbox.async_client

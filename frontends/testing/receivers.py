@@ -1,0 +1,104 @@
+"""Where a sandbox's webhooks arrive: verified, kept, and handed to the merchant's own receiver where there is one."""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import anyio.to_thread
+import httpx
+import msgspec
+
+from ...core.domain.signing import Signer, headers
+from ...ports.notifier import Answer, Letter, Receipt
+from ..client.webhooks import Webhook, verify_webhook
+
+Receiver = Callable[[Mapping[str, str], bytes], int | None]
+"""Takes headers and raw body, returns the HTTP status; None is 200, an exception is 500. Runs in a thread of its own,
+so it may call the sandbox's client."""
+
+_GOOD = 200
+_FAILED = 500
+
+log = logging.getLogger("cambist.testing")
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One letter that was posted, and what the receiver made of it. Every attempt is one."""
+
+    webhook: Webhook
+    headers: Mapping[str, str]
+    body: bytes
+    status: int
+    error: BaseException | None = None
+    """What the merchant's receiver raised."""
+
+    def __repr__(self) -> str:
+        return f"Delivery({self.webhook.event.event!r}, status={self.status}, error={self.error!r})"
+
+
+class InApp:
+    """A receiver that is part of an ASGI application."""
+
+    def __init__(self, app: Any) -> None:
+        self._transport = httpx.ASGITransport(app)
+
+    async def post(self, url: str, shown: Mapping[str, str], body: bytes) -> int:
+        """The status of its answer."""
+        response = await self._transport.handle_async_request(
+            httpx.Request("POST", url, headers=dict(shown), content=body)
+        )
+        await response.aread()
+        return response.status_code
+
+
+class Postbox:
+    """Fills the port Notifier."""
+
+    def __init__(self, secret: str, now: Callable[[], datetime], machine_time: Callable[[], datetime] | None) -> None:
+        """`machine_time`: what the merchant's receiver takes for the time, where that is not `now`."""
+        self.deliveries: list[Delivery] = []
+        self.receiver: Receiver | InApp | None = None
+        self._secret = secret
+        self._signer = Signer(secret)
+        self._now = now
+        self._machine_time = machine_time
+
+    async def post(self, letter: Letter) -> Receipt:
+        """Verify, hand over, keep."""
+        webhook = verify_webhook(letter.headers, letter.body, [self._secret], now=self._now)
+        shown = self._at_receivers_time(letter, webhook)
+        error: BaseException | None = None
+        try:
+            status = await self._hand_over(letter.url, shown, letter.body)
+        except Exception as raised:
+            log.exception("the merchant's receiver raised")
+            status, error = _FAILED, raised
+        kept = Delivery(webhook=webhook, headers=shown, body=letter.body, status=status, error=error)
+        self.deliveries.append(kept)
+        return Receipt(answer=Answer.RESPONDED, status=status)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def _hand_over(self, url: str, shown: Mapping[str, str], body: bytes) -> int:
+        if self.receiver is None:
+            return _GOOD
+        if isinstance(self.receiver, InApp):
+            return await self.receiver.post(url, shown, body)
+        status = await anyio.to_thread.run_sync(self.receiver, shown, body)
+        return _GOOD if status is None else status
+
+    def _at_receivers_time(self, letter: Letter, webhook: Webhook) -> Mapping[str, str]:
+        """Signed as of the machine's time: a receiver looks at its own clock, which stands elsewhere than ours."""
+        if self._machine_time is None or self.receiver is None:
+            return letter.headers
+        return headers(
+            self._signer,
+            event_id=webhook.id,
+            event=webhook.event.event,
+            sequence=webhook.sequence,
+            attempt=webhook.attempt,
+            timestamp=int(self._machine_time().timestamp()),
+            body=letter.body,
+        )

@@ -1,0 +1,238 @@
+"""A merchant's sandbox for one test: a whole service in memory, a clock that the test moves, and an account.
+
+It lives in the stage's thread, and every method here may be called from any other: from plain tests, from tests on an
+event loop, and from the merchant's receiver. After each of them, and after each request, every job is done that is due,
+so webhooks are there at once and nobody waits.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+
+import anyio.to_thread
+import httpx
+import msgspec
+
+from ...core.usecases import accounts
+from ...core.usecases.jobs import run_due, start_standing
+from ...ports.bundle import Ports
+from ..client.clients import AsyncClient, Client
+from ..client.payments import FailureReason, Payment
+from ..client.requests import Amount
+from ..client.subscriptions import Subscription
+from ..client.webhooks import Webhook, WebhookEvent
+from ..compose import open_house, system_clock, virtual_time
+from ..settings import Settings
+from .receivers import Delivery, InApp, Postbox, Receiver
+from .stage import BASE_URL, Answered, Asked, Stage
+from .transports import AsyncSandboxTransport, SandboxApp, SandboxTransport
+
+P = ParamSpec("P")
+T = TypeVar("T")
+E = TypeVar("E", bound=WebhookEvent)
+
+Advance = Callable[[float], Awaitable[None]]
+
+WEBHOOK_SECRET = "sandbox-webhook-secret"  # noqa: S105 - of nothing but tests
+_FEATURES = {"refunds": "true", "exchange": "true", "recurring": "true", "direct_links": "true"}
+
+
+class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sandbox is opened."""
+
+    start: datetime = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
+    """The first moment: always the same, so that a test has no good and bad days."""
+    settings: Mapping[str, str] = {}
+    """Account settings, as `cambist account set` takes them. Refunds, exchanges, charges and direct links are on."""
+    webhook_url: str = "https://merchant.test/webhooks"
+    """Where an application has its receiver (see `Sandbox.deliver_to_app`)."""
+    receiver_time: Literal["machine", "sandbox"] = "machine"
+    """By which clock letters to the merchant's receiver are signed: it refuses what is not from now. `sandbox` for a
+    receiver that takes its time from `sandbox.clock`."""
+
+
+class Clock:
+    """The sandbox's time. It stands still until it is moved."""
+
+    def __init__(self, now: Callable[[], datetime], move: Callable[[float], None]) -> None:
+        self._now = now
+        self._move = move
+
+    def now(self) -> datetime:
+        """The present moment, in UTC."""
+        return self._now()
+
+    def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Let time pass, and do all that falls due on the way, at its time."""
+        self._move(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds())
+
+    def advance_to(self, moment: datetime) -> None:
+        """Let time pass until `moment`. Raises: ValueError when it is over."""
+        self._move((moment - self._now()).total_seconds())
+
+
+class Sandbox:
+    """See the top."""
+
+    def __init__(
+        self, stage: Stage, ports: Ports, advance: Advance, account: accounts.NewAccount, postbox: Postbox
+    ) -> None:
+        self._stage = stage
+        self._ports = ports
+        self._advance = advance
+        self._account = account
+        self._postbox = postbox
+        self.base_url = BASE_URL
+        self.webhook_secret = WEBHOOK_SECRET
+        self.clock = Clock(ports.clock.now, self._move)
+        self.asgi = SandboxApp(self._ask)
+        """The service for another HTTP client; send `headers` along."""
+        pair = account.test
+        http, async_http = self.http(), self.async_http()
+        self.client = Client(BASE_URL, pair.api_key, pair.api_secret, http=http, sleep=self._move)
+        """The merchant's client. Its pauses between attempts pass on the sandbox's clock."""
+        self.async_client = AsyncClient(
+            BASE_URL, pair.api_key, pair.api_secret, http=async_http, sleep=self._move_elsewhere
+        )
+
+    def __repr__(self) -> str:
+        return f"Sandbox({self.account_id!r}, {self.clock.now().isoformat()})"
+
+    @property
+    def account_id(self) -> str:
+        return self._account.account_id
+
+    @property
+    def shop_id(self) -> str:
+        """Of the default shop."""
+        return self._account.default_shop_id
+
+    @property
+    def api_key(self) -> str:
+        return self._account.test.api_key
+
+    @property
+    def api_secret(self) -> str:
+        return self._account.test.api_secret
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The key pair, for other HTTP clients."""
+        return {"X-Api-Key": self.api_key, "X-Api-Secret": self.api_secret}
+
+    def http(self) -> httpx.Client:
+        """A plain httpx client into the sandbox, without keys."""
+        return httpx.Client(transport=SandboxTransport(self._ask), base_url=BASE_URL)
+
+    def async_http(self) -> httpx.AsyncClient:
+        """A plain async httpx client into the sandbox, without keys."""
+        return httpx.AsyncClient(transport=AsyncSandboxTransport(self._ask), base_url=BASE_URL)
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """Every letter that was posted, in order, repeats included."""
+        return list(self._postbox.deliveries)
+
+    @property
+    def webhooks(self) -> list[Webhook]:
+        """The same, verified and read."""
+        return [delivery.webhook for delivery in self._postbox.deliveries]
+
+    @overload
+    def events(self) -> list[WebhookEvent]: ...
+    @overload
+    def events(self, kind: type[E]) -> list[E]: ...
+    def events(self, kind: type[WebhookEvent] = WebhookEvent) -> list[Any]:
+        """What they said: all, or those of one type (`PaymentStatusChanged`)."""
+        return [webhook.event for webhook in self.webhooks if isinstance(webhook.event, kind)]
+
+    def deliver_to(self, receiver: Receiver | None) -> None:
+        """Hand webhooks to the merchant's own receiver from now on, and go by its status; None: all are taken."""
+        self._postbox.receiver = receiver
+
+    def deliver_to_app(self, app: Any) -> None:
+        """The same for an ASGI application, at `SandboxOptions.webhook_url`. It runs on the sandbox's event loop, so
+        its async code takes the async client."""
+        self._postbox.receiver = InApp(app)
+
+    def clear_webhooks(self) -> None:
+        """Forget the webhooks so far."""
+        self._postbox.deliveries.clear()
+
+    def pay(self, payment_id: str, *, amount_rub: Amount | None = None, payer_name: str | None = None) -> Payment:
+        """The payer pays: all of it, or another amount, which makes an `amount_mismatch`."""
+        return self.client.sandbox.simulate_payment(
+            payment_id, "paid", actual_amount_rub=amount_rub, payer_name=payer_name
+        )
+
+    def fail(self, payment_id: str, reason: FailureReason | str | None = None) -> Payment:
+        """The bank refuses the payer."""
+        return self.client.sandbox.simulate_payment(payment_id, "failed", failure_reason=reason)
+
+    def expire(self, payment_id: str) -> Payment:
+        """Nobody pays in time."""
+        return self.client.sandbox.simulate_payment(payment_id, "expired")
+
+    def confirm(self, subscription_id: str) -> Subscription:
+        """The payer opens the link and confirms."""
+        return self.client.sandbox.simulate_subscription(subscription_id, "confirm")
+
+    def run(self, usecase: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """An operator's act: a use case of `cambist.core.usecases`, and what falls due by it."""
+
+        async def work() -> T:
+            done = await usecase(self._ports, *args, **kwargs)
+            await run_due(self._ports)
+            return done
+
+        return self._stage.call(work)
+
+    def _ask(self, asked: Asked) -> Answered:
+        async def work() -> Answered:
+            answered = await self._stage.answer(self._ports, asked)
+            await run_due(self._ports)
+            return answered
+
+        return self._stage.call(work)
+
+    def _move(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("time moves forward only")
+        self._stage.call(_pass_time, self._ports, self._advance, seconds)
+
+    async def _move_elsewhere(self, seconds: float) -> None:
+        await anyio.to_thread.run_sync(self._move, seconds)
+
+
+async def _pass_time(ports: Ports, advance: Advance, seconds: float) -> None:
+    """Do every job that falls due on the way, at its time."""
+    end = ports.clock.now() + timedelta(seconds=seconds)
+    while True:
+        await run_due(ports)
+        due = await ports.storage.next_due()
+        if due is None or due > end:
+            break
+        await advance(max(0.0, (due - ports.clock.now()).total_seconds()))
+    await advance(max(0.0, (end - ports.clock.now()).total_seconds()))
+
+
+async def _account(ports: Ports, options: SandboxOptions) -> accounts.NewAccount:
+    await start_standing(ports)
+    account = await accounts.create_account(ports, "Merchant")
+    receiver = {"webhook_url": options.webhook_url, "webhook_secret": WEBHOOK_SECRET}
+    await accounts.set_settings(ports, account.account_id, {**_FEATURES, **receiver, **options.settings})
+    await run_due(ports)
+    return account
+
+
+@contextmanager
+def open_on(stage: Stage, options: SandboxOptions) -> Iterator[Sandbox]:
+    """A sandbox on a stage."""
+    clock, ids, advance = virtual_time(options.start)
+    own_time = system_clock().now if options.receiver_time == "machine" else None
+    postbox = Postbox(WEBHOOK_SECRET, clock.now, own_time)
+    settings = Settings(database_url="memory://", base_url=BASE_URL, data_dir=stage.new_folder())
+    opening = open_house(settings, clock=clock, ids=ids, notifier=postbox)
+    with stage.within(opening) as house:
+        yield Sandbox(stage, house.ports, advance, stage.call(_account, house.ports, options), postbox)

@@ -1,0 +1,82 @@
+"""The composition root's second half: what is asked of adapters outside of an open house, for its upkeep."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ..adapters.vault import key_file as vault_keys
+from ..ports.faults import NotSupported
+from ..ports.presence import Roll
+from .settings import Settings
+
+
+def open_roll(settings: Settings) -> Roll | None:
+    """The roll of the processes that share this database; None for a storage in memory, which nobody shares."""
+    url = settings.storage_url
+    if url == "memory://":
+        return None
+    if url.startswith("sqlite:///"):
+        from ..adapters.presence.file import FileRoll
+
+        return FileRoll(Path(url.removeprefix("sqlite:///")))
+    from ..adapters.presence.postgres import PostgresRoll
+
+    return PostgresRoll(url)
+
+
+class DatabaseFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A database as it is, whether or not a house could open on it."""
+
+    kind: str
+    version: str
+    revision: str | None
+    """Of the schema; None: there is none yet."""
+    head: str
+    """The revision that this program needs."""
+    settings: Mapping[str, str]
+
+
+async def database_facts(settings: Settings) -> DatabaseFacts | None:
+    """What the database says of itself; None for a storage in memory. Changes nothing. Raises: Unavailable."""
+    url = settings.storage_url
+    if url == "memory://":
+        return None
+    from ..adapters.storage import facts, migrate
+
+    if url.startswith("sqlite:///"):
+        version, revision, said = await facts.sqlite_facts(Path(url.removeprefix("sqlite:///")))
+        return DatabaseFacts(kind="SQLite", version=version, revision=revision, head=migrate.head(), settings=said)
+    version, revision, said = await facts.postgres_facts(url)
+    return DatabaseFacts(kind="Postgres", version=version, revision=revision, head=migrate.head(), settings=said)
+
+
+async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
+    """Redis' clock in Unix seconds, and what it says of itself. Raises: Unavailable."""
+    from ..adapters.meter.redis_facts import redis_facts as ask
+
+    return await ask(url)
+
+
+def add_vault_key(path: Path) -> int:
+    """A fresh key in the key file, which seals from the next start on; its id. Raises: VaultError."""
+    return vault_keys.add_key(path)
+
+
+def drop_vault_key(path: Path, number: int) -> None:
+    """Take a key out of the key file. Raises: VaultError."""
+    vault_keys.drop_key(path, number)
+
+
+async def copy_database(settings: Settings, target: Path, progress: Callable[[int, int], None]) -> None:
+    """A copy of the SQLite file as it is at one moment, made beside a working service, and checked page by page.
+
+    `progress` is told how many pages are left, and of how many.
+    Raises: NotSupported for another database; Unavailable.
+    """
+    url = settings.storage_url
+    if not url.startswith("sqlite:///"):
+        raise NotSupported("this copies SQLite only: for Postgres use pg_dump (docs/operations.md, Backup and restore)")
+    from ..adapters.storage.sqlite_copy import copy
+
+    await copy(Path(url.removeprefix("sqlite:///")), target, progress)

@@ -1,0 +1,61 @@
+"""Calls of the test account's clock, and what tests of it look at."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from cambist.adapters.clock import VirtualClock
+from cambist.core.domain.accounts import Account
+from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse
+
+DAY = timedelta(days=1)
+YEAR = timedelta(days=365)
+
+
+async def advance(house: TestHouse, by: timedelta | None = None, **body: Any) -> dict[str, Any]:
+    """POST /sandbox/clock/advance, answered 200."""
+    response = await ask(house, by, **body)
+    assert response.status_code == 200, response.text
+    standing: dict[str, Any] = response.json()
+    return standing
+
+
+async def ask(house: TestHouse, by: timedelta | None = None, **body: Any) -> httpx.Response:
+    """POST /sandbox/clock/advance."""
+    wish = body if by is None else {"seconds": round(by.total_seconds()), **body}
+    return await house.http.post("/api/v1/sandbox/clock/advance", json=wish, headers=house.headers())
+
+
+async def standing(house: TestHouse) -> dict[str, Any]:
+    """GET /sandbox/clock."""
+    response = await house.get("/sandbox/clock")
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def after(house: TestHouse, by: timedelta) -> datetime:
+    """`by` after the house's own time."""
+    return house.clock.now() + by
+
+
+async def second_merchant(house: TestHouse) -> TestHouse:
+    """Another merchant in the same house, with calls of its own."""
+    account: NewAccount = await create_account(house.ports, "Neighbour")
+    await set_settings(house.ports, account.account_id, {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET})
+    clock: VirtualClock = house.clock
+    return TestHouse(house.ports, clock, house.postman, house.script, house.http, account)
+
+
+async def record(house: TestHouse) -> Account:
+    """The account as it is stored."""
+    async with house.ports.storage.unit() as unit:
+        found = await unit[Account].get(house.account.account_id)
+    assert found is not None
+    return found

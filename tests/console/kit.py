@@ -1,0 +1,111 @@
+"""Houses with an operator at the console."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.frontends.console.app import Console
+from cambist.frontends.console.catalogue import kind_of
+from cambist.frontends.console.desk import Desk
+from cambist.frontends.console.detail import DetailScreen
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.faults import Unavailable
+from tests.refund_house import RefundHouse, open_refund_house
+
+SIZES = [(80, 24), (160, 48)]
+
+
+class Fragile:
+    """A storage that can be gone; everything else is the storage's own."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+        self.gone = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def unit(self) -> Any:
+        if self.gone:
+            raise Unavailable("the database does not answer")
+        return self._storage.unit()
+
+
+class Sitting:
+    """A console over a house, and what operators do at it."""
+
+    def __init__(self, refunds: RefundHouse, app: Console, pilot: Pilot[None], storage: Fragile) -> None:
+        self.refunds = refunds
+        self.ports = refunds.ports
+        self.app = app
+        self.pilot = pilot
+        self.storage = storage
+
+    async def press(self, *keys: str) -> None:
+        """Press, and wait until all that was asked is answered."""
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def open(self, of: str, object_id: str) -> DetailScreen:
+        """The detail of an object, over whatever is open."""
+        kind = kind_of(of)
+        assert kind is not None
+        screen = DetailScreen(self.app.desk, kind, object_id)
+        await self.app.push_screen(screen)
+        await self.settle()
+        return screen
+
+    async def act(self, key: str, reason: str = "") -> str:
+        """Confirm an act of the screen in front; what the dialog then says."""
+        await self.pilot.press(key)
+        await self.pilot.pause()
+        dialog = self.app.screen
+        dialog.query_one("#reason", Input).value = reason
+        await self.press("ctrl+s")
+        said = str(dialog.query_one("#outcome", Static).content)
+        await self.press("escape")
+        return said
+
+    async def settle(self) -> None:
+        await self.app.workers.wait_for_complete()
+        await self.pilot.pause()
+
+    def shown(self) -> str:
+        """All that is on the screen, as text."""
+        lines = [[segment.text for segment in strip] for strip in self.app.screen._compositor.render_strips()]
+        return "\n".join("".join(line) for line in lines)
+
+
+@asynccontextmanager
+async def sitting(
+    size: tuple[int, int], seed: Callable[[RefundHouse], Awaitable[Any]] | None = None
+) -> AsyncIterator[Sitting]:
+    async with open_refund_house() as refunds:
+        if seed is not None:
+            await seed(refunds)
+        storage = Fragile(refunds.ports.storage)
+        ports = msgspec.structs.replace(refunds.ports, storage=storage)
+        app = Console(Desk(ports=ports, operator="olga"))
+        app.animation_level = "none"
+        async with app.run_test(size=size) as pilot:
+            opened = Sitting(refunds, app, pilot, storage)
+            await opened.settle()
+            yield opened
+
+
+async def mismatch(refunds: RefundHouse) -> str:
+    """A live payment of 100 RUB for which 60 came; its id."""
+    made = (await refunds.house.create({"external_id": "order-7"}, mode="live")).json()["id"]
+    for notice in await refunds.bank("live").pretend(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)):
+        await on_notice(refunds.ports, notice)
+    return str(made)
+
+
+async def waiting(refunds: RefundHouse) -> str:
+    """A live refund that awaits approval; its id."""
+    return await refunds.apply(await refunds.paid(mode="live"), mode="live")

@@ -1,0 +1,197 @@
+"""The operators' console, by its keys, on the smallest terminal and on a wide one."""
+
+from typing import Any
+
+import pytest
+from textual.widgets import Input, Select
+
+from cambist.core.usecases.audit import list_audit
+from cambist.core.usecases.refunds import approve_refund
+from cambist.frontends.console.catalogue import KINDS
+from cambist.frontends.console.detail import DetailScreen
+from cambist.frontends.console.home import HomeScreen
+from cambist.frontends.console.kinds import Column, Kind
+from cambist.frontends.console.listing import PAGE, ListScreen
+from tests.console.kit import SIZES, Sitting, mismatch, sitting, waiting
+from tests.refund_house import RefundHouse
+
+
+async def both(refunds: RefundHouse) -> None:
+    await mismatch(refunds)
+    await refunds.house.clock.advance(1)
+    await waiting(refunds)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_walk_through_all_screens(size: tuple[int, int]) -> None:
+    async with sitting(size, both) as desk:
+        assert "60.00 came" in desk.shown()
+        assert "awaits approval" in desk.shown()
+        assert "Next settlement" in desk.shown()
+        for kind in KINDS:
+            await desk.press(kind.key)
+            assert kind.title in desk.shown()
+            assert isinstance(desk.app.screen, ListScreen)
+            assert isinstance(desk.app.screen_stack[0], HomeScreen)
+        await desk.press("1", "enter")
+        assert isinstance(desk.app.screen, DetailScreen)
+        assert "created" in desk.shown()
+        await desk.press("escape", "f", "down", "enter", *("down",) * 8, "enter")
+        assert isinstance(desk.app.screen, ListScreen)
+        assert [each.status for each in desk.app.screen.records] == ["amount_mismatch"]
+        await desk.press("m")
+        assert "mode live" in desk.shown()
+        await desk.press("m")
+        assert desk.app.screen.records == []
+        await desk.press("slash", *"order-7", "enter")
+        assert isinstance(desk.app.screen, DetailScreen)
+        await desk.press("question_mark", "g", "enter")
+        assert isinstance(desk.app.screen, HomeScreen)
+        await desk.press("ctrl+t")
+        assert desk.app.theme == "textual-light"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_act_asks_tells_and_is_audited(size: tuple[int, int]) -> None:
+    """One sitting over all acts, because to open a console takes longer than to use it."""
+    async with sitting(size) as desk:
+        refunds = desk.refunds
+        kept, sent = await mismatch(refunds), await mismatch(refunds)
+        first, second = await waiting(refunds), await waiting(refunds)
+        screen = await desk.open("payment", kept)
+        assert "amount_mismatch" in desk.shown()
+        assert await desk.act("a") == "Still needed: Reason"
+        assert "60.00 RUB are credited" in await desk.act("a", "the payer confirmed")
+        assert screen.acts() == []
+        await desk.open("payment", sent)
+        assert "sent back" in await desk.act("b", "not theirs")
+        await desk.open("refund", first)
+        assert "Rejected" in await desk.act("b", "fraud")
+        await desk.open("refund", second)
+        assert "Approved" in await desk.act("a")
+        await refunds.house.work(5)
+        await desk.press("r")
+        assert "Reversed" in await desk.act("v", "came back")
+        rows = await list_audit(desk.ports, limit=10)
+        assert [(row.act, row.object_id, row.reason) for row in reversed(rows)] == [
+            ("payment.resolve", kept, "the payer confirmed"),
+            ("payment.resolve", sent, "not theirs"),
+            ("refund.reject", first, "fraud"),
+            ("refund.approve", second, ""),
+            ("refund.reverse", second, "came back"),
+        ]
+        assert {row.operator for row in rows} == {"olga"}
+        assert any("olga: refund.reverse" in str(moment.text) for moment in screen_moments(desk))
+
+
+def screen_moments(desk: Sitting) -> list[Any]:
+    """What the timeline in front shows."""
+    screen = desk.app.screen
+    assert isinstance(screen, DetailScreen)
+    return list(screen.moments)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_of_two_operators_at_one_refund_one_wins_and_the_other_is_told(size: tuple[int, int]) -> None:
+    async with sitting(size, waiting) as desk:
+        await desk.press("enter")
+        screen = desk.app.screen
+        assert isinstance(screen, DetailScreen)
+        await desk.pilot.press("b", *"fraud")
+        await approve_refund(desk.ports, screen.record.id)
+        await desk.press("ctrl+s")
+        assert "Not done. INVALID_STATE: It was changed meanwhile" in desk.shown()
+        assert await desk.refunds.status(screen.record.id) == "pending"
+        assert await list_audit(desk.ports, limit=10) == []
+        await desk.press("escape")
+        assert screen.record.approved_at is not None
+
+
+async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
+    async def paid(refunds: RefundHouse) -> None:
+        await refunds.paid("1000.00", mode="live", client_phone="+79005551234")
+        await refunds.house.clock.advance(1)
+
+    async with sitting(SIZES[1], paid) as desk:
+        await desk.press("1", "enter")
+        assert "+79005551234" not in desk.shown()
+        await desk.pilot.press("p", *"the payer called")
+        await desk.press("ctrl+s")
+        assert "+79005551234" in desk.shown()
+        await desk.press("escape", "4", "s")
+        for entry, value in (("mode", "live"), ("what", "all paid by now")):
+            select = desk.app.screen.query_one(f"#entry-{entry}")
+            assert isinstance(select, Select)
+            select.value = value
+        desk.app.screen.query_one("#reason", Input).value = "asked for"
+        await desk.press("ctrl+s")
+        assert "1 payments, 1000.00 RUB" in desk.shown()
+        await desk.press("escape")
+        rows = await list_audit(desk.ports, limit=10)
+        assert [(row.act, row.reason) for row in rows] == [
+            ("settle", "asked for"),
+            ("private.show", "the payer called"),
+        ]
+        desk.storage.gone = True
+        await desk.press("1")
+        assert "the database does not answer" in desk.shown()
+        desk.storage.gone = False
+        await desk.press("r")
+        assert "does not answer" not in desk.shown()
+        assert "settled" in desk.shown()
+
+
+class Row:
+    """One of very many."""
+
+    version = 0
+
+    def __init__(self, number: int) -> None:
+        self.id = f"row-{number:06}"
+
+
+async def test_a_list_of_100_000_is_read_page_by_page() -> None:
+    """However far down one is, no more was read than the pages up to there."""
+    asked: list[tuple[str | None, int]] = []
+
+    async def read(_ports: Any, _wish: Any, after: Row | None, limit: int) -> list[Row]:
+        asked.append((None if after is None else after.id, limit))
+        start = 0 if after is None else int(after.id[4:]) + 1
+        return [Row(number) for number in range(start, min(start + limit, 100_000))]
+
+    async def get(_ports: Any, _id: str) -> None:
+        return None
+
+    kind = Kind(
+        name="row",
+        title="Rows",
+        key="z",
+        columns=(Column(title="row", cell=lambda each: each.id, width=10),),
+        read=read,
+        get=get,
+        facts=lambda _: [],
+        filters=(),
+    )
+    async with sitting(SIZES[0]) as desk:
+        desk.app.push_screen(ListScreen(desk.app.desk, kind))
+        await desk.settle()
+        assert asked == [(None, PAGE)]
+        screen = desk.app.screen
+        assert isinstance(screen, ListScreen)
+        for _ in range(20):
+            await desk.press("pagedown")
+        assert [each.id for each in screen.records] == [f"row-{number:06}" for number in range(len(screen.records))]
+        assert screen.table.cursor_row < len(screen.records) < screen.table.cursor_row + 2 * PAGE
+        await desk.press("ctrl+end")
+        assert len(asked) * PAGE == len(screen.records) < 1000
+        assert not screen.complete
+
+
+def test_every_kind_and_act_has_a_key_of_its_own() -> None:
+    """Letters of acts are none of those that the screens have."""
+    assert len({kind.key for kind in KINDS}) == len(KINDS)
+    for kind in KINDS:
+        for acts in (kind.acts, kind.list_acts):
+            keys = [act.key for act in acts]
+            assert len(set(keys)) == len(keys)
+            assert not set(keys) & set("fmoyprgq0123456789")

@@ -1,0 +1,60 @@
+"""Which processes may serve one Postgres together, by their settings (DESIGN 5)."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from cambist.frontends.presence import AnotherServes, on_the_roll
+from cambist.frontends.settings import Settings
+from tests.servers import database
+
+
+@pytest.fixture(scope="module")
+def alone(server: str) -> Iterator[Settings]:
+    """Settings without Redis; who refuses waits no longer than a second."""
+    with database(server) as url:
+        yield Settings(database_url=url, shutdown_seconds=0)
+
+
+@pytest.fixture
+def shared(alone: Settings) -> Settings:
+    return msgspec.structs.replace(alone, redis_url="redis://127.0.0.1:1/0")
+
+
+async def test_those_that_count_in_redis_serve_together_and_workers_beside_anybody(
+    alone: Settings, shared: Settings
+) -> None:
+    async with (
+        on_the_roll(shared, counts=True, works=False),
+        on_the_roll(shared, counts=True, works=True),
+        on_the_roll(alone, counts=False, works=True),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ("alone", "alone", "has no CAMBIST_REDIS_URL"),
+        ("alone", "shared", "Set CAMBIST_REDIS_URL there too"),
+        ("shared", "alone", "has no CAMBIST_REDIS_URL"),
+    ],
+)
+async def test_one_that_counts_for_itself_suffers_no_other(
+    first: str, second: str, words: str, alone: Settings, shared: Settings
+) -> None:
+    settings = {"alone": alone, "shared": shared}
+    here, there = settings[first], settings[second]
+    async with on_the_roll(here, counts=True, works=True):
+        with pytest.raises(AnotherServes, match=words):
+            async with on_the_roll(there, counts=True, works=True):
+                raise AssertionError
+    async with on_the_roll(there, counts=True, works=True):
+        pass
+
+
+async def test_a_storage_in_memory_is_shared_by_nobody() -> None:
+    settings = Settings(database_url="memory://", shutdown_seconds=0)
+    async with on_the_roll(settings, counts=True, works=True), on_the_roll(settings, counts=True, works=True):
+        pass

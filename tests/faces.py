@@ -1,0 +1,90 @@
+"""HTTP faces lent to houses: to put one up takes twenty times as long as all the rest of a house, so the next house
+gets the face of one that is closed.
+
+A face is made by `create_app`, as in production, but of ports that hand everything on to the ports of the house that
+has the face now. It is lent to one house at a time, and between two houses it reaches none.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cambist.frontends.http.app import create_app
+from cambist.frontends.http.window_streams import WindowStreams
+from cambist.ports.bundle import Places, Ports
+
+_REMEMBERED = "health"
+"""In the one path where a face keeps something of a house: for some seconds, what its look at the parts found."""
+
+
+class Lent:
+    """Stands for an object that is another one in every house."""
+
+    __slots__ = ("_now",)
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_now", None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._now, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._now, name, value)
+
+
+class Face:
+    """An HTTP face, and all that it knows of the house it is lent to. Only the places are its own."""
+
+    def __init__(self, places: Places) -> None:
+        self._parts = {name: Lent() for name in Ports.__struct_fields__ if name != "places"}
+        self._streams = Lent()
+        self.app = create_app(Ports(**self._parts, places=places), streams=self._streams)  # type: ignore[arg-type]  # each stands for its port
+
+    def lend(self, ports: Ports | None) -> None:
+        """Reach these ports from now on; None: nobody's."""
+        for name, part in self._parts.items():
+            object.__setattr__(part, "_now", ports and getattr(ports, name))
+        object.__setattr__(self._streams, "_now", ports and WindowStreams())
+
+
+_FREE: dict[Places, list[Face]] = {}
+
+
+class LentApp:
+    """The ASGI application of one house. It takes a face at the first request: most tests never knock."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._face: Face | None = None
+        self._remembers = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._face is None:
+            self._face = _taken(self._ports)
+        self._remembers = self._remembers or _REMEMBERED in scope["path"]
+        await self._face.app(scope, receive, send)
+
+    def give_back(self) -> None:
+        """The house is closed. A face that remembers something of it goes to nobody."""
+        face, self._face = self._face, None
+        if face is not None:
+            face.lend(None)
+            if not self._remembers:
+                _FREE.setdefault(self._ports.places, []).append(face)
+
+
+def _taken(ports: Ports) -> Face:
+    free = _FREE.get(ports.places)
+    face = free.pop() if free else Face(ports.places)
+    face.lend(ports)
+    return face
+
+
+@contextmanager
+def lent_app(ports: Ports) -> Iterator[LentApp]:
+    """The HTTP face of a house, while it is open."""
+    app = LentApp(ports)
+    try:
+        yield app
+    finally:
+        app.give_back()

@@ -1,0 +1,66 @@
+"""Test houses share HTTP faces; none may see anything of another through one (tests/faces.py)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.faces import Face
+from tests.houses import TestHouse, open_test_house
+
+
+async def _ids(house: TestHouse) -> list[str]:
+    answer: dict[str, Any] = (await house.get("/payments")).json()
+    return [payment["id"] for payment in answer["data"]]
+
+
+async def test_a_house_finds_nothing_of_the_house_before_it() -> None:
+    async with open_test_house() as first:
+        await first.created()
+        headers = first.headers()
+    async with open_test_house() as second:
+        assert await _ids(second) == []
+        again = await second.http.get("/api/v1/payments", headers={**headers, "X-Api-Secret": "of another house"})
+        assert again.status_code == 401
+
+
+async def test_two_houses_that_are_open_at_once_do_not_meet() -> None:
+    async with open_test_house() as one, open_test_house() as other:
+        await asyncio.gather(one.created(), other.created(), one.created())
+        assert (len(await _ids(one)), len(await _ids(other))) == (2, 1)
+
+
+async def test_the_links_of_a_house_have_its_own_address() -> None:
+    for address in ("https://one.example", "https://other.example", "https://one.example"):
+        async with open_test_house(base_url=address) as house:
+            assert str((await house.created())["payment_url"]).startswith(f"{address}/p/")
+
+
+async def test_health_is_looked_at_anew_in_the_next_house(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_test_house() as ailing:
+        monkeypatch.setattr(type(ailing.ports.meter), "works", _not)
+        assert (await ailing.http.get("/health")).status_code == 503
+    monkeypatch.undo()
+    async with open_test_house() as well:
+        assert (await well.http.get("/health")).status_code == 200
+
+
+async def _not(_: object) -> bool:
+    return False
+
+
+async def test_a_face_given_back_reaches_no_house(house: TestHouse) -> None:
+    face = Face(house.ports.places)
+    face.lend(house.ports)
+    face.lend(None)
+    scope: Any = {"type": "http", "path": "/api/v1/payments", "headers": [], "method": "GET"}
+    with pytest.raises(AttributeError):
+        await face.app(scope, _no_body, _no_answer)
+
+
+async def _no_body() -> Any:
+    raise AssertionError("nothing is read")
+
+
+async def _no_answer(_: Any) -> None:
+    raise AssertionError("nothing is answered")

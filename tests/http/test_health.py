@@ -1,0 +1,127 @@
+"""The rules of /health (docs/operations.md, "Health rules"; SPEC "Conventions", health check)."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import msgspec
+import pytest
+
+from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.ledger import LedgerAccount
+from cambist.core.usecases.gateways import set_gateway
+from cambist.core.usecases.health import EVERY, NO_WORKER
+from cambist.frontends.http import health
+from cambist.ports.faults import Unavailable
+from cambist.ports.jobs import Job
+from tests.houses import TestHouse
+
+
+async def degraded(house: TestHouse) -> list[str]:
+    """What /health names, its answer held against the contract."""
+    response = await house.http.get("/health")
+    said = response.json()
+    named: list[str] = said.get("degraded", [])
+    assert (response.status_code, said["status"]) == ((503, "degraded") if named else (200, "ok"))
+    assert said["core"] == ("degraded" if "storage" in named else "ok")
+    assert set(said) <= {"status", "timestamp", "core", "degraded"}
+    return named
+
+
+async def add_job(house: TestHouse, age: float, *, leased: bool) -> None:
+    now = house.clock.now()
+    due = now - timedelta(seconds=age)
+    until = now + timedelta(seconds=8) if leased else None
+    async with house.ports.storage.unit() as unit:
+        unit[Job].add(Job(id="feed.tidy:1", kind="feed.tidy", argument="", due=due, created_at=due, leased_until=until))
+        await unit.commit()
+
+
+@pytest.mark.parametrize(
+    ("age", "leased", "named"),
+    [(NO_WORKER - 1, False, []), (NO_WORKER, False, ["worker"]), (10 * NO_WORKER, True, [])],
+)
+async def test_jobs_that_nobody_takes_say_that_no_worker_works(
+    house: TestHouse, age: float, leased: bool, named: list[str]
+) -> None:
+    await add_job(house, age, leased=leased)
+    assert await degraded(house) == named
+
+
+@pytest.mark.parametrize(
+    ("down", "named"),
+    [
+        ([], []),
+        (["simulator-live"], ["gateways"]),
+        (["simulator-test"], ["gateways"]),
+    ],
+)
+async def test_a_mode_without_a_gateway_is_degraded(house: TestHouse, down: list[str], named: list[str]) -> None:
+    for gateway in down:
+        await set_gateway(house.ports, gateway, GatewayStatus.DOWN)
+    assert await degraded(house) == named
+
+
+async def test_a_ledger_that_does_not_hold_is_degraded(house: TestHouse) -> None:
+    house.made_up = True
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid")
+    assert await degraded(house) == []
+    async with house.ports.storage.unit() as unit:
+        row = (await unit[LedgerAccount].find(limit=1))[0]
+        unit[LedgerAccount].increase(row.id, "balance", 1)
+        await unit.commit()
+    assert await degraded(house) == [], "the ledger is looked at once a minute"
+    await house.clock.advance(61)
+    assert "ledger" in await degraded(house)
+
+
+@pytest.mark.parametrize("trouble", ["fails", "hangs", "breaks"])
+async def test_a_storage_that_fails_or_hangs_is_told_in_time_and_nothing_is_asked_of_it(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    async def away() -> None:
+        if trouble == "hangs":
+            await asyncio.Event().wait()
+        raise Unavailable("no connection") if trouble == "fails" else ValueError("a slip")
+
+    async def must_not_be_asked() -> NoReturn:
+        raise AssertionError
+
+    monkeypatch.setattr(health, "PATIENCE", 0.01)
+    monkeypatch.setattr(house.ports.storage, "check", away)
+    monkeypatch.setattr(house.ports.storage, "next_due", must_not_be_asked)
+    assert await degraded(house) == ["storage"]
+
+
+async def test_however_many_ask_the_storage_is_asked_once_a_second(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    check = house.ports.storage.check
+
+    async def counted() -> None:
+        nonlocal asked
+        asked += 1
+        await check()
+
+    monkeypatch.setattr(house.ports.storage, "check", counted)
+    await asyncio.gather(*(degraded(house) for _ in range(5)))
+    assert asked == 1
+    await house.clock.advance(EVERY + 0.1)
+    await degraded(house)
+    assert asked == 2
+
+
+async def test_readyz_goes_by_the_storage_alone(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    await add_job(house, 10 * NO_WORKER, leased=False)
+    await set_gateway(house.ports, "simulator-live", GatewayStatus.DOWN)
+    assert await degraded(house) == ["worker", "gateways"]
+    assert (await house.http.get("/readyz")).status_code == 200
+
+    async def away(*_: Any) -> None:
+        raise Unavailable("no connection")
+
+    monkeypatch.setattr(house.ports.storage, "check", away)
+    response = await house.http.get("/readyz")
+    assert (response.status_code, msgspec.json.decode(response.content)) == (503, {"status": "degraded"})

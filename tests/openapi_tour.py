@@ -1,0 +1,278 @@
+"""A tour through every operation: what `docs/generate.py` keeps as the examples of the OpenAPI document.
+
+The clock stands and chance is seeded, so the tour is the same every time, and the examples are answers that were given.
+"""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid5
+
+import httpx
+import msgspec
+
+from cambist.adapters.chain.script import ChainScript
+from cambist.adapters.chain.simulator import SimulatedChain
+from cambist.core.domain.events import Event
+from cambist.core.domain.payments import Payment
+from cambist.core.usecases import accounts
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.frontends.http.openapi import openapi_document
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.kyc import CheckStatus
+from tests.exchange_house import BANK_ID, WALLET
+from tests.houses import TestHouse, open_test_house
+from tests.http.documents import Document
+from tests.kyc_kit import JPEG, KycHouse
+from tests.proof_kit import HASH, exchange_terminal
+
+Examples = dict[str, Any]
+
+CLIENT = "+70000000001"
+DAY = 24 * 3600
+EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi_examples.json"
+
+_SEALED = re.compile(rb"(session|sig)=[\w%-]+")
+"""What only this house could have made."""
+_KEYS = UUID("6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11")
+_EMPTY = ({}, [])
+
+
+class Tour:
+    """A merchant who calls everything once."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.operations: Examples = {}
+        self._document = Document(openapi_document("https://pay.example"))
+        self._keys = 0
+
+    async def ask(self, method: str, path: str, body: Any = None, *, mode: str = "test", new: bool = False) -> Any:
+        """One call, kept as the example of its operation if it is the first good one; `new`: with a fresh key."""
+        headers = self.house.headers(mode)
+        if new:
+            self._keys += 1
+            headers["Idempotency-Key"] = str(uuid5(_KEYS, str(self._keys)))
+        response = await self.house.http.request(method, f"/api/v1{path}", json=body, headers=headers)
+        assert response.is_success, f"{method} {path}: {response.text}"
+        self.keep(response, body)
+        return response.json()
+
+    def keep(self, response: httpx.Response, body: Any = None) -> None:
+        """Of several answers the first, or the first that says something."""
+        operation = self._document.operation(response.request.method, response.request.url.path)
+        assert operation is not None
+        kept = self.operations.setdefault(operation["operationId"], {"responses": {}})
+        if body is not None:
+            kept.setdefault("request", body)
+        answers, answer = kept["responses"], response.json()
+        status = str(response.status_code)
+        if status not in answers or answers[status] in _EMPTY:
+            answers[status] = answer
+
+    async def payment(self, amount: str = "1500.00", outcome: str | None = "paid", **order: Any) -> str:
+        """The id of a new payment that came to this outcome."""
+        made = await self.ask("POST", "/payments", {"amount_rub": amount, **order}, new=True)
+        if outcome is not None:
+            await self.ask("POST", f"/sandbox/payments/{made['id']}/simulate", {"outcome": outcome})
+        return str(made["id"])
+
+
+async def recorded() -> bytes:
+    """The examples as they are kept: of operations by their id, of webhooks by their event; one a line."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_test_house(data_dir=Path(folder)) as house:
+            tour = Tour(house)
+            await accounts.set_settings(
+                house.ports,
+                house.account.account_id,
+                {"refunds": "true", "exchange": "true", "direct_links": "true", "recurring": "true"},
+            )
+            for part in (_health, _payments, _refunds, _subscriptions, _exchanges, _money, _proofs, _kyc, _events):
+                await part(tour)
+            events = await _bodies(house)
+            await _end(tour)
+            house.made_up = True  # the books are looked at by the tests of each part
+    parts = {"operations": dict(sorted(tour.operations.items())), "webhooks": events}
+    texts = [b'"%s": {\n%s\n}' % (name.encode(), _lines(part)) for name, part in parts.items()]
+    return b"{\n" + b",\n".join(texts) + b"\n}\n"
+
+
+def _lines(part: Examples) -> bytes:
+    lines = [msgspec.json.encode(name) + b": " + msgspec.json.encode(each) for name, each in part.items()]
+    return b",\n".join(_SEALED.sub(rb"\1=...", line) for line in lines)
+
+
+async def _bodies(house: TestHouse) -> Examples:
+    """One event of each type, and of those the one that says most."""
+    found: dict[str, dict[str, Any]] = {}
+    async for batch in house.ports.storage.scan(Event):
+        for event in batch:
+            body = msgspec.json.decode(event.body)
+            known = found.get(event.type)
+            if known is None or _said(body) > _said(known):
+                found[event.type] = body
+    return dict(sorted(found.items()))
+
+
+def _said(body: dict[str, Any]) -> int:
+    return sum(value is not None for value in body.values())
+
+
+async def _health(tour: Tour) -> None:
+    for path in ("/health", "/api/v1/health"):
+        tour.keep(await tour.house.http.get(path))
+
+
+async def _payments(tour: Tour) -> None:
+    order = {"external_id": "order-1", "description": "Two tickets", "metadata": {"table": "7"}}
+    paid = await tour.payment(**order)
+    same = {"Idempotency_Key": str(uuid5(_KEYS, "1"))}
+    headers = tour.house.headers("test", **same)
+    tour.keep(await tour.house.http.post("/api/v1/payments", json={}, headers=headers))
+    wrong = await tour.payment("900.00", "amount_mismatch")
+    await tour.ask("POST", f"/sandbox/payments/{wrong}/resolve", {"outcome": "paid"})
+    await tour.payment("404.01", "failed")
+    waiting = await tour.payment("250.00", None)
+    await tour.ask("GET", f"/payments/{waiting}/sbp-link")
+    await tour.ask("GET", f"/payments/{paid}")
+    await tour.ask("GET", "/payments?status=paid&per_page=1")
+
+
+async def _refunds(tour: Tour) -> None:
+    made = []
+    for amount in ("100.00", "200.00", "300.00", "400.00"):
+        payment = await tour.payment(amount)
+        wish = {"payment_id": payment, "amount_rub": "50.00", "external_id": "return-1", "reason": "A seat was taken"}
+        made.append(str((await tour.ask("POST", "/refunds", wish, new=True))["id"]))
+    outcomes = ("completed", "rejected", "failed", "completed")
+    for refund, outcome in zip([*made, made[-1]], (*outcomes, "reversed"), strict=True):
+        await tour.ask("POST", f"/sandbox/refunds/{refund}/simulate", {"outcome": outcome})
+    await tour.ask("GET", f"/refunds/{made[0]}")
+    await tour.ask("GET", "/refunds?per_page=1")
+    payment = await tour.payment("500.00")
+    refund = (await tour.ask("POST", "/refunds", {"payment_id": payment}, new=True))["id"]
+    await tour.ask("POST", f"/refunds/{refund}/cancel")
+
+
+async def _subscriptions(tour: Tour) -> None:
+    order = {"amount_rub": "490.00", "interval": "week", "description": "Coffee club", "external_id": "member-1"}
+    made = await tour.ask("POST", "/subscriptions", order, new=True)
+    path = f"/subscriptions/{made['id']}"
+    sandbox = f"/sandbox{path}"
+    await tour.ask("POST", f"{sandbox}/simulate", {"outcome": "confirm"})
+    await tour.ask("GET", path)
+    await tour.ask("GET", "/subscriptions?status=active")
+    await tour.ask("GET", f"{path}/charge-window")
+    await tour.ask("PATCH", path, {"amount_rub": "450.00"})
+    await tour.house.work(7 * DAY)
+    for attempt in range(4):
+        await tour.ask("POST", f"{sandbox}/next-charge", {"result": "insufficient_funds"})
+        charge = {"amount_rub": "450.00", "external_id": f"member-1-week-2-{attempt}"}
+        headers = tour.house.headers("test", Idempotency_Key=str(uuid5(_KEYS, f"charge {attempt}")))
+        await tour.house.http.post(f"/api/v1{path}/charges", json=charge, headers=headers)
+        await tour.house.work(60)
+    headers = tour.house.headers("test", Idempotency_Key=str(uuid5(_KEYS, "charge 5")))
+    await tour.house.http.post(f"/api/v1{path}/charges", json={"amount_rub": "450.00"}, headers=headers)
+    await tour.house.work(7 * DAY)
+    await tour.ask("POST", f"{path}/charges", {"amount_rub": "450.00", "external_id": "member-1-week-3"}, new=True)
+    await tour.house.work(60)
+    await tour.ask("GET", f"{path}/charges?per_page=1")
+    await tour.ask("POST", f"{sandbox}/simulate", {"outcome": "mandate_lost"})
+    await tour.ask("POST", f"{path}/rebind", new=True)
+    await tour.ask("POST", f"{path}/cancel")
+
+
+async def _exchanges(tour: Tour) -> None:
+    await tour.ask("POST", "/sandbox/exchange-clients", {"phone": CLIENT, "kyc_status": "verified"})
+    order = {"amount_usdt": "100", "client_phone": CLIENT, "client_bank_id": BANK_ID, "external_id": "exchange-1"}
+    first = await tour.ask("POST", "/exchanges", order, new=True)
+    await tour.ask("POST", f"/sandbox/exchanges/{first['id']}/simulate", {"outcome": "usdt_received"})
+    await tour.house.work(120)
+    await tour.ask("GET", f"/exchanges/{first['id']}")
+    second = await tour.ask("POST", "/exchanges", {**order, "external_id": "exchange-2"}, new=True)
+    await tour.ask("POST", f"/exchanges/{second['id']}/cancel")
+    await tour.ask("GET", "/exchanges?per_page=1")
+    await tour.ask("GET", "/exchange-clients?q=0001")
+
+
+async def _money(tour: Tour) -> None:
+    await accounts.set_settings(tour.house.ports, tour.house.account.account_id, {"payout_wallet": WALLET})
+    await tour.ask("GET", "/rates")
+    settlement = await tour.ask("POST", "/sandbox/settlements")
+    await tour.house.work(120)
+    await tour.ask("GET", f"/settlements/{settlement['id']}")
+    await tour.ask("GET", f"/settlements/{settlement['id']}/items?per_page=1")
+    await tour.ask("GET", "/settlements?per_page=1")
+    [payout, *_] = (await tour.ask("GET", "/withdrawals?per_page=1"))["data"]
+    await tour.ask("POST", f"/sandbox/withdrawals/{payout['id']}/simulate", {"outcome": "completed"})
+    await tour.ask("GET", f"/withdrawals/{payout['id']}")
+    await tour.ask("GET", "/shops/turnover")
+    await tour.ask("GET", "/gateways")
+    gateway = "/sandbox/gateways/simulator-test/simulate"
+    await tour.ask("POST", gateway, {"status": "degraded"})
+    await tour.house.work(120)
+    await tour.ask("GET", "/balance")
+
+
+async def _proofs(tour: Tour) -> None:
+    """In live mode: in test mode no hash is accepted."""
+    house = tour.house
+    chain = SimulatedChain(house.ports.storage, house.clock, script=ChainScript())
+    house.ports = msgspec.structs.replace(house.ports, chain=chain)
+    method = await exchange_terminal(house, house.account.account_id)
+    await tour.ask("GET", "/payment-methods", mode="live")
+    order = {"amount_rub": "10000.00", "method_id": method}
+    headers = house.headers("live", Idempotency_Key=str(uuid5(_KEYS, "proof")))
+    payment = (await house.http.post("/api/v1/payments", json=order, headers=headers)).json()
+    await _paid(house, payment["id"])
+    path = f"/payments/{payment['id']}/delivery-proof"
+    await tour.ask("POST", path, {"network": "TRC20", "tx_hash": HASH}, mode="live")
+    await tour.ask("GET", path, mode="live")
+    headers = house.headers("live", Idempotency_Key=str(uuid5(_KEYS, "reminded")))
+    payment = (await house.http.post("/api/v1/payments", json=order, headers=headers)).json()
+    await _paid(house, payment["id"])
+    await house.work(25 * 3600)
+
+
+async def _paid(house: TestHouse, payment_id: str) -> None:
+    async with house.ports.storage.unit() as unit:
+        payment = await unit[Payment].get(payment_id)
+    assert payment is not None
+    await simulate_payment(house.ports, payment, Pretence(status=InvoiceStatus.PAID))
+
+
+async def _kyc(tour: Tour) -> None:
+    kyc = KycHouse(tour.house)
+    await kyc.set(kyc="required")
+    await tour.ask("POST", "/kyc/check", {"phone": CLIENT}, mode="live")
+    keys = []
+    for _ in range(2):
+        grant = await tour.ask("POST", "/kyc/upload-url", {"content_type": "image/jpeg"}, mode="live")
+        await kyc.put(grant["upload_url"], JPEG)
+        keys.append(grant["file_key"])
+    body = {"phone": CLIENT, "selfie_key": keys[0], "document_key": keys[1]}
+    await tour.ask("POST", "/kyc/register", body, mode="live")
+    await kyc.decide(CheckStatus.VERIFIED, CLIENT)
+    await run_due(tour.house.ports)
+
+
+async def _events(tour: Tour) -> None:
+    await tour.house.work(60)
+    [event, *_] = (await tour.ask("GET", "/events?type=payment.status_changed&per_page=1"))["data"]
+    await tour.ask("GET", f"/events/{event['id']}")
+    await tour.ask("POST", f"/events/{event['id']}/resend")
+    wish = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+    await tour.ask("POST", "/events/resend", wish)
+    await tour.ask("GET", "/webhook-endpoint")
+    await tour.ask("POST", "/webhook-endpoint/test")
+    letters = await tour.ask("GET", "/sandbox/letters?after=beginning")
+    tour.operations["get_api_v1_sandbox_letters"]["responses"]["200"] = {**letters, "data": letters["data"][:1]}
+
+
+async def _end(tour: Tour) -> None:
+    await tour.ask("GET", "/sandbox/clock")
+    await tour.ask("POST", "/sandbox/clock/advance", {"seconds": 3600})
+    await tour.ask("DELETE", "/sandbox/data")

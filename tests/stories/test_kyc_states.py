@@ -1,0 +1,108 @@
+"""One story for each row of the state table of verifications, over HTTP with live keys and a verifier that is told what
+to do: SPEC knows no KYC in test mode. What merchants see of each is held against SPEC "KYC" and "Exchange client".
+
+A row without a story fails.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from cambist.adapters.kyc.script import Ending
+from cambist.core.domain.clients import KYC_MOVES, ClientStatus, KycStatus
+from cambist.ports.kyc import CheckStatus
+from tests.kyc_kit import FORM, PHONE, KycHouse, open_kyc_house
+
+K, C = KycStatus, CheckStatus
+Story = Callable[[KycHouse], Awaitable[None]]
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
+    async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+async def registers(kyc: KycHouse) -> None:
+    await kyc.register()
+
+
+async def goes_to_a_form(kyc: KycHouse) -> None:
+    await kyc.set(kyc_flow="redirect")
+    assert (await kyc.register({"phone": PHONE, **FORM})).json()["status"] == "required"
+
+
+async def gives_too_little(kyc: KycHouse) -> None:
+    assert (await kyc.register({"phone": PHONE})).status_code == 502
+
+
+def silently(ending: Ending) -> Story:
+    """The verifier's answer is lost, so the check stands between its intent and its beginning."""
+
+    async def story(kyc: KycHouse) -> None:
+        kyc.twist("register", ending)
+        assert (await kyc.register()).status_code == 502
+
+    return story
+
+
+def decides(status: CheckStatus) -> Story:
+    async def story(kyc: KycHouse) -> None:
+        await kyc.decide(status)
+
+    return story
+
+
+LOST = silently(Ending.SILENT_DONE)
+
+STORIES: Mapping[tuple[KycStatus, KycStatus], tuple[Story, ...]] = {
+    (K.REQUIRED, K.REGISTERING): (LOST,),
+    (K.REGISTERING, K.REQUIRED): (gives_too_little,),
+    (K.REGISTERING, K.PROCESSING): (registers,),
+    (K.REGISTERING, K.VERIFIED): (LOST, decides(C.VERIFIED)),
+    (K.REGISTERING, K.FAILED): (LOST, decides(C.FAILED)),
+    (K.REQUIRED, K.PROCESSING): (goes_to_a_form, decides(C.PROCESSING)),
+    (K.REQUIRED, K.VERIFIED): (goes_to_a_form, decides(C.VERIFIED)),
+    (K.REQUIRED, K.FAILED): (goes_to_a_form, decides(C.FAILED)),
+    (K.PROCESSING, K.REQUIRED): (registers, decides(C.FORM)),
+    (K.PROCESSING, K.VERIFIED): (registers, decides(C.VERIFIED)),
+    (K.PROCESSING, K.FAILED): (registers, decides(C.FAILED)),
+    (K.FAILED, K.REGISTERING): (registers, decides(C.FAILED), LOST),
+    (K.FAILED, K.VERIFIED): (registers, decides(C.FAILED), decides(C.VERIFIED)),
+}
+
+CHECKED: Mapping[KycStatus, str] = {
+    K.REQUIRED: "required",
+    K.PROCESSING: "processing",
+    K.VERIFIED: "verified",
+    K.FAILED: "failed",
+}
+"""What POST /kyc/check says. One that is being registered is asked for, and answers as the verifier has it."""
+
+LISTED: Mapping[KycStatus, ClientStatus] = {
+    K.VERIFIED: ClientStatus.VERIFIED,
+    K.FAILED: ClientStatus.REJECTED,
+}
+
+
+@pytest.mark.parametrize("row", [(row.before, row.after) for row in KYC_MOVES.rows], ids="-".join)
+async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -> None:
+    assert row in STORIES, "tell in STORIES how this move happens"
+    before, after = row
+    for step in STORIES[row]:
+        await step(kyc)
+    assert (await kyc.client()).kyc is after
+    decided = [status for status, _ in await kyc.events()]
+    assert decided[-1:] == ([after.value] if after in LISTED else ["failed"] if before is K.FAILED else [])
+    [listed] = (await kyc.house.get("/exchange-clients", mode="live")).json()["data"]
+    assert listed["kyc_status"] == LISTED.get(after, ClientStatus.PENDING)
+    assert (listed["kyc_verified_at"] is not None) is (after is K.VERIFIED)
+    if after in CHECKED:
+        answer = await kyc.check()
+        extra = {"required": "kyc_url", "verified": "accountNumber", "failed": "error"}.get(answer["status"])
+        assert (answer["status"], set(answer)) == (CHECKED[after], {"status", extra} - {None})
+
+
+def test_no_story_tells_of_a_row_that_is_gone() -> None:
+    assert set(STORIES) == {(row.before, row.after) for row in KYC_MOVES.rows}

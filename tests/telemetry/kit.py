@@ -1,0 +1,104 @@
+"""A house that is watched: in memory, under a virtual clock, with its HTTP face, its reader and its scrape."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from litestar.types import ASGIApp
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cambist.adapters.bank.script import Script
+from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.core.usecases import accounts
+from cambist.frontends.compose import open_house
+from cambist.frontends.http.app import create_app
+from cambist.frontends.settings import Settings
+from cambist.frontends.telemetry.exposition import registry_of
+from cambist.frontends.telemetry.requests import RequestWatch
+from cambist.frontends.telemetry.signs import Reader
+from cambist.frontends.telemetry.telemetry import Telemetry
+from cambist.frontends.telemetry.tracing import Tracing
+from cambist.frontends.worker.loop import Worker
+from cambist.ports.bundle import Ports
+from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, Postman
+
+Sample = tuple[str, tuple[tuple[str, str], ...]]
+"""A time series: its name, and its labels in order."""
+
+
+def sample(name: str, **labels: str) -> Sample:
+    return f"cambist_{name}", tuple(sorted(labels.items()))
+
+
+def samples(text: str) -> dict[Sample, float]:
+    """A scrape, read as Prometheus reads it."""
+    return {
+        (found.name, tuple(sorted(found.labels.items()))): found.value
+        for family in text_string_to_metric_families(text)
+        for found in family.samples
+    }
+
+
+@dataclass
+class Watched:
+    ports: Ports
+    telemetry: Telemetry
+    reader: Reader
+    clock: VirtualClock
+    postman: Postman
+    script: Script
+    http: httpx.AsyncClient
+    account: accounts.NewAccount
+
+    def headers(self, **more: str) -> dict[str, str]:
+        pair = self.account.test
+        return {"X-Api-Key": pair.api_key, "X-Api-Secret": pair.api_secret, **more}
+
+    async def pay(self, amount: str = "100.00", **headers: str) -> httpx.Response:
+        """POST /payments."""
+        key = {"Idempotency-Key": str(self.ports.ids.uuid())}
+        headers = self.headers(**key, **headers)
+        return await self.http.post("/api/v1/payments", json={"amount_rub": amount}, headers=headers)
+
+    async def simulate(self, payment_id: str, **body: Any) -> httpx.Response:
+        path = f"/api/v1/sandbox/payments/{payment_id}/simulate"
+        return await self.http.post(path, json=body, headers=self.headers())
+
+    async def work(self) -> None:
+        """Do what is due, as a worker does it."""
+        worker = Worker(self.ports, telemetry=self.telemetry)
+        while claimed := await self.ports.storage.claim(100, 60.0):
+            for job in claimed:
+                await worker._do(job)
+
+    async def scrape(self) -> dict[Sample, float]:
+        """Read, and scrape."""
+        await self.reader.read()
+        return samples(generate_latest(registry_of(self.telemetry, self.reader)).decode())
+
+
+@asynccontextmanager
+async def watched_house(tracing: Tracing | None = None, *, access_log: str = "off") -> AsyncIterator[Watched]:
+    clock, postman, script = VirtualClock(), Postman(), Script()
+    telemetry = Telemetry(clock, tracing)
+    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    async with open_house(
+        settings, clock=clock, ids=SeededIds(), notifier=postman, script=script, telemetry=telemetry
+    ) as house:
+        account = await accounts.create_account(house.ports, "Merchant")
+        wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
+        await accounts.set_settings(house.ports, account.account_id, wish)
+        app: list[ASGIApp] = []
+
+        async def late(scope: Any, receive: Any, send: Any) -> None:
+            """The HTTP face, put up at the first request: it takes longer than all the rest."""
+            if not app:
+                app.append(create_app(house.ports, watch=RequestWatch(clock, telemetry, access_log)))
+            await app[0](scope, receive, send)
+
+        transport = httpx.ASGITransport(late, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
+            yield Watched(house.ports, telemetry, Reader(house.ports), clock, postman, script, client, account)

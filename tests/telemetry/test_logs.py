@@ -1,0 +1,128 @@
+"""Log lines (docs/operations.md, "Logs"): what they carry, and which requests get one."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.frontends.telemetry.logs import configure_logging, job_context, request_context
+from cambist.ports.jobs import Job
+from tests.telemetry.kit import watched_house
+
+
+class Stderr:
+    """What was written to stderr so far."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self._text = ""
+
+    def getvalue(self) -> str:
+        self._text += self._capsys.readouterr().err
+        return self._text
+
+
+@pytest.fixture
+def stderr(capsys: pytest.CaptureFixture[str]) -> Iterator[Stderr]:
+    """Where log lines go. What the root's handlers were comes back."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield Stderr(capsys)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def lines(out: Stderr) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
+
+
+async def test_each_request_gets_one_line_with_its_route_and_account(stderr: Stderr) -> None:
+    async with watched_house(access_log="all") as house:
+        configure_logging("info", "json")
+        payment = (await house.pay()).json()["id"]
+        await house.http.get(f"/api/v1/payments/{payment}?phone=%2B79161237788", headers=house.headers())
+        await house.http.get("/api/v1/secret-79161237788", headers={"X-Request-Id": "of-mine"})
+        account = house.account.account_id
+    first, second, third = [line for line in lines(stderr) if line["logger"] == "cambist.access"]
+    assert {name: first[name] for name in ("event", "method", "route", "status", "account_id", "mode")} == {
+        "event": "POST /api/v1/payments 201",
+        "method": "POST",
+        "route": "/api/v1/payments",
+        "status": 201,
+        "account_id": account,
+        "mode": "test",
+    }
+    assert first["took_ms"] >= 0
+    assert second["route"] == "/api/v1/payments/{payment_id}"
+    assert (third["route"], third["request_id"], "account_id" in third) == ("none", "of-mine", False)
+    told = str([first, second, third])
+    assert "79161237788" not in told
+    assert payment not in told
+
+
+@pytest.mark.parametrize(("wanted", "statuses"), [("off", []), ("errors", [500]), ("all", [200, 500, 404])])
+async def test_the_setting_says_which_requests_get_a_line(
+    stderr: Stderr, monkeypatch: pytest.MonkeyPatch, wanted: str, statuses: list[int]
+) -> None:
+    async with watched_house(access_log=wanted) as house:
+        configure_logging("info", "json")
+        await house.http.get("/livez")
+        with monkeypatch.context() as broken:
+            broken.setattr(house.ports.clock, "now", lambda: 1 // 0)
+            await house.http.get("/health")
+        await house.http.get("/nowhere")
+    assert [line["status"] for line in lines(stderr) if line["logger"] == "cambist.access"] == statuses
+
+
+def test_a_line_of_a_job_says_which_and_of_what_object(stderr: Stderr) -> None:
+    configure_logging("info", "json")
+    moment = msgspec.convert("2026-11-21T00:00:00Z", type=Job.__annotations__["due"])
+    job = Job(id="payment.watch:pay_1", kind="payment.watch", argument="pay_1", due=moment, created_at=moment)
+    with job_context(job):
+        logging.getLogger("cambist.rates").warning("no rate")
+    logging.getLogger("cambist.rates").warning("no rate")
+    inside, outside = lines(stderr)
+    assert (inside["job_id"], inside["job_kind"], inside["object_id"], inside["attempt"]) == (
+        "payment.watch:pay_1",
+        "payment.watch",
+        "pay_1",
+        0,
+    )
+    assert "job_id" not in outside
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_what_slips_into_a_line_or_a_traceback_is_masked(stderr: Stderr, form: str) -> None:
+    configure_logging("debug", form)
+    log = logging.getLogger("some.library")
+    with request_context("r-1"):
+        log.warning("answer of %s: %s", "https://bank.example/x?phone=79161237788", {"full_name": "Канарейкина"})
+        try:
+            int("svc_live_0123456789abcdef of +79161237788")
+        except ValueError:
+            log.exception("failed", extra={"body": "card 4111111111111111"})
+    said = stderr.getvalue()
+    assert "Traceback" in said
+    assert "r-1" in said
+    assert [word for word in ("79161237788", "Канарейкина", "0123456789abcdef", "4111") if word in said] == []
+
+
+@pytest.mark.parametrize(
+    ("form", "terminal", "is_json"),
+    [
+        ("auto", True, False),
+        ("auto", False, True),
+        ("json", True, True),
+        ("text", False, False),
+    ],
+)
+def test_people_get_text_and_machines_json(
+    stderr: Stderr, monkeypatch: pytest.MonkeyPatch, form: str, terminal: bool, is_json: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    configure_logging("info", form)
+    logging.getLogger("cambist").info("hello")
+    assert stderr.getvalue().startswith("{") is is_json

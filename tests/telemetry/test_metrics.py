@@ -1,0 +1,205 @@
+"""What is counted, under which labels, and how it is scraped (docs/operations.md, "Metrics")."""
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import httpx
+import pytest
+
+from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.usecases.gateways import set_gateway
+from cambist.core.usecases.jobs import start_standing
+from cambist.frontends.settings import Settings, SettingsError
+from cambist.frontends.telemetry import signs
+from cambist.frontends.telemetry.catalogue import METRICS, SHARED
+from cambist.frontends.telemetry.exposition import exposed
+from cambist.frontends.telemetry.process import observed, scraped
+from cambist.ports.faults import Unavailable
+from cambist.ports.jobs import Job
+from tests.houses import open_test_house
+from tests.telemetry.kit import Watched, sample, samples, watched_house
+
+OUR_IDS = re.compile(r"(?:pay|acc|sub|ref|wd|exch|evt)_|svc_|[0-9a-f]{8}-[0-9a-f]{4}")
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[Watched]:
+    async with watched_house() as opened:
+        yield opened
+
+
+async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Watched) -> None:
+    payment = (await house.pay()).json()["id"]
+    await house.simulate(payment, outcome="paid")
+    await house.http.get(f"/p/{payment}")
+    await house.work()
+    found = await house.scrape()
+    assert found[sample("http_requests_total", method="POST", route="/api/v1/payments", code="201")] == 1
+    simulated = "/api/v1/sandbox/payments/{payment_id}/simulate"
+    assert found[sample("http_requests_total", method="POST", route=simulated, code="200")] == 1
+    assert found[sample("http_request_seconds_count", route="/p/{payment_id}")] == 1
+    bank = {"port": "bank", "provider": "simulator-test", "operation": "create_invoice"}
+    assert found[sample("provider_calls_total", **bank, outcome="done")] == 1
+    assert found[sample("provider_call_seconds_count", **bank)] == 1
+    assert found[sample("jobs_total", kind="webhook.deliver", outcome="done")] == 1
+    assert found[sample("deliveries_total", outcome="2xx")] == len(house.postman.letters) == 1
+    assert found[sample("http_requests_in_progress")] == found[sample("jobs_in_progress")] == 0
+    assert [series for series in found if OUR_IDS.search(str(series))] == []
+
+
+async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Watched) -> None:
+    for method, path, labels in (
+        ("GET", "/api/v1/made-up", {"method": "GET", "route": "none", "code": "404"}),
+        ("POST", "/wp-login.php", {"method": "POST", "route": "none", "code": "404"}),
+        ("GET", "/api/v1/payments", {"method": "GET", "route": "/api/v1/payments", "code": "401"}),
+        ("BREW", "/api/v1/payments", {"method": "other", "route": "none", "code": "405"}),
+    ):
+        await house.http.request(method, path)
+        assert (await house.scrape())[sample("http_requests_total", **labels)] == 1, path
+    await _flood_is_counted(house)
+
+
+async def _flood_is_counted(house: Watched) -> None:
+    """What the edge itself refuses is counted too."""
+    await house.http.post("/api/v1/payments", content=b"x" * 102_401)
+    for _ in range(61):
+        await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
+    found = await house.scrape()
+    assert found[sample("http_requests_total", method="POST", route="none", code="413")] == 1
+    assert found[sample("http_requests_total", method="GET", route="none", code="429")] == 1
+
+
+async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Watched) -> None:
+    house.postman.post = _break  # type: ignore[assignment, method-assign]
+    await house.simulate((await house.pay()).json()["id"], outcome="paid")
+    await house.clock.advance(20)
+    await house.work()
+    found = await house.scrape()
+    assert found[sample("jobs_total", kind="webhook.deliver", outcome="failed")] == 1
+    assert found[sample("deliveries_total", outcome="error")] == 1
+    late = {"kind": "webhook.deliver"}
+    assert found[sample("job_lateness_seconds_bucket", **late, le="15.0")] == 0
+    assert found[sample("job_lateness_seconds_bucket", **late, le="60.0")] == 1
+    assert found[sample("job_lateness_seconds_sum", **late)] == pytest.approx(20)
+
+
+async def _break(_: Any) -> NoReturn:
+    raise RuntimeError("a slip of the notifier")
+
+
+async def test_what_is_read_from_the_storage(house: Watched) -> None:
+    """Each sign is brought about, and seen."""
+    await set_gateway(house.ports, "simulator-live", GatewayStatus.DOWN)
+    await start_standing(house.ports)
+    now = house.clock.now()
+    async with house.ports.storage.unit() as unit:
+        for number in (1, 2):
+            due = now - timedelta(seconds=100 * number)
+            job_id = f"feed.tidy:{number}"
+            unit[Job].add(Job(id=job_id, kind="feed.tidy", argument="", due=due, created_at=due))
+        await unit.commit()
+    found = await house.scrape()
+    assert {part: found[sample("up", part=part)] for part in ("storage", "meter", "queue")} == {
+        "storage": 1,
+        "meter": 1,
+        "queue": 1,
+    }
+    assert found[sample("queue_age_seconds")] == 200
+    assert found[sample("jobs_waiting", kind="feed.tidy")] >= 2
+    assert found[sample("jobs_waiting_seconds", kind="feed.tidy")] == 200
+    assert found[sample("gateway_status", gateway="simulator-live", mode="live", status="down")] == 1
+    assert found[sample("gateway_status", gateway="simulator-live", mode="live", status="operational")] == 0
+    assert found[sample("ledger_faults")] == 0
+    assert found[sample("settlement_late_seconds", mode="live")] == 0
+
+
+async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: Watched) -> None:
+    payment = (await house.pay()).json()["id"]
+    await house.simulate(payment, outcome="paid")
+    await house.work()
+    await house.http.post("/api/v1/sandbox/settlements", headers=house.headers())
+    await start_standing(house.ports)
+    await house.clock.advance(2 * 86_400)
+    await house.work()
+    await house.clock.advance(3600)
+    found = await house.scrape()
+    for metric in METRICS.values():
+        for series in metric.series:
+            labels = {name for found_series, pairs in found if found_series == series for name, _ in pairs}
+            assert labels - {"le"} == set(metric.labels), series
+    exposed_names = {name for name, _ in found if name.startswith("cambist_")}
+    assert exposed_names == {series for metric in METRICS.values() for series in metric.series}
+
+
+@pytest.mark.parametrize("trouble", ["fails", "hangs"])
+async def test_a_scrape_answers_while_the_storage_is_away(
+    house: Watched, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    await house.scrape()
+
+    async def away() -> None:
+        if trouble == "hangs":
+            await asyncio.Event().wait()
+        raise Unavailable("no connection")
+
+    monkeypatch.setattr(house.ports.storage, "check", away)
+    monkeypatch.setattr(signs, "PATIENCE", 0.01)
+    found = await house.scrape()
+    assert found[sample("up", part="storage")] == 0
+    assert found[sample("up", part="meter")] == 1
+    read = {name for name, _ in found} & SHARED
+    assert read == {"cambist_up", "cambist_signs_age_seconds"}, "what cannot be read is absent, not old"
+
+
+async def test_prometheus_scrapes_a_port_of_its_own(house: Watched) -> None:
+    """From a thread, so that the answer comes though the event loop is busy: here it waits for it."""
+    await house.reader.read()
+    with exposed(house.telemetry, house.reader, "127.0.0.1", 0) as port:
+        answer = httpx.get(f"http://127.0.0.1:{port}/metrics")
+    assert answer.status_code == 200
+    found = samples(answer.text)
+    assert found[sample("up", part="storage")] == 1
+    assert ("process_resident_memory_bytes", ()) in found
+
+
+async def test_nothing_is_watched_unless_it_is_asked_for() -> None:
+    async with (
+        open_test_house() as plain,
+        observed(Settings(), plain.clock) as telemetry,
+        scraped(Settings(), telemetry, plain.ports),
+    ):
+        assert telemetry is None
+
+
+async def test_a_port_asked_for_is_served_until_the_end() -> None:
+    async with open_test_house() as plain:
+        settings = Settings(metrics_port=0)
+        async with observed(settings, plain.clock) as telemetry:
+            assert telemetry is not None
+            async with scraped(settings, telemetry, plain.ports):
+                await asyncio.sleep(0)
+
+
+async def test_a_port_that_another_process_has_is_told_by_its_name() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = Settings(metrics_port=taken.getsockname()[1])
+        async with open_test_house() as plain, observed(settings, plain.clock) as telemetry:
+            with pytest.raises(SettingsError, match="CAMBIST_METRICS_PORT: cannot be listened on"):
+                async with scraped(settings, telemetry, plain.ports):
+                    pass
+
+
+def test_libraries_of_metrics_and_traces_are_imported_only_when_asked_for() -> None:
+    script = """
+import sys
+import cambist.frontends.compose, cambist.frontends.http.server, cambist.frontends.worker.process
+print(*[name for name in ("prometheus_client", "opentelemetry") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,119 @@
+"""The ports around which calls are counted: they can what the adapters can, and tell every end apart."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.clock import VirtualClock
+from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
+from cambist.frontends.telemetry.watched import OPERATIONS, WatchedNotifier, watched
+from cambist.ports.bank import Bank, BankSimulator, InvoiceRequest
+from cambist.ports.chain import ChainSimulator, ChainWatcher
+from cambist.ports.deposits import DepositSimulator, DepositWatcher
+from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
+from cambist.ports.mandates import MandateBank, MandateSimulator
+from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.payouts import SenderSimulator, UsdtSender
+from cambist.ports.rates import RateSimulator, RateSource
+from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
+from tests.houses import Postman, open_test_house
+from tests.telemetry.kit import watched_house
+
+
+@pytest.mark.parametrize(
+    ("ending", "outcome"),
+    [(Ending.UNKNOWN_DONE, "unknown"), (Ending.REFUSED, "refused"), (Ending.UNAVAILABLE, "unavailable")],
+)
+async def test_a_bank_s_three_ends_are_told_apart(ending: Ending, outcome: str) -> None:
+    async with watched_house() as house:
+        house.script.create.append(Twist(ending=ending))
+        request = InvoiceRequest(operation="pay_1", amount_kopecks=1, purpose="", expires_at=house.clock.now())
+        with pytest.raises(Fault):
+            await house.ports.banks.named("simulator-test").create_invoice(request)
+        bank = ("bank", "simulator-test", "create_invoice")
+        assert house.telemetry.counters.calls.read() == [((*bank, outcome), 1)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (Refused("no"), "refused"),
+        (OutcomeUnknown("perhaps"), "unknown"),
+        (Unavailable("away"), "unavailable"),
+        (NoAnswer("silent"), "unavailable"),
+        (NotConfigured("no key"), "not_possible"),
+        (NotSupported("cannot"), "not_possible"),
+        (Conflict("rule"), "error"),
+        (ValueError("a slip"), "error"),
+        (asyncio.CancelledError(), "stopped"),
+    ],
+)
+def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
+    assert outcome_of(fault) == outcome
+
+
+@pytest.mark.parametrize(
+    ("receipt", "outcome"),
+    [
+        (Receipt(answer=Answer.RESPONDED, status=204), "2xx"),
+        (Receipt(answer=Answer.RESPONDED, status=302), "3xx"),
+        (Receipt(answer=Answer.RESPONDED, status=410), "4xx"),
+        (Receipt(answer=Answer.RESPONDED, status=500), "5xx"),
+        (Receipt(answer=Answer.TIMEOUT), "timeout"),
+        (Receipt(answer=Answer.CONNECTION), "connection"),
+        (Receipt(answer=Answer.TLS), "tls"),
+        (Receipt(answer=Answer.BLOCKED), "blocked"),
+    ],
+)
+async def test_a_letter_counts_by_what_became_of_it(receipt: Receipt, outcome: str) -> None:
+    telemetry, postman = Telemetry(VirtualClock()), Postman()
+    postman.answers.append(receipt)
+    assert await WatchedNotifier(telemetry, postman).post(Letter(url="", headers={}, body=b"")) == receipt
+    assert telemetry.counters.deliveries.read() == [((outcome,), 1)]
+
+
+ABILITIES: dict[str, tuple[type, ...]] = {
+    "bank": (Bank, BankSimulator, MandateBank, MandateSimulator, RemittanceBank, RemittanceSimulator),
+    "chain": (ChainWatcher, ChainSimulator),
+    "deposits": (DepositWatcher, DepositSimulator),
+    "kyc": (KycVerifier, VerifierSimulator),
+    "payouts": (UsdtSender, SenderSimulator),
+    "rates": (RateSource, RateSimulator),
+}
+"""The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
+
+
+@pytest.mark.parametrize("port", OPERATIONS)
+async def test_a_watched_adapter_can_just_what_it_could(port: str) -> None:
+    async with open_test_house() as plain:
+        ports = plain.ports
+        adapter: Any = {
+            "bank": next(iter(ports.banks.banks.values())),
+            "chain": ports.chain,
+            "deposits": next(iter(ports.deposits.watchers.values())),
+            "kyc": ports.kyc,
+            "payouts": next(iter(ports.senders.senders.values())),
+            "rates": ports.rates.of_mode("test")[0],
+        }[port]
+        seen = watched(Telemetry(ports.clock), port, adapter)
+        for ability in ABILITIES[port]:
+            if getattr(ability, "_is_runtime_protocol", False):
+                assert isinstance(seen, ability) == isinstance(adapter, ability)
+        for name in ("name", "capabilities", "network"):
+            assert getattr(seen, name, None) == getattr(adapter, name, None)
+        assert all(callable(getattr(seen, name)) for name in OPERATIONS[port])
+
+
+def test_every_call_of_a_provider_s_port_is_counted() -> None:
+    """A new operation of a port is named in OPERATIONS, or begins with `pretend`: that is a simulator's."""
+    for port, protocols in ABILITIES.items():
+        verbs = {
+            name
+            for protocol in protocols
+            for name, member in vars(protocol).items()
+            if asyncio.iscoroutinefunction(member) and not name.startswith(("_", "pretend"))
+        }
+        assert verbs == OPERATIONS[port], port

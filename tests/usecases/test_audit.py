@@ -1,0 +1,174 @@
+"""The audit log: an act and its row are one commit, and the row is there for ever."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.audit import SAFE, Act, AuditEntry, checked
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.events import Event
+from cambist.core.usecases import accounts
+from cambist.core.usecases.audit import acting, list_audit, note, on
+from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.refunds import approve_refund, reject_refund, reverse_refund
+from cambist.core.usecases.resends import resend_event
+from cambist.core.usecases.settlement import settle_now
+from tests.fuses import Fuse, Killed, fused
+from tests.houses import TestHouse
+from tests.refund_house import RefundHouse, open_refund_house
+
+
+def act(name: str, object_id: str | None = None, **more: Any) -> Act:
+    return Act(operator="olga", name=name, object_id=object_id, **more)
+
+
+async def rows(ports: Any) -> list[AuditEntry]:
+    return (await list_audit(ports, limit=100))[::-1]
+
+
+async def waiting(refunds: RefundHouse) -> str:
+    return await refunds.apply(await refunds.paid(mode="live"), mode="live")
+
+
+async def test_a_row_says_who_what_why_and_what_changed() -> None:
+    async with open_refund_house() as refunds:
+        refund_id = await waiting(refunds)
+        await reject_refund(acting(refunds.ports, act("refund.reject", refund_id, reason="fraud")), refund_id, "no")
+        [row] = await rows(refunds.ports)
+        assert (row.operator, row.act, row.object_id, row.reason) == ("olga", "refund.reject", refund_id, "fraud")
+        assert row.account_id == refunds.house.account.account_id
+        assert (row.before, row.after) == (
+            "status=pending pending_reason=awaiting_approval",
+            "status=rejected",
+        )
+        assert row.at == refunds.house.clock.now()
+
+
+async def test_what_is_refused_leaves_no_row(house: TestHouse) -> None:
+    payment = await house.created()
+    with pytest.raises(Refusal):
+        await resolve_mismatch(acting(house.ports, act("payment.resolve", payment["id"])), payment["id"], "paid")
+    assert await rows(house.ports) == []
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_crash_leaves_both_the_act_and_its_row_or_neither(after: bool) -> None:
+    async with open_refund_house() as refunds:
+        refund_id = await waiting(refunds)
+        dying = fused(refunds.ports, Fuse(1, after=after))
+        with pytest.raises(Killed):
+            await approve_refund(acting(dying, act("refund.approve", refund_id)), refund_id)
+        is_approved = (await refunds.refund(refund_id)).approved_at is not None
+        assert is_approved is after
+        assert len(await rows(refunds.ports)) == int(after)
+
+
+async def test_an_act_of_many_units_has_one_row(house: TestHouse) -> None:
+    for _ in range(3):
+        await house.simulate((await house.created())["id"], outcome="paid")
+    await house.clock.advance(1)
+    batch = await settle_now(acting(house.ports, act("settle")), Mode.TEST, cutoff=house.clock.now())
+    assert batch.payments == 3
+    [row] = await rows(house.ports)
+    assert (row.act, row.object_id) == ("settle", batch.id)
+
+
+async def test_an_act_on_many_objects_has_a_row_for_each(house: TestHouse) -> None:
+    for _ in range(2):
+        await house.simulate((await house.created())["id"], outcome="paid")
+    await house.work()
+    async with house.ports.storage.unit() as unit:
+        events = [event.id for event in await unit[Event].find()]
+    ports = acting(house.ports, act("event.resend"))
+    for event_id in events:
+        await resend_event(on(ports, event_id), None, event_id)
+    assert [row.object_id for row in await rows(house.ports)] == events
+    assert on(house.ports, "x") is house.ports
+
+
+async def test_who_loses_a_race_and_tries_again_leaves_one_row() -> None:
+    async with open_refund_house() as refunds:
+        refund_id = await waiting(refunds)
+        approving = [
+            approve_refund(acting(refunds.ports, act("refund.approve", refund_id)), refund_id) for _ in range(2)
+        ]
+        await asyncio.gather(*approving)
+        assert [row.act for row in await rows(refunds.ports)] == ["refund.approve"] * 2
+
+
+async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
+    """Of two operators at one object one wins, and the other is told."""
+    async with open_refund_house() as refunds:
+        refund_id = await waiting(refunds)
+        seen = (await refunds.refund(refund_id)).version
+        first, second = (
+            acting(refunds.ports, act("refund.approve", refund_id, seen_version=seen)),
+            acting(refunds.ports, act("refund.reject", refund_id, seen_version=seen)),
+        )
+        ends = await asyncio.gather(
+            approve_refund(first, refund_id), reject_refund(second, refund_id, "no"), return_exceptions=True
+        )
+        refused = [end for end in ends if isinstance(end, Refusal)]
+        assert [refusal.code for refusal in refused] == ["INVALID_STATE"]
+        assert len(await rows(refunds.ports)) == 1
+        assert (await refunds.refund(refund_id)).version == seen + 1
+
+
+async def test_a_reversed_refund_is_the_merchants_money_again() -> None:
+    async with open_refund_house() as refunds:
+        payment_id = await refunds.paid(mode="live")
+        refund_id = await refunds.apply(payment_id, mode="live")
+        await approve_refund(refunds.ports, refund_id)
+        await refunds.house.work(5)
+        assert await refunds.status(refund_id) == "completed"
+        await reverse_refund(acting(refunds.ports, act("refund.reverse", refund_id)), refund_id)
+        assert await refunds.said(refund_id) == ["completed", "reversed"]
+        assert (await refunds.payment(payment_id)).status == "paid"
+        with pytest.raises(Refusal) as refused:
+            await reverse_refund(refunds.ports, refund_id)
+        assert refused.value.code == "INVALID_STATE"
+
+
+async def test_the_row_of_settings_hides_secrets(house: TestHouse) -> None:
+    ports = acting(house.ports, act("account.set", house.account.account_id))
+    wish = {"webhook_secret": "another-secret-of-the-tests", "refunds": "true"}
+    await accounts.set_settings(ports, house.account.account_id, wish)
+    [row] = await rows(house.ports)
+    assert "refunds=true" in row.after
+    assert "another-secret" not in row.before + row.after
+
+
+async def test_looking_at_personal_data_is_an_act_of_its_own(house: TestHouse) -> None:
+    await note(house.ports, act("private.show", "pay_1", reason="the payer called"))
+    [row] = await rows(house.ports)
+    assert (row.act, row.reason, row.after) == ("private.show", "the payer called", "")
+
+
+async def test_nobody_changes_or_removes_a_row(house: TestHouse) -> None:
+    await note(house.ports, act("private.show"))
+    [row] = await rows(house.ports)
+    async with house.ports.storage.unit() as unit:
+        shelf = unit[AuditEntry]
+        for change in (shelf.save, shelf.remove, shelf.accrue):
+            with pytest.raises(TypeError):
+                change(row)
+        with pytest.raises(TypeError):
+            shelf.increase(row.id, "version", 1)
+
+
+@pytest.mark.parametrize(
+    "more", [{"operator": " "}, {"operator": "x" * 65}, {"operator": "a\nb"}, {"reason": "x" * 256}]
+)
+def test_a_name_and_a_reason_are_short_and_printable(more: dict[str, str]) -> None:
+    with pytest.raises(Refusal):
+        checked(msgspec.structs.replace(act("x"), **more))
+
+
+@pytest.mark.parametrize("kind", SAFE, ids=lambda kind: kind.__name__)
+def test_rows_show_no_sealed_field(kind: type[Any]) -> None:
+    types = {field.name: str(field.type) for field in msgspec.structs.fields(kind)}
+    assert all("bytes" not in types[name] for name in SAFE[kind])
+    assert not {"phone", "wallet", "metadata", "reason_text", "payer_contact"} & set(SAFE[kind])

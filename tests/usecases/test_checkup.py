@@ -1,0 +1,136 @@
+"""What `cambist doctor` finds out from the storage: ok where all is well, and what is wrong where not."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from cambist.adapters.vault.sealed import SealedVault
+from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.ledger import LedgerAccount
+from cambist.core.domain.payments import Suspense
+from cambist.core.usecases import checkup
+from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.checkup import CHECKS, THOROUGH, Level, clocks_apart
+from tests.houses import TestHouse, open_test_house
+from tests.usecases.test_reseal import blank
+
+SIMULATED = {"simulators"}
+"""A house of tests, like a fresh installation, works on simulators."""
+
+
+async def found(house: TestHouse, name: str) -> checkup.Finding:
+    return await CHECKS[name](house.ports)
+
+
+async def test_a_house_that_works_is_well(house: TestHouse) -> None:
+    await house.created()
+    await house.work()
+    levels = {name: (await check(house.ports)).level for name, check in CHECKS.items()}
+    assert levels == {name: Level.WARNING if name in SIMULATED else Level.OK for name in CHECKS}
+    for name, check in THOROUGH.items():
+        assert name in CHECKS, "it stands for the quick one"
+        assert (await check(house.ports, lambda _: None)).level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level"),
+    [
+        (0.4, Level.OK),
+        (-0.9, Level.OK),
+        (2, Level.WARNING),
+        (-2, Level.WARNING),
+        (31, Level.FAILED),
+        (-31, Level.FAILED),
+    ],
+)
+def test_clocks_that_differ(seconds: float, level: Level) -> None:
+    finding = clocks_apart("ours", "theirs", timedelta(seconds=seconds))
+    assert finding.level is level
+    assert (finding.remedy is None) is (level is Level.OK)
+
+
+@pytest.mark.parametrize(("late", "level"), [(5, Level.OK), (60, Level.WARNING), (600, Level.FAILED)])
+async def test_jobs_that_nobody_does(house: TestHouse, late: int, level: Level) -> None:
+    await house.work()
+    due = await house.ports.storage.next_due()
+    assert due is not None
+    await house.clock.advance((due - house.clock.now()).total_seconds() + late)
+    assert (await found(house, "jobs")).level is level
+
+
+async def test_deliveries_given_up_are_counted(house: TestHouse) -> None:
+    house.made_up = True
+    async with house.ports.storage.unit() as unit:
+        for number, (mode, status) in enumerate(
+            [(Mode.LIVE, DeliveryStatus.FAILED), (Mode.TEST, DeliveryStatus.FAILED), (Mode.LIVE, DeliveryStatus.HELD)]
+        ):
+            unit[Delivery].add(
+                blank(Delivery, f"evt-{number}", account_id=house.account.account_id, mode=mode, status=status)
+            )
+        await unit.commit()
+    finding = await found(house, "deliveries")
+    assert finding.level is Level.WARNING
+    assert finding.message.startswith("2 deliveries")
+
+
+async def test_money_in_suspense_is_told(house: TestHouse) -> None:
+    house.made_up = True
+    async with house.ports.storage.unit() as unit:
+        unit[Suspense].add(blank(Suspense, "sus-1", resolved_at=None))
+        await unit.commit()
+    assert (await found(house, "suspense")).message.startswith("1 transfers")
+
+
+async def test_balances_that_do_not_sum_to_zero_fail(house: TestHouse) -> None:
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid")
+    house.made_up = True
+    async with house.ports.storage.unit() as unit:
+        [row, *_] = await unit[LedgerAccount].find()
+        unit[LedgerAccount].increase(row.id, "balance", 1)
+        await unit.commit()
+    finding = await found(house, "ledger")
+    assert (finding.level, "off zero" in finding.message) == (Level.FAILED, True)
+    assert (await THOROUGH["ledger"](house.ports, lambda _: None)).level is Level.FAILED
+
+
+async def test_unencrypted_webhooks_are_named_by_account() -> None:
+    async with open_test_house(receiver=False) as house:
+        assert (await found(house, "webhooks")).level is Level.OK, "no address is no fault"
+        await set_settings(
+            house.ports, house.account.account_id, {"webhook_url": "http://merchant.example/secret-path"}
+        )
+        finding = await found(house, "webhooks")
+        assert finding.level is Level.WARNING
+        assert house.account.account_id in finding.message
+        assert "secret-path" not in finding.message
+
+
+class TestVault:
+    pepper = bytes(32)
+    old, new = bytes([1]) * 32, bytes([2]) * 32
+
+    async def seal_with(self, house: TestHouse, vault: SealedVault) -> None:
+        async with house.ports.storage.unit() as unit:
+            [account] = await unit[Account].find()
+            sealed = vault.seal(b"a-webhook-secret-of-the-tests", f"accounts.webhook_secret:{account.id}")
+            unit[Account].save(msgspec.structs.replace(account, webhook_secret=sealed))
+            await unit.commit()
+
+    @pytest.mark.parametrize("check", ["quick", "thorough"])
+    async def test_a_key_that_is_missing_fails_and_an_older_one_in_use_warns(self, check: str) -> None:
+        async with open_test_house() as house:
+            await self.seal_with(house, SealedVault({1: self.old}, 1, self.pepper))
+
+            async def look(vault: SealedVault) -> checkup.Finding:
+                ports = msgspec.structs.replace(house.ports, vault=vault)
+                return await (CHECKS["vault"](ports) if check == "quick" else THOROUGH["vault"](ports, lambda _: None))
+
+            assert (await look(SealedVault({1: self.old}, 1, self.pepper))).level is Level.OK
+            both = await look(SealedVault({1: self.old, 2: self.new}, 2, self.pepper))
+            assert both.level is Level.WARNING
+            assert both.remedy == "run `cambist vault reseal`"
+            lost = await look(SealedVault({2: self.new}, 2, self.pepper))
+            assert lost.level is Level.FAILED

@@ -1,0 +1,191 @@
+"""What operators read: what needs them, how the service does, pages, one object's story, and anything by its id."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.audit import Act
+from cambist.core.domain.breaker import Breaker, new_breaker
+from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.payments import Opening, Payment, PaymentStatus, Suspense
+from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus
+from cambist.core.domain.refunds import Refund
+from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.audit import acting
+from cambist.core.usecases.browse import Wanted, browse, browse_payments
+from cambist.core.usecases.gateways import set_gateway
+from cambist.core.usecases.needs import read_needs
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.pulse import read_pulse
+from cambist.core.usecases.refunds import reject_refund
+from cambist.core.usecases.search import search
+from cambist.core.usecases.tallies import add_payment
+from cambist.core.usecases.timeline import read_timeline
+from cambist.ports.bank import InvoiceStatus, Pretence
+from tests.refund_house import RefundHouse, open_refund_house
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def mismatch(refunds: RefundHouse) -> str:
+    made = (await refunds.house.create(mode="live")).json()["id"]
+    for notice in await refunds.bank("live").pretend(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)):
+        await on_notice(refunds.ports, notice)
+    return str(made)
+
+
+async def test_what_needs_a_person_comes_oldest_first(refunds: RefundHouse) -> None:
+    assert (await read_needs(refunds.ports)).found == []
+    first = await mismatch(refunds)
+    await refunds.house.clock.advance(60)
+    refund_id = await refunds.apply(await refunds.paid(mode="live"), mode="live")
+    await refunds.house.clock.advance(60)
+    await set_gateway(refunds.ports, "simulator-live", GatewayStatus.DOWN)
+    needs = await read_needs(refunds.ports)
+    assert needs.complete
+    assert [(need.kind, need.of, need.object_id) for need in needs.found] == [
+        ("mismatch", "payment", first),
+        ("refund", "refund", refund_id),
+        ("gateway", "gateway", "simulator-live"),
+    ]
+    await reject_refund(refunds.ports, refund_id, "no")
+    assert [need.kind for need in (await read_needs(refunds.ports)).found] == ["mismatch", "gateway"]
+
+
+async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
+    """Those that only outages bring, as rows."""
+    refunds.house.made_up = True
+    now = refunds.house.clock.now() + timedelta(days=3)
+    made = await refunds.paid(mode="live")
+    payment = await refunds.payment(made)
+    account_id, mode = payment.account_id, Mode.LIVE
+    async with refunds.ports.storage.unit() as unit:
+        late = {"created_at": now - timedelta(hours=7), "status": PaymentStatus.PENDING, "opening": Opening.UNKNOWN}
+        fields = {name: getattr(payment, name) for name in payment.__struct_fields__} | late
+        add_payment(unit, Payment(**{**fields, "id": f"{made[:-1]}0", "version": 0}))
+        unit[Suspense].add(
+            Suspense(
+                id="sus_1", account_id=account_id, mode=mode, payment_id=made, amount=Rub(1), reason="late",
+                received_at=now,
+            )
+        )  # fmt: skip
+        unit[Withdrawal].add(
+            Withdrawal(
+                id="wd_1", account_id=account_id, mode=mode, status=WithdrawalStatus.FAILED, amount=Usdt(1), wallet="T",
+                sender="s", network="tron", created_at=now,
+            )
+        )  # fmt: skip
+        unit[DeliveryProof].add(
+            DeliveryProof(
+                id=made, network=ProofNetwork.TRC20, tx_hash="ab" * 32, status=ProofStatus.IN_REVIEW,
+                status_at=now - timedelta(days=2), submitted_at=now,
+            )
+        )  # fmt: skip
+        breaker = new_breaker(account_id, mode)
+        fields = {name: getattr(breaker, name) for name in breaker.__struct_fields__}
+        unit[Breaker].add(Breaker(**{**fields, "opened_at": now, "next_probe_at": now, "failures": 10}))
+        await unit.commit()
+    await refunds.house.clock.advance_to(now)
+    found = await read_needs(refunds.ports)
+    assert sorted(need.kind for need in found.found) == ["breaker", "payout", "proof", "suspense", "unknown"]
+
+
+async def test_the_pulse_counts_by_tallies_and_what_is_new(refunds: RefundHouse) -> None:
+    first = await read_pulse(refunds.ports)
+    for _ in range(3):
+        await refunds.paid("1000.00", mode="live")
+    await refunds.house.create(mode="live")
+    second = await read_pulse(refunds.ports, first)
+    assert (second.today, second.paid_today, str(second.taken_today)) == (4, 3, "3000.00")
+    assert second.days[-1] == 4
+    live = second.due[0]
+    # Paid after 00:00 UTC of the day of the next run: it is for the one after.
+    assert (live.mode, str(live.pending), str(live.expected)) == (Mode.LIVE, "3000.00", "0.00")
+    await refunds.house.clock.advance(86_400)
+    third = await read_pulse(refunds.ports, second)
+    assert str(third.due[0].expected) == "3000.00"
+    await refunds.paid(mode="live")
+    await refunds.paid(mode="live")
+    assert (await read_pulse(refunds.ports, third)).payments_since == 2
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize("status", [None, "paid", "pending"])
+@pytest.mark.parametrize("mode", [None, Mode.LIVE])
+async def test_pages_join_without_a_gap_or_a_double(
+    shared: RefundHouse, newest_first: bool, status: str | None, mode: Mode | None
+) -> None:
+    """Also among payments of one moment, and whether or not an account is named."""
+    for account_id in (None, shared.house.account.account_id):
+        wanted = Wanted(account_id=account_id, mode=mode, status=status, newest_first=newest_first)
+        seen: list[Payment] = []
+        while page := await browse_payments(shared.ports, wanted, seen[-1] if seen else None, 3):
+            seen += page
+        async with shared.ports.storage.unit() as unit:
+            everything = await unit[Payment].find(order="-id" if newest_first else "id")
+        expected = [each for each in everything if status in (None, each.status) and mode in (None, each.mode)]
+        assert [each.id for each in seen] == [each.id for each in expected]
+        assert len(expected) >= 2
+
+
+@pytest.fixture
+async def shared() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        for number in range(4):
+            mode = "live" if number % 2 else "test"
+            await opened.paid(mode=mode)
+            await opened.house.create(mode=mode)
+            if number == 1:
+                await opened.house.clock.advance(1)
+        yield opened
+
+
+async def test_refunds_are_leafed_through_by_status_over_all_accounts(refunds: RefundHouse) -> None:
+    made = [await refunds.apply(await refunds.paid(mode="live"), mode="live") for _ in range(3)]
+    seen: list[Refund] = []
+    while page := await browse(refunds.ports, Refund, Wanted(), seen[-1] if seen else None, 2, status="pending"):
+        seen += page
+    assert [each.id for each in seen] == made[::-1]
+
+
+async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live")
+    refund_id = await refunds.apply(payment_id, mode="live")
+    await refunds.house.clock.advance(5)
+    act = Act(operator="olga", name="refund.reject", object_id=refund_id, reason="fraud")
+    await reject_refund(acting(refunds.ports, act), refund_id, "no")
+    moments = await read_timeline(refunds.ports, await refunds.payment(payment_id))
+    assert {moment.source for moment in moments} >= {"object", "provider", "event", "ledger"}
+    assert [moment.at for moment in moments] == sorted(moment.at for moment in moments)
+    assert any(moment.text == "payment.status_changed: pending → paid" for moment in moments)
+    assert any(moment.detail == "bank -100.00 RUB, pending 100.00 RUB" for moment in moments)
+    told = await read_timeline(refunds.ports, await refunds.refund(refund_id))
+    assert [moment.text for moment in told if moment.source == "operator"] == ["olga: refund.reject"]
+    assert "fraud" in next(moment.detail for moment in told if moment.source == "operator")
+
+
+async def test_search_finds_by_whatever_is_known(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live", external_id="order-7", client_phone="+79005551234")
+    refund_id = await refunds.apply(payment_id, mode="live", external_id="back-7")
+    for text, found in (
+        (payment_id, [payment_id]),
+        (f"  {refund_id} ", [refund_id]),
+        ("order-7", [payment_id]),
+        ("back-7", [refund_id]),
+        ("1234", [payment_id]),
+        ("***1234", [payment_id]),
+        (refunds.house.account.account_id, [refunds.house.account.account_id]),
+        (refunds.house.account.live.api_key, [refunds.house.account.live.api_key]),
+        ("ab" * 32, []),
+        ("nothing", []),
+        ("", []),
+        ("a\0b", []),
+    ):
+        assert [hit.object_id for hit in await search(refunds.ports, text)] == found, text

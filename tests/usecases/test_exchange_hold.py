@@ -1,0 +1,102 @@
+"""What the hold of RUB is for: nothing is given for what the payer's bank takes back meanwhile (SPEC "Exchange
+statuses": `rub_received` to `partial`, "chargeback protection"). Books are held against objects at the end of each."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.gateways import GatewayReason, GatewayStatus
+from cambist.core.domain.ledger import Purse
+from cambist.core.usecases.clients import ClientSimulation, simulate_client
+from cambist.core.usecases.exchanges import create_rub_usdt
+from cambist.core.usecases.gateways import list_gateways
+from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
+
+KOPECKS = 10_000_00
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[ExchangeHouse]:
+    async with open_exchange_house() as opened:
+        yield opened
+
+
+async def test_rub_taken_back_in_the_hold_are_given_nothing_for(house: ExchangeHouse) -> None:
+    made = await house.bought()
+    await house.pay(made.id)
+    assert await house.status(made.id) == "rub_received"
+    await house.pay(made.id, taken_back=True)
+    assert await house.status(made.id) == "partial"
+    assert await house.purses(Purse.EXCHANGING_RUB, Purse.BANK) == [0, 0]
+    await house.house.work(1000)
+    assert (await house.said(made.id), await house.on_chain()) == (["expired"], [])
+
+
+async def test_who_pays_again_in_time_is_held_anew_and_gets_the_usdt(house: ExchangeHouse) -> None:
+    made = await house.bought()
+    await house.pay(made.id)
+    await house.pay(made.id, taken_back=True)
+    await house.house.work(120)
+    await house.pay(made.id, again=True)
+    await house.house.work(299)
+    assert await house.status(made.id) == "rub_received"
+    await house.house.work(60)
+    assert (await house.said(made.id), len(await house.on_chain())) == (["completed"], 1)
+
+
+async def test_a_surplus_steps_in_for_what_was_taken_back(house: ExchangeHouse) -> None:
+    made = await house.bought()
+    await house.pay(made.id, 6_000_00)
+    await house.pay(made.id, 5_000_00, again=True)
+    assert await house.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE) == [KOPECKS, 1_000_00]
+    await house.pay(made.id, taken_back=True)
+    assert await house.status(made.id) == "partial"
+    await house.pay(made.id, KOPECKS, again=True)
+    await house.house.work(400)
+    assert await house.said(made.id) == ["completed"]
+    assert await house.purses(Purse.SUSPENSE) == [0]
+
+
+async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(house: ExchangeHouse) -> None:
+    made = await house.bought()
+    await house.pay(made.id)
+    await house.house.work(299)
+    house.house.script.state.extend([Twist(ending=Ending.UNAVAILABLE)] * 2)
+    await house.house.work(5)
+    assert await house.status(made.id) == "rub_received"
+    await house.pay(made.id, taken_back=True, silent=True)
+    await house.house.work(600)
+    assert (await house.said(made.id), await house.on_chain()) == (["expired"], [])
+
+
+async def test_what_is_taken_back_after_usdt_went_moves_nothing(house: ExchangeHouse) -> None:
+    """The service's loss, and no merchant's."""
+    made = await house.bought()
+    await house.pay(made.id)
+    await house.house.work(301)
+    await house.pay(made.id, taken_back=True)
+    await house.house.work(60)
+    assert await house.said(made.id) == ["completed"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        (Ending.UNAVAILABLE, GatewayReason.PROVIDER_ERRORS),
+        (Ending.UNKNOWN_NOT_DONE, GatewayReason.PROVIDER_TIMEOUT),
+    ],
+)
+async def test_how_a_bank_answers_exchanges_counts_for_its_gateway(
+    house: ExchangeHouse, ending: Ending, reason: GatewayReason
+) -> None:
+    """DECISIONS 7: invoices, reads of them, and remittances are calls of the gateway like any other."""
+    wish = ClientSimulation(phone=PHONE, kyc_status="verified")
+    await simulate_client(house.ports, await house.caller(Mode.LIVE), wish)
+    house.house.script.create.extend([Twist(ending=ending)] * 12)
+    account_id = house.house.account.account_id
+    await create_rub_usdt(house.ports, account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET)
+    await house.house.work(120)
+    [gateway] = [each for each in await list_gateways(house.ports, Mode.LIVE) if each.gateway_id == "simulator-live"]
+    assert (gateway.status, gateway.reason) == (GatewayStatus.DOWN, reason)

@@ -1,0 +1,104 @@
+"""`ledger_faults`: the cheap look behind `/health` and the metrics finds what was tampered with at the chain's end, and
+sums that are off, whatever the journal's length."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Posting
+from cambist.core.usecases import ledger_watch
+from cambist.core.usecases.ledger_watch import ledger_faults
+from cambist.ports.storage import Unit
+from tests.houses import TestHouse
+from tests.usecases.test_ledger_check import changed, head_of, lived_in
+
+Chain = list[JournalEntry]
+Tampering = Callable[[Unit, TestHouse, Chain], Awaitable[None]]
+
+
+@pytest.fixture
+async def chain(house: TestHouse) -> Chain:
+    return await lived_in(house)
+
+
+async def _sums_off(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    [row, *_] = await unit[LedgerAccount].find(limit=1)
+    unit[LedgerAccount].increase(row.id, "balance", 1)
+
+
+async def _said_otherwise(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[JournalEntry].save(changed(chain[-2], account_id="acc_other"))
+
+
+async def _first_said_otherwise(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[JournalEntry].save(changed(chain[0], account_id="acc_other"))
+
+
+async def _not_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    first, *others = chain[-1].postings
+    unit[JournalEntry].save(changed(chain[-1], postings=(Posting(first.purse, first.amount + 1), *others)))
+
+
+async def _removed(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[JournalEntry].remove(chain[-3])
+
+
+async def _last_removed(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[JournalEntry].remove(chain[-1])
+
+
+async def _beyond_the_head(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[JournalEntry].add(changed(chain[-1], id="made:up:1", number=len(chain) + 1, version=0))
+
+
+async def _head_moved(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[type(head := await head_of(house))].save(changed(head, number=head.number + 1))
+
+
+async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[type(head := await head_of(house))].save(changed(head, seal=bytes(32)))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "word"),
+    [
+        (_sums_off, "off zero"),
+        (_said_otherwise, "entry 11 is not what was sealed"),
+        (_first_said_otherwise, "entry 1 is not what was sealed"),
+        (_not_zero, "entry 12 does not sum to zero"),
+        (_removed, "does not run"),
+        (_last_removed, "does not run"),
+        (_beyond_the_head, "does not run"),
+        (_head_moved, "does not run"),
+        (_head_resealed, "the head's seal is not that of entry 12"),
+    ],
+)
+async def test_tampering_is_found(house: TestHouse, chain: Chain, tamper: Tampering, word: str) -> None:
+    assert await ledger_faults(house.ports) == ()
+    async with house.ports.storage.unit() as unit:
+        await tamper(unit, house, chain)
+        await unit.commit()
+    assert word in "; ".join(await ledger_faults(house.ports))
+
+
+async def test_an_empty_ledger_holds(house: TestHouse) -> None:
+    assert await ledger_faults(house.ports) == ()
+
+
+async def test_only_the_newest_entries_are_looked_at(
+    house: TestHouse, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_watch, "NEWEST", 4)
+    assert await ledger_faults(house.ports) == ()
+    async with house.ports.storage.unit() as unit:
+        unit[JournalEntry].save(changed(chain[2], account_id="acc_other"))
+        await unit.commit()
+    assert await ledger_faults(house.ports) == (), "that is what `cambist ledger verify` is for"
+    async with house.ports.storage.unit() as unit:
+        unit[JournalEntry].save(changed(chain[-4], account_id="acc_other"))
+        await unit.commit()
+    assert await ledger_faults(house.ports) == ("entry 9 is not what was sealed",)
+    async with house.ports.storage.unit() as unit:
+        await _beyond_the_head(unit, house, chain)
+        await unit.commit()
+    assert "does not run from 8 to 12" in (await ledger_faults(house.ports))[0]

@@ -1,0 +1,157 @@
+"""How the service does (core/usecases/vitals.py), for metrics and `/health`."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.breaker import Breaker
+from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Suspense
+from cambist.core.domain.settlement import SettlementBatch
+from cambist.core.usecases import vitals
+from cambist.core.usecases.gateways import ShownGateway
+from cambist.core.usecases.jobs import start_standing
+from cambist.core.usecases.vitals import SettlementSigns, Waiting
+from cambist.ports.jobs import Job
+from tests.houses import TestHouse
+
+
+async def write(house: TestHouse, *records: Any) -> None:
+    async with house.ports.storage.unit() as unit:
+        for record in records:
+            unit[type(record)].add(record)
+        await unit.commit()
+
+
+def job(house: TestHouse, kind: str, number: int, age: float, leased: float | None = None) -> Job:
+    now = house.clock.now()
+    until = None if leased is None else now + timedelta(seconds=leased)
+    due = now - timedelta(seconds=age)
+    return Job(id=f"{kind}:{number}", kind=kind, argument="", due=due, created_at=due, leased_until=until)
+
+
+async def test_jobs_in_hand_do_not_wait_and_those_of_later_are_not_due(house: TestHouse) -> None:
+    await write(
+        house,
+        job(house, "a", 1, 30),
+        job(house, "a", 2, 10),
+        job(house, "b", 1, 90, leased=5),
+        job(house, "b", 2, 20, leased=-1),
+        job(house, "c", 1, -60),
+    )
+    assert await vitals.waiting_jobs(house.ports) == (
+        4,
+        (Waiting(kind="a", jobs=2, lateness=30.0), Waiting(kind="b", jobs=1, lateness=20.0)),
+    )
+    assert await vitals.lateness(house.ports) == 30.0
+
+
+async def test_what_lies_behind_the_longest_due_is_counted_as_a_whole(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vitals, "COUNTED", 2)
+    await write(house, *(job(house, "a", number, 10 - number) for number in range(5)))
+    assert await vitals.waiting_jobs(house.ports) == (5, (Waiting(kind="a", jobs=2, lateness=10.0),))
+
+
+async def test_nothing_due_is_not_late(house: TestHouse) -> None:
+    await write(house, job(house, "a", 1, -60))
+    assert await vitals.lateness(house.ports) == 0.0
+
+
+async def test_only_open_breakers_and_open_sums_count(house: TestHouse) -> None:
+    now = house.clock.now()
+    breakers = [
+        Breaker(id=f"acc_{number}:test", account_id=f"acc_{number}", mode=Mode.TEST, failures=9, next_probe_at=probe)
+        for number, probe in enumerate((None, now - timedelta(hours=1), now + timedelta(hours=1)))
+    ]
+    sums = [
+        Suspense(
+            id=f"sus_{number}",
+            account_id="acc_1",
+            mode=Mode.LIVE,
+            payment_id="pay_1",
+            amount=Rub(100),
+            reason="late",
+            received_at=now,
+            resolved_at=resolved,
+        )
+        for number, resolved in enumerate((None, now, None))
+    ]
+    await write(house, *breakers, *sums)
+    house.made_up = True
+    assert await vitals.open_breakers(house.ports) == 2
+    assert await vitals.waiting_suspense(house.ports) == 2
+
+
+UP, POOR, DOWN = GatewayStatus.OPERATIONAL, GatewayStatus.DEGRADED, GatewayStatus.DOWN
+
+
+@pytest.mark.parametrize(
+    ("live", "test", "without"),
+    [
+        ([UP], [UP], ()),
+        ([DOWN], [UP], (Mode.LIVE,)),
+        ([DOWN, POOR], [UP], ()),
+        ([DOWN, DOWN], [DOWN], tuple(Mode)),
+        ([], [DOWN], (Mode.TEST,)),
+        ([], [], ()),
+    ],
+)
+def test_a_mode_is_without_a_gateway_when_all_of_its_are_down(
+    live: list[GatewayStatus], test: list[GatewayStatus], without: tuple[Mode, ...]
+) -> None:
+    shown = [
+        ShownGateway(gateway_id="g", mode=mode, payment_method=None, status=status, reason=None, since=None)
+        for mode, statuses in ((Mode.LIVE, live), (Mode.TEST, test))
+        for status in statuses
+    ]
+    assert set(vitals.without_gateway(shown)) == set(without)
+
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def batch(batch_id: str, hours_ago: float, completed_ago: float | None = None) -> SettlementBatch:
+    mode = Mode(batch_id.partition(":")[0])
+    return SettlementBatch(
+        id=batch_id,
+        mode=mode,
+        account_id=None,
+        cutoff=NOW,
+        rate_market="80",
+        started_at=NOW - timedelta(hours=hours_ago),
+        completed_at=None if completed_ago is None else NOW - timedelta(hours=completed_ago),
+    )
+
+
+@pytest.mark.parametrize(
+    ("batches", "completed_ago", "late"),
+    [
+        ([], None, 0),
+        ([batch("live:2026-01-04", 27, 26), batch("live:2026-01-05", 3, 2)], 2, 0),
+        ([batch("live:2026-01-04", 27, 26), batch("live:2026-01-05", 3)], 26, 3),
+        ([batch("live:2026-01-05T10:00:00Z", 2, 1)], 1, 0),
+        ([batch("live:2025-12-20", 400, 399)], None, 0),
+        ([batch("live:acc_1:01a1", 2), batch("test:2026-01-05", 3)], None, 0),
+    ],
+)
+async def test_how_settlements_do(
+    house: TestHouse, batches: list[SettlementBatch], completed_ago: float | None, late: float
+) -> None:
+    await house.clock.advance((NOW - house.clock.now()).total_seconds())
+    await start_standing(house.ports)
+    await write(house, *batches)
+    live = next(signs for signs in await vitals.settlements(house.ports) if signs.mode is Mode.LIVE)
+    completed = None if completed_ago is None else NOW - timedelta(hours=completed_ago)
+    assert live == SettlementSigns(mode=Mode.LIVE, completed_at=completed, lateness=late * 3600)
+
+
+async def test_a_settlement_that_is_not_opened_is_late(house: TestHouse) -> None:
+    """No rate, or no worker: the standing job is due and nothing is open."""
+    await start_standing(house.ports)
+    await house.clock.advance(10 * 3600)
+    assert [signs.lateness for signs in await vitals.settlements(house.ports)] == [3600.0, 3600.0]
