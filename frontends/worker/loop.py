@@ -151,8 +151,8 @@ class Worker:
             return 0
         try:
             claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)
-        except Fault:
-            log.exception("the storage gave no jobs")
+        except Fault as fault:
+            log.warning("the storage gave no jobs: %s", fault)
             return 0
         for job in claimed:
             self._begin(job)
@@ -164,7 +164,7 @@ class Worker:
             if due is None:
                 return SWEEP
             left = (due - await self._ports.storage.now()).total_seconds()
-        except Fault:
-            log.exception("the storage does not say what is due")
+        except Fault as fault:
+            log.warning("the storage does not say what is due: %s", fault)
             return SWEEP
         return min(max(left, 0.0), SWEEP)
