@@ -22,6 +22,7 @@ from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.books import check_books
 from tests.faces import lent_app
 from tests.payload_checks import check_body, check_letter
+from tests.turns import at_rest
 
 WEBHOOK_SECRET = "a-webhook-secret-of-the-tests"
 WEBHOOK_URL = "https://merchant.example/hooks"
@@ -147,7 +148,7 @@ async def open_test_house(
     """A house in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
     each mode's first bank; `further_banks` bring their own. At the end every event and letter is held against its
     schema, and the books against the objects."""
-    clock, postman, script = VirtualClock(), Postman(), Script()
+    clock, postman, script = VirtualClock(settle=at_rest), Postman(), Script()
     wanted = Settings(**{"database_url": "memory://", "base_url": "https://pay.example", **settings})
     async with open_house(
         wanted, clock=clock, ids=SeededIds(), notifier=postman, script=script, further_banks=further_banks

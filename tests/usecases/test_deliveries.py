@@ -33,6 +33,7 @@ from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.fuses import Fuse, FusedStorage, Killed
 from tests.happenings import happen
 from tests.houses import WEBHOOK_SECRET
+from tests.turns import at_rest
 
 GOOD = Receipt(answer=Answer.RESPONDED, status=200)
 SILENT = Receipt(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
@@ -158,15 +159,9 @@ class Place:
             await task
 
 
-async def settle() -> None:
-    """Turns enough for hundreds of deliveries to come to rest: all happens in memory."""
-    for _ in range(1500):
-        await asyncio.sleep(0)
-
-
 @asynccontextmanager
 async def open_place() -> AsyncIterator[Place]:
-    clock = VirtualClock(settle=settle)
+    clock = VirtualClock(settle=at_rest)
     town = Town(clock)
     settings = Settings(database_url="memory://", base_url="https://pay.example")
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=town) as house:
