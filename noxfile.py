@@ -29,17 +29,28 @@ def drills(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The hot paths beside their floors; only the ratios of one run mean anything."""
+    """The hot paths beside their floors and peers, and one table of the ratios; only those of one run mean anything.
+
+    `-- --keep` writes table and chart into docs/performance.md; all else goes to pytest. CAMBIST_BENCH_PEERS=FOLDER
+    measures peers, too (the first time they are installed there); further sizes: docs/performance.md.
+    """
     session.install("-e", ".[dev]")
+    keep = ["--keep", "docs/performance.md"] if "--keep" in session.posargs else []
+    results = f"{session.create_tmp()}/results.json"
     session.run(
         "pytest",
         "benchmarks",
+        "-n",
+        "0",
         "--benchmark-only",
         "--benchmark-group-by=group",
         "--benchmark-columns=median,iqr,rounds",
         "--benchmark-sort=name",
-        *session.posargs,
+        f"--benchmark-json={results}",
+        *(each for each in session.posargs if each != "--keep"),
+        success_codes=[0, 1],
     )
+    session.run("python", "-m", "benchmarks.table", results, *keep)
 
 
 @nox.session
@@ -57,3 +68,38 @@ def types(session: nox.Session) -> None:
     session.install("-e", ".[dev]")
     session.run("mypy")
     session.run("pyright")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation as a site, in build/docs. A broken link fails it."""
+    session.install("furo>=2025.7", "myst-parser>=4.0", "sphinx>=8.1")
+    session.run("sphinx-build", "-n", "-W", "--keep-going", "-b", "html", "docs", "build/docs", *session.posargs)
+
+
+@nox.session
+def generate(session: nox.Session) -> None:
+    """The pages and examples that say what the code says. Needs Graphviz."""
+    session.install("-e", ".[dev]")
+    session.run("python", "docs/generate.py")
+
+
+@nox.session
+def pictures(session: nox.Session) -> None:
+    """The pictures of README and docs. Needs Chromium."""
+    session.install("-e", ".[dev]")
+    session.run("python", "docs/pictures.py")
+
+
+@nox.session
+def screenshots(session: nox.Session) -> None:
+    """The pictures of the operators' console in docs/console.md. Needs Chromium."""
+    session.install("-e", ".[dev]")
+    session.run("python", "docs/screenshots.py")
+
+
+@nox.session
+def schemathesis(session: nox.Session) -> None:
+    """Made-up requests to a running service, good and bad: some five minutes. `-- --max-examples 50` asks more."""
+    session.install("-e", ".[server,client]", "schemathesis>=4.20")
+    session.run("python", "-m", "tests.fuzzing", *(session.posargs or ["--max-examples", "8"]))

@@ -46,9 +46,7 @@ class Notebook(Generic[P]):
         Raises: MayBeWritten; Unavailable, when certainly nothing was written.
         """
         async with self._storage.unit() as unit:
-            note = await unit[ProviderNote].get(self.page_id(key))
-            if note is not None:
-                return self._open(note), False
+            # Not looked for first: nearly always it is new.
             unit[ProviderNote].add(
                 ProviderNote(
                     id=self.page_id(key),
@@ -60,7 +58,7 @@ class Notebook(Generic[P]):
             try:
                 await unit.commit()
             except Conflict:
-                # Begun twice at once, and the other was first.
+                # There before, or begun twice at once, and the other was first.
                 present = await self.read(key)
                 if present is None:
                     raise MayBeWritten(f"{self.provider}: a page was there and is gone") from None

@@ -89,8 +89,8 @@ async def _load(base: str, requests: Sequence[bytes], at_once: int, status: int)
     for end in ends:
         await loop.create_connection(
             lambda end=end: _Connection(waiting, status, took, end),  # type: ignore[misc]  # a default binds it now
-            place.hostname,
-            place.port,
+            place.hostname or "127.0.0.1",
+            place.port or 80,
         )
     await asyncio.gather(*ends)
     seconds = perf_counter() - started

@@ -2,13 +2,11 @@
 new key each, the same key again, and `GET /payments/{id}`, on 32 connections.
 
 Everything is switched on: rate limits, authorization, idempotency, job, full durability; the worker runs in the same
-process. Merchants are many, because each may send 120 of them a minute. A round is one load; the rate and the 99th
-percentile stand beside its seconds.
+process. Merchants are many, because each may send 120 of them a minute. A round is one load; beside its seconds
+stand the rate, the 99th percentile, and the CPU time of the server for one request, which swings far less.
 """
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -20,7 +18,9 @@ import aiohttp
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.bare import bare_server
 from benchmarks.load import Outcome, load, request
+from benchmarks.processes import cpu_seconds
 from cambist.core.usecases.accounts import KeyPair
 from tests.servers import database, postgres_server
 from tests.stories.processes import installation
@@ -38,47 +38,23 @@ MERCHANTS = LOAD * (ROUNDS + 1) // PER_KEY
 BODY = b'{"amount_rub":"100.00","description":"order 1234"}'
 NOBODY = KeyPair(api_key="svc_test_" + "0" * 32, api_secret="0" * 64)
 
-BARE = """
-import sys, uvicorn, uvloop
-from litestar import Litestar, Request, Response, get, post
-
-@post("/api/v1/payments", status_code=201)
-async def create(request: Request) -> Response[bytes]:
-    await request.body()
-    return Response(b"x" * 640, media_type="application/json")
-
-@get("/api/v1/payments/{payment_id:str}")
-async def show(request: Request, payment_id: str) -> Response[bytes]:
-    return Response(b"x" * 640, media_type="application/json")
-
-app = Litestar([create, show], openapi_config=None, logging_config=None)
-config = uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")
-
-async def main():
-    listening = config.bind_socket()
-    print(listening.getsockname()[1], flush=True)
-    await uvicorn.Server(config).serve(sockets=[listening])
-
-uvloop.run(main())
-"""
-"""The framework and the server alone; an answer is as long as a payment."""
-
 
 class Place:
     """A server, whoever may ask it, and requests that no limit stops."""
 
-    def __init__(self, base: str, pairs: Sequence[KeyPair]) -> None:
+    def __init__(self, base: str, pairs: Sequence[KeyPair], pid: int) -> None:
         self.base = base
+        self.pid = pid
         self._sources = (f"10.{a}.{b}.{c}" for a in range(256) for b in range(256) for c in range(256))
         self._pairs = cycle(pairs)
         self.payments: dict[str, str] = {}
         """A payment of each merchant, by the API key."""
 
-    def turns(self) -> Iterator[tuple[KeyPair, str]]:
+    def turns(self, count: int = LOAD, per_key: int = PER_KEY) -> Iterator[tuple[KeyPair, str]]:
         """Who sends each request of a load, and from where."""
-        for _ in range(LOAD // PER_KEY):
+        for start in range(0, count, per_key):
             pair, source = next(self._pairs), next(self._sources)
-            yield from ((pair, source) for _ in range(PER_KEY))
+            yield from ((pair, source) for _ in range(min(per_key, count - start)))
 
     def creations(self) -> list[bytes]:
         """Payments with a new key each."""
@@ -112,30 +88,28 @@ def measured(
 ) -> None:
     """Rounds of loads of `requests`, which are made outside the measured time."""
     outcomes: list[Outcome] = []
+    cpu: list[float] = []
 
     def setup() -> tuple[tuple[list[bytes]], dict[str, str]]:
         return (requests(),), {}
 
     def one(made: list[bytes]) -> None:
+        before = cpu_seconds(place.pid)
         outcomes.append(load(place.base, made, status=status))
+        cpu.append(cpu_seconds(place.pid) - before)
 
     cast("Callable[..., object]", benchmark.pedantic)(one, setup=setup, rounds=ROUNDS, warmup_rounds=1)
     counted = outcomes[1:]
     benchmark.extra_info["requests_per_second"] = round(median(outcome.rate for outcome in counted))
+    benchmark.extra_info["cpu_us"] = round(median(cpu[1:]) / LOAD * 1e6)
     benchmark.extra_info["p99_ms"] = round(median(outcome.p99 for outcome in counted) * 1000, 1)
 
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Place]:
     """The floor, asked with the same headers."""
-    process = subprocess.Popen([sys.executable, "-c", BARE], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        yield Place(f"http://127.0.0.1:{int(process.stdout.readline())}", [NOBODY])
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    with bare_server() as (base, pid):
+        yield Place(base, [NOBODY], pid)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -154,7 +128,7 @@ def serving(folder: Path, **settings: str) -> Iterator[Place]:
         asyncio.run(made.migrate())
         pairs = [account.test for account in asyncio.run(made.accounts(MERCHANTS))]
         running, base = made.serve()
-        place = Place(base, pairs)
+        place = Place(base, pairs, running.pid)
         asyncio.run(pay_once(place, pairs))
         yield place
         running.terminate()

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from .plugins import reads_name, reads_names
+
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
@@ -155,20 +157,6 @@ def _networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ValueError("must be networks such as 10.0.0.0/8 or single addresses, separated by commas") from None
 
 
-def _names(*allowed: str) -> Callable[[Any], tuple[str, ...]]:
-    def read(raw: Any) -> tuple[str, ...]:
-        texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
-        refusal = ValueError(f"must be names, each once, separated by commas, out of: {', '.join(allowed)}")
-        if not isinstance(texts, list):
-            raise refusal
-        named = tuple(text for text in texts if text != "")
-        if not named or any(name not in allowed for name in named) or len(set(named)) < len(named):
-            raise refusal
-        return named
-
-    return read
-
-
 def _provider_key(raw: Any) -> str:
     if not _PROVIDER_KEY.match(_text(raw)):
         raise ValueError("must be a key as the provider shows it: letters, digits, dots, hyphens and underscores")
@@ -257,7 +245,7 @@ _ROWS = (
     ),
     Option(
         name="rate_sources",
-        read=_names("simulator", "rapira", "coingecko"),
+        read=reads_names("rates"),
         shown=list,
         meaning="where live mode asks for the rate of USDT, in this order; test mode has its simulator",
     ),
@@ -268,6 +256,13 @@ _ROWS = (
         shown=None,
         meaning="a demo key of CoinGecko; none: asked without one",
     ),
+    Option(name="banks", read=reads_names("bank"), shown=list, meaning="the banks of live mode, the first tried first"),
+    Option(name="test_banks", read=reads_names("bank"), shown=list, meaning="the banks of test mode"),
+    Option(name="kyc", read=reads_name("kyc"), meaning="who verifies clients"),
+    Option(name="chain", read=reads_name("chain"), meaning="who looks for delivery proofs on the chains"),
+    Option(name="deposits", read=reads_name("deposits"), meaning="who takes USDT in, in live mode"),
+    Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
+    Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
     Option(name="shutdown_seconds", read=_seconds, meaning="how long work in progress may take to end on SIGTERM"),
     Option(name="log_level", read=_choice("debug", "info", "warning", "error"), meaning="the least level logged"),
     Option(

@@ -4,6 +4,7 @@ An entry point names a factory: `def bank(tools: cambist.ports.tools.Tools) -> B
 before a setting names it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
@@ -20,6 +21,8 @@ from ..ports.notifier import Notifier
 from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
 from ..ports.tools import Tools
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 Factory = Callable[[Tools], Any]
 
@@ -84,7 +87,7 @@ def found(kind: str) -> Mapping[str, EntryPoint]:
 
 
 def unknown(kind: str, name: str) -> str | None:
-    """What is wrong with a name that a setting gives; None: nothing."""
+    """What is wrong with a name that a setting gives, without quoting it; None: nothing."""
     known = KINDS[kind]
     if name in known.built_in:
         return None
@@ -95,16 +98,51 @@ def unknown(kind: str, name: str) -> str | None:
     if name in others:
         return None
     there = ", ".join((*known.built_in, *sorted(others)))
-    return (
-        f"names {name!r}, but no installed package has such a {kind} (entry points {known.group}); there are: {there}"
-    )
+    return f"must be out of: {there} (further ones come with packages that have an entry point in {known.group})"
+
+
+def reads_names(kind: str) -> Callable[[Any], tuple[str, ...]]:
+    """Reads the value of a setting that names adapters of a kind (options.py)."""
+
+    def read(raw: Any) -> tuple[str, ...]:
+        texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
+        refusal = ValueError("must be names, each once, separated by commas")
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise refusal
+        named = tuple(text for text in texts if text != "")
+        if not named or len(set(named)) < len(named):
+            raise refusal
+        for name in named:
+            _check(kind, name)
+        return named
+
+    return read
+
+
+def reads_name(kind: str) -> Callable[[Any], str]:
+    """The same, of one."""
+
+    def read(raw: Any) -> str:
+        _check(kind, raw)
+        return str(raw)
+
+    return read
+
+
+def _check(kind: str, name: Any) -> None:
+    # A name that is none is not quoted: it may be a secret that stands in the wrong place.
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise ValueError("must be a name: letters, digits, dots, hyphens and underscores, at most 64")
+    wrong = unknown(kind, name)
+    if wrong is not None:
+        raise ValueError(wrong)
 
 
 def made(kind: str, name: str, tools: Tools) -> Any:
     """The adapter of this name, made. Raises: PluginError."""
     point = found(kind).get(name)
     if point is None:
-        raise PluginError(f"the setting {' or '.join(KINDS[kind].settings)} {unknown(kind, name)}")
+        raise PluginError(f"the setting {' or '.join(KINDS[kind].settings)} {unknown(kind, name)}: no {name!r}")
     whose = f"the {kind} {name!r} of {_origin(point)}"
     with _blamed(whose, "cannot be imported", telling=(ImportError, AttributeError, SyntaxError)):
         factory: Factory = point.load()
@@ -171,7 +209,7 @@ def all_installed(named: Mapping[str, tuple[str, ...]]) -> list[Installed]:
     """
     every: list[Installed] = []
     for kind, known in KINDS.items():
-        origins = {name: "cambist" for name in known.built_in}
+        origins = dict.fromkeys(known.built_in, "cambist")
         origins |= {name: _origin(point) for name, point in sorted(found(kind).items())}
         every += [
             Installed(

@@ -1,9 +1,10 @@
-"""The composition root's part for providers: which adapter speaks to the banks, the chains, the verifier and the markets
-of each mode. Simulators, unless the settings name others, or whoever opens the house brings its own."""
+"""The composition root's part for providers: which adapter speaks to the banks, chains, verifier and markets of each
+mode. Simulators, unless the settings name others, or whoever opens the house brings its own."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -47,6 +48,10 @@ _LIVE_BANK = BankCapabilities(
     remittance_max_kopecks=REMITTANCE_MOST,
 )
 """Live mandates cannot be charged at present (SPEC "Charge errors", PROVIDER_NOT_CONFIGURED); in test mode they can."""
+
+log = logging.getLogger("cambist.providers")
+
+T = TypeVar("T")
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 OpenStorage = Callable[[Kick], Awaitable[Storage]]
@@ -96,8 +101,13 @@ class Providers:
         """Close what was made here, where it can be closed."""
         for adapter in reversed(self._made):
             close = getattr(adapter, "close", None)
-            if close is not None:
+            if close is None:
+                continue
+            try:
                 await close()
+            except Exception:
+                # A stranger's adapter that cannot be closed must not keep the storage open.
+                log.exception("%s could not be closed", type(adapter).__name__)
 
     def banks(self, script: Script | None, further: Sequence[FurtherBank]) -> BankRoutes:
         """Raises: PluginError."""
@@ -165,14 +175,16 @@ class Providers:
     def kyc(self) -> KycVerifier:
         """Raises: PluginError."""
         tools = self._tools
-        return self._one(
+        adapter = self._one(
             "kyc", self._adapters.kyc, lambda: SimulatedVerifier("simulator", tools.storage, tools.clock)
         )
+        return cast("KycVerifier", adapter)
 
     def chain(self) -> ChainWatcher:
         """Raises: PluginError."""
         tools = self._tools
-        return self._one("chain", self._adapters.chain, lambda: SimulatedChain(tools.storage, tools.clock))
+        adapter = self._one("chain", self._adapters.chain, lambda: SimulatedChain(tools.storage, tools.clock))
+        return cast("ChainWatcher", adapter)
 
     def deposits(self) -> DepositWatchers:
         """Test mode has its simulator. Raises: PluginError."""
@@ -205,7 +217,8 @@ class Providers:
 
     def notifier(self) -> Notifier:
         """Raises: PluginError."""
-        return self._one("notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock)))
+        adapter = self._one("notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock)))
+        return cast("Notifier", adapter)
 
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any]) -> Any:
         """What was given, else what the setting of the kind's own name says."""
@@ -217,7 +230,7 @@ class Providers:
     def _plugin(self, kind: str, name: str, mode: Mode) -> Any:
         return self._kept(made(kind, name, msgspec.structs.replace(self._tools, mode=mode.value)))
 
-    def _kept(self, adapter: Any) -> Any:
+    def _kept(self, adapter: T) -> T:
         self._made.append(adapter)
         return adapter
 

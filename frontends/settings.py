@@ -62,10 +62,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     vault: VaultKeys | None = None
     """None: keys from a key file in `data_dir`, made at the first start."""
     rate_sources: tuple[str, ...] = ("simulator",)
-    """Of live mode, the first asked first: `simulator`, `rapira`, `coingecko`."""
     coingecko_key: str | None = None
+    banks: tuple[str, ...] = ("simulator",)
+    test_banks: tuple[str, ...] = ("simulator",)
+    kyc: str = "simulator"
+    chain: str = "simulator"
+    deposits: str = "simulator"
+    payouts: str = "simulator"
+    notifier: str = "http"
     shutdown_seconds: float = 10.0
-    """How long requests and jobs in progress may take to end after SIGTERM."""
     log_level: str = "info"
     log_format: str = "auto"
     access_log: str = "errors"

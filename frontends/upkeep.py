@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from ..adapters.vault import key_file as vault_keys
 from ..ports.faults import NotSupported
 from ..ports.presence import Roll
 from .settings import Settings
@@ -60,12 +59,16 @@ async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
 
 def add_vault_key(path: Path) -> int:
     """A fresh key in the key file, which seals from the next start on; its id. Raises: VaultError."""
-    return vault_keys.add_key(path)
+    from ..adapters.vault.key_file import add_key
+
+    return add_key(path)
 
 
 def drop_vault_key(path: Path, number: int) -> None:
     """Take a key out of the key file. Raises: VaultError."""
-    vault_keys.drop_key(path, number)
+    from ..adapters.vault.key_file import drop_key
+
+    drop_key(path, number)
 
 
 async def copy_database(settings: Settings, target: Path, progress: Callable[[int, int], None]) -> None:

@@ -157,6 +157,15 @@ class Storage(Protocol):
         """All reads inside see the storage as it was at the first of them."""
         ...
 
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        """The record as it stands, or as it stood at most `within` seconds ago for what other processes wrote; what
+        this one wrote shows at once.
+
+        For what every request asks and nobody changes for days; nothing that comes from here is saved again. A storage
+        that hears of all changes answers from memory also where `within` is 0.
+        """
+        ...
+
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:

@@ -40,11 +40,6 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def after(house: TestHouse, by: timedelta) -> datetime:
-    """`by` after the house's own time."""
-    return house.clock.now() + by
-
-
 async def second_merchant(house: TestHouse) -> TestHouse:
     """Another merchant in the same house, with calls of its own."""
     account: NewAccount = await create_account(house.ports, "Neighbour")

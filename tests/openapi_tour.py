@@ -37,7 +37,7 @@ EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi_examples.
 _SEALED = re.compile(rb"(session|sig)=[\w%-]+")
 """What only this house could have made."""
 _KEYS = UUID("6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11")
-_EMPTY = ({}, [])
+_EMPTY: tuple[Any, Any] = ({}, [])
 
 
 class Tour:
@@ -127,7 +127,7 @@ async def _health(tour: Tour) -> None:
 
 
 async def _payments(tour: Tour) -> None:
-    order = {"external_id": "order-1", "description": "Two tickets", "metadata": {"table": "7"}}
+    order: dict[str, Any] = {"external_id": "order-1", "description": "Two tickets", "metadata": {"table": "7"}}
     paid = await tour.payment(**order)
     same = {"Idempotency_Key": str(uuid5(_KEYS, "1"))}
     headers = tour.house.headers("test", **same)
@@ -194,6 +194,7 @@ async def _exchanges(tour: Tour) -> None:
     await tour.ask("GET", f"/exchanges/{first['id']}")
     second = await tour.ask("POST", "/exchanges", {**order, "external_id": "exchange-2"}, new=True)
     await tour.ask("POST", f"/exchanges/{second['id']}/cancel")
+    await tour.ask("POST", "/sandbox/exchanges", {"amount_rub": "10000.00", "client_phone": CLIENT})
     await tour.ask("GET", "/exchanges?per_page=1")
     await tour.ask("GET", "/exchange-clients?q=0001")
 

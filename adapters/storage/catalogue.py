@@ -57,6 +57,9 @@ class Table(msgspec.Struct, frozen=True):
     sums: tuple[str, ...] = ()
     """Fields that only `increase` and `accrue` move. `save` leaves them as they stand: it carries what they were when
     the record was read, and would take back every increase since."""
+    fixed: tuple[str, ...] = ()
+    """Fields that stay as they were added: no save writes them, so that the indexes over them are left alone (SQLite
+    would write each anew at every save). Which fields a use case may not change is held against it in memory."""
     narrow: bool = False
     """Rows of some hundred bytes: SQLite keeps them in the tree of the primary key itself, one tree less to write."""
     append_only: bool = False
@@ -77,9 +80,15 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "shop_id", "created_at", "id"),
             ("account_id", "mode", "status", "created_at", "id"),
-            ("account_id", "mode", "external_id", "created_at", "id"),
-            ("account_id", "mode", "subscription_id", "created_at", "id"),
+            # For operators, who ask over all accounts.
+            ("status", "created_at", "id"),
         ),
+        # Most payments belong to no subscription, and many merchants give no id of theirs.
+        sparse=(
+            ("external_id", "account_id", "mode", "created_at", "id"),
+            ("subscription_id", "account_id", "mode", "created_at", "id"),
+        ),
+        fixed=("account_id", "mode", "shop_id", "external_id", "subscription_id", "created_at"),
     ),
     # Found by ranges of ids, which the primary key follows, and by operators over all accounts. What an index of
     # these holds never changes, so that moving the sums costs no more for it.
@@ -119,6 +128,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "status", "created_at", "id"),
             ("status", "created_at", "id"),
         ),
+        sparse=(("contradicted_at", "id"),),
     ),
     Table(
         Subscription,
@@ -126,7 +136,9 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "status", "created_at", "id"),
+            ("status", "created_at", "id"),
         ),
+        sparse=(("external_id", "id"),),
     ),
     Table(
         Withdrawal,
@@ -138,14 +150,25 @@ CATALOGUE: tuple[Table, ...] = (
         Client,
         "clients",
         uniques=(Unique("clients_phone", ("phone_digest",)),),
-        indexes=(("account_id", "mode", "created_at", "id"), ("account_id", "mode", "kyc", "created_at", "id")),
+        indexes=(
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "kyc", "created_at", "id"),
+            ("kyc", "created_at", "id"),
+            ("blocked", "created_at", "id"),
+        ),
     ),
     Table(
         Exchange,
         "exchanges",
         # A null is no clash, so exchanges that are final are under no rule.
         uniques=(Unique(ACTIVE_RULE, ("active_slot",)),),
-        indexes=(("account_id", "mode", "created_at", "id"), ("account_id", "mode", "status", "created_at", "id")),
+        indexes=(
+            ("account_id", "mode", "created_at", "id"),
+            ("account_id", "mode", "status", "created_at", "id"),
+            ("status", "created_at", "id"),
+            ("direction", "created_at", "id"),
+        ),
+        sparse=(("external_id", "id"),),
     ),
     # Of an exchange found by ranges of ids, which the primary key follows; the index finds what waits in suspense.
     Table(
@@ -177,7 +200,12 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Feed, "feeds", narrow=True),
     Table(Gateway, "gateways", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),
-    Table(AuditEntry, "audit", indexes=(("object_id", "id"), ("operator", "id")), append_only=True),
+    Table(
+        AuditEntry,
+        "audit",
+        indexes=(("object_id", "id"), ("operator", "id"), ("act", "id"), ("at", "id")),
+        append_only=True,
+    ),
     Table(
         Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True
     ),

@@ -71,6 +71,8 @@ class Committer:
         self._waiting: deque[_Waiting] = deque()
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
+        self._begun: int | None = None
+        self._away = False
         connection.execute("PRAGMA busy_timeout=0")
 
     async def run(self, work: Callable[[sqlite3.Connection], T], late: Callable[[], None] | None = None) -> T:
@@ -89,6 +91,22 @@ class Committer:
         if self._flushing is None:
             self._flushing = loop.create_task(self._flush())
         return await future
+
+    def others_wrote(self) -> int | None:
+        """A number that stands still for as long as nobody but this committer writes to the file; None where it
+        cannot be told just now. While our transaction is open nobody else can."""
+        if self._begun is not None:
+            return self._begun
+        if self._away:
+            return None
+        try:
+            return self._data_version()
+        except sqlite3.Error:
+            return None
+
+    def _data_version(self) -> int:
+        (number,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return int(number)
 
     async def close(self) -> None:
         """Write what waits, then close the connection."""
@@ -126,6 +144,7 @@ class Committer:
                 waiting.fail(Unavailable("the commit was broken off"))
             raise
         else:
+            self._begun = None
             for waiting in taken:
                 waiting.succeed()
 
@@ -136,6 +155,7 @@ class Committer:
             if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
             await self._in_thread(self._begin_patiently)
+        self._begun = self._data_version()
 
     def _begin_patiently(self) -> None:
         self._connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
@@ -168,18 +188,21 @@ class Committer:
         return outcome
 
     async def _roll_back(self) -> None:
+        self._begun = None
         if self._connection.in_transaction:  # a full disk ends it by itself
             await self._in_thread(self._connection.rollback)
 
     async def _in_thread(self, call: Callable[..., object], *arguments: object) -> None:
         """Run a call in the thread, and stay until it is over even when cancelled: the connection is in its hands."""
         future = asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+        self._away = True
         cancelled: asyncio.CancelledError | None = None
         while not future.done():
             try:
                 await asyncio.wait([future])
             except asyncio.CancelledError as broken_off:
                 cancelled = broken_off
+        self._away = False
         future.result()
         if cancelled is not None:
             raise cancelled

@@ -97,6 +97,9 @@ class _Rows:
                 self.put(record_id, row)
             case Save(_, record_id, version, row):
                 stored = self.at(record_id, version)
+                for place in self.kept.fixed:
+                    if stored[place] != row[place]:
+                        raise TypeError(f"{self.kept.name}.{self.kept.codec.names[place]} is declared fixed")
                 self.put(record_id, [stored[n] if n in self.kept.sums else value for n, value in enumerate(row)])
             case Remove(_, record_id, version, sums):
                 row = self.at(record_id, version)
@@ -180,6 +183,10 @@ class MemoryStorage:
             return seen[name]
 
         yield View(self._keeping, _Reader(rows_of))
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
+        """The record as it stands."""
+        return await self._reader.get(kept_of(self._keeping, kind), record_id)
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None

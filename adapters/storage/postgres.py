@@ -22,11 +22,13 @@ from ...ports.storage import R
 from .catalogue import CATALOGUE, Table
 from .codec import microseconds, moment
 from .migrate import postgres_current, require_head
-from .postgres_commits import ACQUIRE_SECONDS, Commits
+from .postgres_commits import Commits
+from .postgres_pool import ACQUIRE_SECONDS, Connections
+from .recent import Recent
 from .schema import HEARTBEAT
 from .sql import Connect, SqlReader, SqlStorage, Tables, Translate, translated
 from .statements import JobStatements, beat
-from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
+from .unit import Kept, Kick, Reader, Write, kept_of, kick_safely, lease_microseconds, no_kick
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
@@ -141,9 +143,10 @@ class PostgresStorage(SqlStorage):
     ) -> None:
         super().__init__(_engine(url, connections), catalogue, kick, _translate)
         self._clock = clock
-        self._pool = pool
+        self._pool = Connections(pool)
         self._hot = _HotReader(self._tables, self._connect, _translate, self._fetch)
-        self._commits = Commits(pool, self._tables, self._fetch)
+        self._recent = Recent()
+        self._commits = Commits(self._pool, self._tables, self._fetch)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect, _DATABASE_NOW)
 
     @classmethod
@@ -192,6 +195,11 @@ class PostgresStorage(SqlStorage):
     async def _begin_snapshot(self, connection: AsyncConnection) -> None:
         # The engine's connections are read-only; the transaction begins with the first read.
         await connection.execution_options(isolation_level="REPEATABLE READ")
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        """The record as it was read at most `within` seconds ago."""
+        self._refuse_when_closed()
+        return await self._recent.ask(kept_of(self._keeping, kind), record_id, within, self._hot.get)
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
@@ -250,14 +258,15 @@ class PostgresStorage(SqlStorage):
         """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
         self._refuse_when_closed()
         with translated(_translate):
-            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
-                rows: Sequence[Any] = await connection.fetch(statement, *parameters)
-        return rows
+            return await self._pool.fetch(statement, parameters)
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         self._refuse_when_closed()
-        with translated(_translate):
-            await self._commits.carry_out(writes)
+        try:
+            with translated(_translate):
+                await self._commits.carry_out(writes)
+        finally:
+            self._recent.forget(writes)
         await kick_safely(self._kick, jobs)
 
 

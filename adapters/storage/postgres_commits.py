@@ -13,11 +13,10 @@ from typing import Any
 import asyncpg
 
 from ...ports.faults import Conflict, Stale, Unavailable
+from .postgres_pool import Connections
 from .sql import Tables
 from .statements import Statement
 from .unit import Add, Remove, Save, Write
-
-ACQUIRE_SECONDS = 10
 
 _TRIES = 20
 """How often a unit is tried that the server breaks off in favour of another (a deadlock). Each lost try means that
@@ -66,7 +65,7 @@ class _Broken(Exception):
 class Commits:
     """Carries out units on the connections of a pool. `fetch` runs a quick statement."""
 
-    def __init__(self, pool: Any, tables: Tables, fetch: Fetch) -> None:
+    def __init__(self, pool: Connections, tables: Tables, fetch: Fetch) -> None:
         self._pool = pool
         self._tables = tables
         self._fetch = fetch
@@ -139,21 +138,24 @@ class Commits:
     async def _connection(self) -> AsyncIterator[Any]:
         """A connection of the pool. Raises _Broken when it breaks, or cannot be made."""
         try:
-            connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            connection = await self._pool.take()
         except TimeoutError:
             raise
         except _NOT_THERE as fault:
             raise _Broken(fault) from fault
+        went_well = False
         try:
             yield connection
+            went_well = True
         except (_Clash, Stale):
+            went_well = True
             raise
         except Exception as fault:
             if isinstance(fault, _BROKEN) or _is_gone(connection):
                 raise _Broken(fault) from fault
             raise
         finally:
-            await self._pool.release(connection)
+            await (self._pool.give if went_well else self._pool.drop)(connection)
 
     async def _conflict(self, clash: _Clash) -> Conflict:
         """The first broken rule of the catalogue; Postgres named any of them."""

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,10 +25,11 @@ from .codec import Row, microseconds, moment
 from .committer import Committer, take_back
 from .criteria import Query
 from .migrate import migrate_sqlite, require_head, sqlite_current
+from .recent import Recent
 from .schema import HEARTBEAT
 from .sql import Connect, SqlReader, SqlStorage, Tables, Translate
 from .statements import JobStatements, Statement, beat
-from .unit import Kept, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
+from .unit import Kept, Kick, Reader, Write, kept_of, kick_safely, lease_microseconds, no_kick, refuse_both
 
 _READERS = 4
 _POOL_SECONDS = 10.0
@@ -111,6 +113,9 @@ class SqliteStorage(SqlStorage):
         self._path = path
         self._clock = clock
         self._committer = Committer(writing)
+        self._recent = Recent()
+        self._seen: int | None = None
+        self._looked = False
         self._reading = reading
         self._hot = _HotReader(self._tables, self._connect, _translate, self._read_all)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect)
@@ -144,6 +149,25 @@ class SqliteStorage(SqlStorage):
     async def _begin_snapshot(self, connection: AsyncConnection) -> None:
         # Ended by the rollback with which a connection goes back to its pool.
         await connection.exec_driver_sql("BEGIN")
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
+        """The record as it stands: the file tells whether another process wrote since it was read."""
+        self._refuse_when_closed()
+        kept = kept_of(self._keeping, kind)
+        if not self._looked:
+            seen = self._committer.others_wrote()
+            if seen is None:
+                return await self._hot.get(kept, record_id)
+            if seen != self._seen:
+                self._recent.forget_all()
+                self._seen = seen
+            # One look is enough for all that runs in this turn of the loop.
+            self._looked = True
+            asyncio.get_running_loop().call_soon(self._look_again)
+        return await self._recent.ask(kept, record_id, inf, self._hot.get)
+
+    def _look_again(self) -> None:
+        self._looked = False
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
@@ -257,7 +281,10 @@ class SqliteStorage(SqlStorage):
                     self._carry_out(connection, statements)
                     return
 
-        await self._committer.run(work, late=lambda: self._kick_later(jobs))
+        try:
+            await self._committer.run(work, late=lambda: self._wrote_late(writes, jobs))
+        finally:
+            self._recent.forget(writes)
         await kick_safely(self._kick, jobs)
 
     def _carry_out(self, connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
@@ -276,8 +303,9 @@ class SqliteStorage(SqlStorage):
                 return Conflict(rule)
         return ValueError(f"{write.kept.name}: beyond 64 bits, or otherwise refused by the table")
 
-    def _kick_later(self, jobs: Sequence[Job]) -> None:
-        """Tell of jobs whose committer was cancelled while they were being written."""
+    def _wrote_late(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+        """Tell of what was written after its committer was cancelled."""
+        self._recent.forget(writes)
         task = asyncio.get_running_loop().create_task(kick_safely(self._kick, jobs))
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)

@@ -59,7 +59,8 @@ class TableStatements:
         self._dialect = dialect
         names = kept.codec.names
         values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
-        changing = [name for number, name in enumerate(names) if name != "id" and number not in kept.sums]
+        staying = {kept.codec.place["id"], *kept.sums, *kept.fixed}
+        changing = [name for number, name in enumerate(names) if number not in staying]
         self.get = Prepared(sa.select(table).where(table.c.id == values["id"]), dialect).expect("id")
         self._insert = Prepared(table.insert().inline().values(values), dialect).expect(*names)
         # Parameters may not share a name with a column that is set, hence the underscores.

@@ -55,6 +55,7 @@ class Kept(Generic[R]):
                 raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
         self.sums = frozenset(self.codec.place[field] for field in table.sums)
         self.sums_in_order = tuple(sorted(self.sums))
+        self.fixed = frozenset(self.codec.place[field] for field in table.fixed)
         self.of_jobs = issubclass(kind, Job)
 
 

@@ -37,6 +37,10 @@ class WorldStorage:
         """A snapshot. Nobody reads jobs in one."""
         return self._storage.snapshot()
 
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        """As the storage has it: no job is asked for so."""
+        return await self._storage.recent(kind, record_id, within=within)
+
     async def now(self) -> datetime:
         """The storage's clock, and the world's offset."""
         world = self._clock.world

@@ -1,5 +1,5 @@
-"""A vault for a storage in memory: what is sealed never leaves the process, so nothing is encrypted, and embedding needs
-no library for it.
+"""A vault for a storage in memory: what is sealed never leaves the process, so nothing is encrypted, and embedding
+needs no library for it.
 
 A sealed value is a random token; the plain bytes stay here, under it. Whatever shows the storage's records (a log, a
 repr, a dump) shows tokens.

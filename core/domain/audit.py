@@ -61,14 +61,19 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     """What it is done to; null: the first record with a description that it writes."""
     reason: str = ""
     seen_version: int | None = None
-    """The version of the object that the operator saw when deciding; null: whatever it is."""
+    """The version of the object that the operator saw when deciding; ABSENT: there was no record of it yet; null:
+    whatever it is."""
+
+
+ABSENT = -1
+"""The version of what is not there."""
 
 
 SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Payment: ("status", "actual_amount", "failure_reason", "refund_pending"),
-    Refund: ("status", "pending_reason", "amount", "approved_at"),
+    Refund: ("status", "pending_reason", "amount", "approved_at", "contradicted_at", "contradiction_seen"),
     Withdrawal: ("status", "amount", "network"),
-    Suspense: ("amount", "reason", "resolved_at"),
+    Suspense: ("amount", "reason", "attempt", "resolved_at"),
     Exchange: ("status", "direction", "amount_rub", "amount_usdt"),
     ExchangeTransfer: ("currency", "suspended", "reason", "resolved_at"),
     DirectionSwitch: ("is_on",),

@@ -7,6 +7,9 @@ from .errors import shape_error
 MOSCOW = timezone(timedelta(hours=3), "MSK")
 """Moscow has kept UTC+3 all year since 2014: no time zone database is needed."""
 
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+"""Before everything: by it an index finds all that has a moment."""
+
 
 def iso(moment: datetime) -> str:
     """`2026-11-21T09:00:00.123Z`: UTC to the millisecond."""

@@ -189,6 +189,8 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     received_at: datetime
     resolved_at: datetime | None = None
+    attempt: int = 1
+    """Which attempt to send it back is the present one, or would be the first (suspense_returns.py)."""
     version: int = 0
 
 

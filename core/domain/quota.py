@@ -5,6 +5,7 @@ request before authorization, so names are bounded in size, and what can be made
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeVar
@@ -217,6 +218,11 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Sequ
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
     """The address in a hop: bare, or with a port as some proxies write it (`1.2.3.4:80`, `[2001:db8::1]:443`)."""
+    return _read_address(text) if len(text) <= _LONGEST_NAME else None
+
+
+@lru_cache(maxsize=1024)
+def _read_address(text: str) -> IPv4Address | IPv6Address | None:
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -17,7 +17,7 @@ from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Below, R, Record, Shelf, Snapshot, Storage, Unit
 from ..domain import ids
-from ..domain.audit import SAFE, Act, AuditEntry, changes, checked
+from ..domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ..domain.errors import Refusal
 from ..domain.rates import KnownRate
 
@@ -40,6 +40,11 @@ def on(ports: Ports, object_id: str | None) -> Ports:
     if not isinstance(ports.storage, AuditedStorage):
         return ports
     return acting(ports, msgspec.structs.replace(ports.storage.act, object_id=object_id))
+
+
+def has_written(ports: Ports) -> bool:
+    """Whether the act that these ports are for has written anything, its row with it."""
+    return isinstance(ports.storage, AuditedStorage) and ports.storage.noted
 
 
 async def note(ports: Ports, act: Act, *, account_id: str | None = None) -> None:
@@ -107,7 +112,8 @@ class AuditedStorage:
         kind, after = subject
         present = await unit[kind].get(after.id)
         seen = self.act.seen_version
-        if seen is not None and after.id == self.act.object_id and (present is None or present.version != seen):
+        stands = ABSENT if present is None else present.version
+        if seen is not None and after.id == self.act.object_id and stands != seen:
             raise Refusal("INVALID_STATE", "It was changed meanwhile; nothing was done. Look at it again")
         before, becomes = changes(present, after)
         account_id = after.id if after.id.startswith(ids.ACCOUNT) else getattr(after, "account_id", None)
@@ -116,6 +122,9 @@ class AuditedStorage:
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         return self.inner.snapshot()
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        return await self.inner.recent(kind, record_id, within=within)
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None

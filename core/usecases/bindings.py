@@ -76,13 +76,11 @@ async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> M
     routes = binders(ports, subscription.mode, terminal)
     if not routes:
         raise no_route(away=False)
-    return await _first_open(ports, unit, routes, subscription)
+    return await _first_open(ports, routes, subscription)
 
 
-async def _first_open(
-    ports: Ports, unit: Unit, routes: Sequence[MandateBank], subscription: Subscription
-) -> MandateBank | None:
-    bank = await first_open(ports, unit, routes, subscription.mode, subscription.account_id)
+async def _first_open(ports: Ports, routes: Sequence[MandateBank], subscription: Subscription) -> MandateBank | None:
+    bank = await first_open(ports, routes, subscription.mode, subscription.account_id)
     return next((each for each in routes if each is bank), None)
 
 
@@ -239,7 +237,7 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
         subscription = await any_subscription(unit, payment.subscription_id or "")
         left = None
         if subscription is not None:
-            left = await _first_open(ports, unit, routes[after:], subscription)
+            left = await _first_open(ports, routes[after:], subscription)
         if left is not None:
             return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))
         await take_back(ports, unit, payment)

@@ -8,10 +8,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import AtLeast, Below, Unit
+from ...ports.storage import AtLeast, Below, OneOf, Record, Unit
 from ..domain.accounts import Mode
-from ..domain.payments import Payment, PaymentStatus
-from ..domain.tallies import EVER, Tally
 
 _NEXT = timedelta(microseconds=1)
 
@@ -28,6 +26,7 @@ class Dated(Protocol):
 
 
 D = TypeVar("D", bound=Dated)
+R = TypeVar("R", bound=Record)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,71 +37,94 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     newest_first: bool = True
 
+    @property
+    def modes(self) -> Sequence[Mode]:
+        return tuple(Mode) if self.mode is None else (self.mode,)
 
-async def browse_payments(ports: Ports, wanted: Wanted, after: Payment | None, limit: int) -> list[Payment]:
-    """The payments that follow `after`. Of a status over all accounts, tallies say whose to look at."""
-    async with ports.storage.unit() as unit:
-        status = None if wanted.status is None else PaymentStatus(wanted.status)
-        if wanted.account_id is None and status is None:
-            return await _by_id(unit, Payment, wanted, after, limit)
-        accounts = [wanted.account_id] if wanted.account_id is not None else await _with(unit, status)
-        owners = [{"account_id": account, "mode": mode} for account in accounts for mode in _modes(wanted)]
-        kind = {} if status is None else {"status": status}
-        return await _merged(unit, Payment, [{**owner, **kind} for owner in owners], wanted, after, limit)
+
+class Way(msgspec.Struct, frozen=True):
+    """Records that one index gives in order: those of a kind that fulfil the criteria."""
+
+    kind: type[Any]
+    criteria: dict[str, Any]
 
 
 async def browse(ports: Ports, kind: type[D], wanted: Wanted, after: D | None, limit: int, **criteria: Any) -> list[D]:
-    """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, where a
-    `status` in `criteria` is asked for over all accounts, (status, created_at, id)."""
+    """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
+    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id)."""
+    asked = _spread(criteria)
+    if wanted.account_id is not None:
+        owners = [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
+        asked = [{**owner, **each} for owner in owners for each in asked]
+    elif wanted.mode is not None:
+        asked = [{**each, "mode": wanted.mode} for each in asked]
+    by = "id" if wanted.account_id is None and not criteria else "created_at"
+    ways = [Way(kind, each) for each in asked]
     async with ports.storage.unit() as unit:
-        if wanted.account_id is not None:
-            owners = [{"account_id": wanted.account_id, "mode": mode} for mode in _modes(wanted)]
-            return await _merged(unit, kind, [{**owner, **criteria} for owner in owners], wanted, after, limit)
-        if not criteria:
-            return await _by_id(unit, kind, wanted, after, limit)
-        if wanted.mode is not None:
-            criteria["mode"] = wanted.mode
-        return await _walk(unit, kind, criteria, wanted, after, limit)
+        return await merged(unit, ways, after, limit, by=by, newest_first=wanted.newest_first)
 
 
-def _modes(wanted: Wanted) -> Sequence[Mode]:
-    return tuple(Mode) if wanted.mode is None else (wanted.mode,)
+def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:
+    """Criteria with a value each, where some have several: the index gives the order of one value's, and no more."""
+    ways: list[dict[str, Any]] = [{}]
+    for name, wanted in criteria.items():
+        values = wanted.values if isinstance(wanted, OneOf) else (wanted,)
+        ways = [{**way, name: value} for way in ways for value in values]
+    return ways
 
 
-async def _with(unit: Unit, status: PaymentStatus | None) -> list[str]:
-    counts = await unit[Tally].sums("count", by="account_id", period=EVER, status=status)
-    return [account_id for account_id, count in counts.items() if count > 0]
+async def merged(
+    unit: Unit, ways: Sequence[Way], after: Any, limit: int, *, by: str = "created_at", newest_first: bool = True
+) -> list[Any]:
+    """What follows `after` of all the ways together, in the order of (`by`, id). Of each way about its share is read,
+    and more only where that turns out to be needed: a page costs its own records, and not a page of each way."""
+    opened = [_Line(unit, way, after, by, newest_first) for way in ways]
+    short, share = opened, limit if len(ways) == 1 else limit // max(1, len(ways)) + 2
+    page: list[Any] = []
+    while short:
+        for line in short:
+            await line.read(share)
+        found = (record for line in opened for record in line.found)
+        page = sorted(found, key=lambda record: (getattr(record, by), record.id), reverse=newest_first)[:limit]
+        short = [line for line in opened if not line.is_over and (len(page) < limit or line.ends_before(page[-1]))]
+        share = min(2 * share, limit)
+    return page
 
 
-async def _by_id(unit: Unit, kind: type[D], wanted: Wanted, after: D | None, limit: int) -> list[D]:
-    criteria: dict[str, Any] = {} if wanted.mode is None else {"mode": wanted.mode}
-    if after is not None:
-        # `!` is the character that nothing in an id precedes.
-        criteria["id"] = Below(after.id) if wanted.newest_first else AtLeast(f"{after.id}!")
-    return await unit[kind].find(order="-id" if wanted.newest_first else "id", limit=limit, **criteria)
+class _Line:
+    """One way, as far as it was read."""
 
+    def __init__(self, unit: Unit, way: Way, after: Any, by: str, newest_first: bool) -> None:
+        self._shelf = unit[way.kind]
+        self._criteria = way.criteria
+        self._last: Any = after
+        self._by = by
+        self._newest_first = newest_first
+        self.found: list[Any] = []
+        self.is_over = False
 
-async def _walk(
-    unit: Unit, kind: type[D], criteria: dict[str, Any], wanted: Wanted, after: D | None, limit: int
-) -> list[D]:
-    """Along an index that ends with (created_at, id): first what is of the same moment, then what follows it."""
-    sign = "-" if wanted.newest_first else ""
-    if after is None:
-        return await unit[kind].find(order=f"{sign}created_at", limit=limit, **criteria)
-    beyond = Below(after.id) if wanted.newest_first else AtLeast(f"{after.id}!")
-    later = Below(after.created_at) if wanted.newest_first else AtLeast(after.created_at + _NEXT)
-    found = await unit[kind].find(order=f"{sign}id", limit=limit, created_at=after.created_at, id=beyond, **criteria)
-    if len(found) < limit:
-        left = limit - len(found)
-        found += await unit[kind].find(order=f"{sign}created_at", limit=left, created_at=later, **criteria)
-    return found
+    def ends_before(self, record: Any) -> bool:
+        """Whether more of this way may belong before `record`."""
+        place, end = ((getattr(each, self._by), each.id) for each in (self._last, record))
+        return bool(place > end if self._newest_first else place < end)
 
-
-async def _merged(
-    unit: Unit, kind: type[D], ways: Sequence[dict[str, Any]], wanted: Wanted, after: D | None, limit: int
-) -> list[D]:
-    found: list[D] = []
-    for criteria in ways:
-        found += await _walk(unit, kind, criteria, wanted, after, limit)
-    found.sort(key=lambda record: (record.created_at, record.id), reverse=wanted.newest_first)
-    return found[:limit]
+    async def read(self, limit: int) -> None:
+        """So many more: first what is of the same moment as the last one, then what follows it."""
+        sign = "-" if self._newest_first else ""
+        found: list[Any] = []
+        onward: dict[str, Any] = {}
+        if self._last is not None:
+            # `!` is the character that nothing in an id precedes.
+            beyond = Below(self._last.id) if self._newest_first else AtLeast(f"{self._last.id}!")
+            onward = {"id": beyond}
+            if self._by != "id":
+                at = getattr(self._last, self._by)
+                same = {**self._criteria, self._by: at, "id": beyond}
+                found = await self._shelf.find(order=f"{sign}id", limit=limit, **same)
+                onward = {self._by: Below(at) if self._newest_first else AtLeast(at + _NEXT)}
+        if len(found) < limit:
+            rest = {**self._criteria, **onward}
+            found += await self._shelf.find(order=f"{sign}{self._by}", limit=limit - len(found), **rest)
+        self.found += found
+        self.is_over = len(found) < limit
+        self._last = found[-1] if found else self._last

@@ -89,6 +89,11 @@ def read_client_status(text: str) -> ClientStatus:
         raise shape_error("kyc_status", f"must be one of: {', '.join(ClientStatus)}") from None
 
 
+def stored_as(status: ClientStatus) -> dict[str, Any]:
+    """The criteria by which clients of a status are found."""
+    return _STORED[status]
+
+
 async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number: int, size: int) -> ClientPage:
     """A page of the caller's clients, newest first, as of one moment.
 

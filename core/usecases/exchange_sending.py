@@ -53,7 +53,7 @@ async def send_usdt(ports: Ports, exchange: Exchange, attempts: int) -> Paying:
                 sender, exchange.network, exchange.id, exchange.client_wallet or "", exchange.amount_usdt.units
             )
         except Refused as fault:
-            return Paying(await _fail(ports, exchange.id, f"not signed, {fault.reason}"))
+            return Paying(await fail_unsigned(ports, exchange.id, f"not signed, {fault.reason}"))
         except (Unavailable, OutcomeUnknown) as fault:
             # An unknown outcome is none here: signing sends nothing.
             log.warning("exchange %s cannot be signed yet: %s", exchange.id, fault)
@@ -126,7 +126,9 @@ async def _forget(ports: Ports, exchange: Exchange) -> Exchange:
     return await retrying(ports.storage, work)
 
 
-async def _fail(ports: Ports, exchange_id: str, failure: str) -> Exchange:
+async def fail_unsigned(ports: Ports, exchange_id: str, failure: str) -> Exchange:
+    """The wallet refused for certain to sign: the exchange fails, unless a transfer of it is on its way after all."""
+
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange_id)
         if present.status is not _S.USDT_SENDING or present.tx_hash is not None:

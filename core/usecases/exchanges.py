@@ -16,6 +16,7 @@ from ..domain.errors import Refusal, shape_error
 from ..domain.exchange_money import ExchangeQuote, quote_rub, quote_usdt
 from ..domain.exchange_orders import (
     ExchangeCase,
+    ExchangeOrder,
     ReadExchange,
     RubExchangeOrder,
     Step,
@@ -116,9 +117,17 @@ async def create_rub_usdt(
         account = await find_account(unit, account_id)
     order = RubExchangeOrder(amount_rub=amount_rub, client_phone=client_phone, client_wallet=address)
     caller = Caller(account=account, mode=mode, key_id="")
-    case = await _judged(ports, caller, ExchangeCase(order=order, account=account, mode=mode))
+    return await begin_exchange(ports, caller, order)
+
+
+async def begin_exchange(
+    ports: Ports, caller: Caller, order: ExchangeOrder | RubExchangeOrder, *, opens: bool = True
+) -> Exchange:
+    """Begin one without a key. Unless it `opens` it stays pending until the watch first looks at it, as one whose maker
+    died. Raises: as `create_rub_usdt`."""
+    case = await _judged(ports, caller, ExchangeCase(order=order, account=caller.account, mode=caller.mode))
     exchange = await _written(ports, case, None)
-    opened = await progress(ports, exchange)
+    opened = await progress(ports, exchange) if opens else None
     return exchange if opened is None else opened.exchange
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import Between, OneOf, R, Record, Unit
+from ..domain import suspense_returns
 from ..domain.accounts import Mode
 from ..domain.clients import Client
 from ..domain.delivery import attempt_id
@@ -79,7 +80,12 @@ ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
 }
 """The kinds of the journal's entries that an object can have."""
 
-_REVISIONS = {_K.SUSPENSE: 2, _K.EXCHANGE_RETURNED: MOST_TRIES, _K.EXCHANGE_SUSPENDED: MOST_TRIES}
+_REVISIONS = {
+    _K.SUSPENSE: suspense_returns.MOST_TRIES + 1,
+    _K.SUSPENSE_RETURNED: suspense_returns.MOST_TRIES,
+    _K.EXCHANGE_RETURNED: MOST_TRIES,
+    _K.EXCHANGE_SUSPENDED: MOST_TRIES,
+}
 """How often a kind can be booked of one object, where it is more than once."""
 
 

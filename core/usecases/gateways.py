@@ -142,14 +142,14 @@ async def _tell_player(
     announce(ports, unit, event, receives=account is not None and account.receives)
 
 
-async def first_open(ports: Ports, unit: Unit, routes: Sequence[Bank], mode: Mode, account_id: str) -> Bank | None:
+async def first_open(ports: Ports, routes: Sequence[Bank], mode: Mode, account_id: str) -> Bank | None:
     """The first of these routes that takes new payments; None when all are down by hand. One read in the usual case,
     two in test mode. One that was judged down gets some, so that it is seen to be back, and all where none is left."""
     last_resort = None
     for bank in routes:
-        records = [await unit[Gateway].get(bank.name)]
+        records = [await ports.storage.recent(Gateway, bank.name)]
         if mode is Mode.TEST:
-            records.append(await unit[Gateway].get(played_id(account_id, bank.name)))
+            records.append(await ports.storage.recent(Gateway, played_id(account_id, bank.name)))
         if not all(record is None or record.takes_payments for record in records):
             continue
         if records[0] is None or records[0].status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):

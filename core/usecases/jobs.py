@@ -36,12 +36,13 @@ from .refund_progress import carry_out
 from .refund_steps import CARRY_OUT
 from .resends import RESEND, resend_batch
 from .retention import RETAIN, first_retention, retain
-from .sandbox_clock import ADVANCE, STRAIGHTEN, carry_on, straighten_again
+from .sandbox_clock import ADVANCE, carry_on
 from .settlement import DAILY, SETTLE, first_settlement, open_daily, settle
 from .settlement_days import OWN_DAILY, open_own_daily
 from .subscription_watch import WATCH_SUBSCRIPTION, watch_subscription
 from .suspense_return import RETURN, send_suspense
 from .withdrawal_progress import EXECUTE, execute
+from .world_dues import STRAIGHTEN, straighten_again
 from .worlds import leave_to_the_advance, world_of_job
 
 Handler = Callable[[Ports, Job], Awaitable[None]]

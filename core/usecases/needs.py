@@ -5,7 +5,7 @@ accounts it goes by tallies, which say whose payments stand where; what no index
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from ...ports.bundle import Ports
 from ...ports.storage import AtLeast, AtMost, OneOf, Unit
 from ..domain.accounts import Mode
 from ..domain.breaker import Breaker
+from ..domain.days import LONG_AGO
 from ..domain.events import Delivery, DeliveryStatus
 from ..domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
 from ..domain.gateways import GatewayStatus
@@ -24,6 +25,7 @@ from ..domain.tallies import EVER, Tally, day_of
 from ..domain.withdrawals import Withdrawal, WithdrawalStatus
 from .gateways import list_gateways
 from .ledger_watch import ledger_faults
+from .refund_contradictions import list_contradicted
 
 MOST = 100
 """Of one kind, and of one account."""
@@ -36,8 +38,6 @@ REFUND_LATE = timedelta(days=1)
 PAYOUT_LATE = timedelta(hours=1)
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LETTERS_FAILED_FOR = timedelta(days=30)
-
-_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ async def read_needs(ports: Ports) -> Needs:
             some = await finder(ports, unit)
         complete = complete and len(some) < MOST
         found += some
-    return Needs(found=sorted(found, key=lambda need: need.since or _LONG_AGO), complete=complete)
+    return Needs(found=sorted(found, key=lambda need: need.since or LONG_AGO), complete=complete)
 
 
 async def _with_payments(unit: Unit, status: PaymentStatus, *periods: str) -> list[str]:
@@ -148,45 +148,35 @@ async def _unknown(ports: Ports, unit: Unit) -> list[Need]:
 
 async def _suspense(_ports: Ports, unit: Unit) -> list[Need]:
     found = await unit[Suspense].find(resolved_at=None, order="received_at", limit=MOST)
-    return [
-        Need(
-            kind="suspense",
-            of="payment",
-            object_id=row.payment_id,
-            text=f"{row.amount} RUB in suspense: {row.reason}",
-            since=row.received_at,
-            account_id=row.account_id,
-            mode=row.mode,
-        )
-        for row in found
-    ]
+    return [_of_suspended(row, f"{row.amount} RUB came: {row.reason}") for row in found]
 
 
 async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[Need]:
     found = await unit[ExchangeTransfer].find(
         resolved_at=None, reason=OneOf(SUSPENDED_FOR), order="received_at", limit=MOST
     )
-    return [
-        Need(
-            kind="suspense",
-            of="exchange",
-            object_id=row.exchange_id,
-            text=f"{row.currency} of an exchange in suspense: {row.reason}",
-            since=row.received_at,
-            account_id=row.account_id,
-            mode=row.mode,
-        )
-        for row in found
-    ]
+    return [_of_suspended(row, f"{row.currency} of an exchange: {row.reason}") for row in found]
 
 
-def _of_refund(kind: str, refund: Refund, text: str) -> Need:
+def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> Need:
+    return Need(
+        kind="suspense",
+        of="suspense",
+        object_id=row.id,
+        text=text,
+        since=row.received_at,
+        account_id=row.account_id,
+        mode=row.mode,
+    )
+
+
+def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = None) -> Need:
     return Need(
         kind=kind,
         of="refund",
         object_id=refund.id,
         text=text,
-        since=refund.created_at,
+        since=since or refund.created_at,
         account_id=refund.account_id,
         mode=refund.mode,
     )
@@ -198,9 +188,14 @@ async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
     )
     late = AtMost(ports.clock.now() - REFUND_LATE)
     stuck = await unit[Refund].find(status=RefundStatus.PROCESSING, created_at=late, order="created_at", limit=MOST)
+    sent = await list_contradicted(unit, MOST)
     return [
         *(_of_refund("refund", refund, f"{refund.amount} RUB awaits approval") for refund in waiting),
         *(_of_refund("unknown", refund, f"refund of {refund.amount} RUB: the bank is silent") for refund in stuck),
+        *(
+            _of_refund("refund", refund, f"{refund.amount} RUB failed, but was sent", refund.contradicted_at)
+            for refund in sent
+        ),
     ]
 
 
@@ -237,7 +232,7 @@ async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
 
 async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
     """Open breakers, and receivers for which letters were given up."""
-    opened = await unit[Breaker].find(next_probe_at=AtLeast(_LONG_AGO), order="next_probe_at", limit=MOST)
+    opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST)
     found = [
         _of_receiver("breaker", row, f"does not answer: {row.last_answer or 'no answer'}", row.opened_at)
         for row in opened
@@ -248,16 +243,16 @@ async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
             account_id=row.account_id, mode=row.mode, status=DeliveryStatus.FAILED, due=None, order="id", limit=MOST
         )
         if failed:
-            count = f"{len(failed)}{'+' if len(failed) == MOST else ''}"
-            found.append(_of_receiver("delivery", row, f"{count} webhooks given up", failed[0].created_at))
+            count = "1 webhook" if len(failed) == 1 else f"{len(failed)}{'+' if len(failed) == MOST else ''} webhooks"
+            found.append(_of_receiver("delivery", row, f"{count} given up", failed[0].created_at))
     return found
 
 
 def _of_receiver(kind: str, row: Breaker, text: str, since: datetime | None) -> Need:
     return Need(
         kind=kind,
-        of="account",
-        object_id=row.account_id,
+        of="receiver",
+        object_id=row.id,
         text=text,
         since=since,
         account_id=row.account_id,

@@ -122,7 +122,7 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
 async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
     """The bank after the payment's own in its order of routes, or the first, where its own is not in it any more; those
     that are down are passed over."""
-    return await first_open(ports, unit, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
+    return await first_open(ports, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
 
 
 async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[Bank]:

@@ -23,6 +23,7 @@ from ..domain.orders import (
 )
 from ..domain.payments import Opening, Payment, PaymentStatus, lifetime
 from ..domain.terminals import PAYMENT_METHODS
+from .access import RECENT
 from .gateways import first_open
 from .idempotency import Made, once, once_made
 from .kyc import pass_gate
@@ -64,8 +65,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     routes = ports.banks.of_mode(caller.mode, () if terminal is None else terminal.routes)
     if not routes:
         raise no_route(away=False)
-    async with ports.storage.unit() as unit:
-        bank = await first_open(ports, unit, routes, caller.mode, caller.account_id)
+    bank = await first_open(ports, routes, caller.mode, caller.account_id)
     if bank is None:
         raise no_route(away=True)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
@@ -97,8 +97,8 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
 async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
     """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
     shop_id = canonical_uuid(_shop_id(caller, order))
+    shop = None if shop_id is None else await ports.storage.recent(Shop, shop_id, within=RECENT)
     async with ports.storage.unit() as unit:
-        shop = None if shop_id is None else await unit[Shop].get(shop_id)
         terminal = await offered_terminal(unit, caller, order.method_id, _payment_method(order))
     return Case(order=order, caller=caller, now=ports.clock.now(), shop=shop, terminal=terminal)
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import AtLeast, OneOf, R, Snapshot
+from ...ports.storage import AtLeast, Between, OneOf, R, Snapshot
 from ..domain.accounts import Mode
-from ..domain.events import Event
+from ..domain.events import Attempt, Event
 from ..domain.ledger import LedgerAccount, Purse
 from ..domain.money import Rub
 from ..domain.payments import Payment
@@ -18,6 +18,8 @@ from ..domain.settlement import cutoff_of, next_run
 from ..domain.tallies import TOOK_MONEY, Tally, Turnover, day_of
 
 DAYS = 30
+LETTERS_OF = 60
+"""Looks whose events' letters are counted: at one every two seconds, those of the last two minutes."""
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +49,14 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
     payments_since: int
     """New ones since the look before; 0 at the first."""
     events_since: int
+    delivered_since: int = 0
+    """Letters that receivers took, of events of the last LETTERS_OF looks: of older ones no index follows the time."""
+    refused_since: int = 0
+    """And those that they did not."""
     last_payment: str | None = None
     last_event: str | None = None
+    marks: tuple[str, ...] = ()
+    """The newest event at each of the looks before."""
 
     @property
     def today(self) -> int:
@@ -80,6 +88,7 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
             dues.append(Due(mode=mode, pending=Rub(whole), expected=Rub(expected), about_usdt=about))
         last_payment, payments = await _since(seen, Payment, None if before is None else before.last_payment)
         last_event, events = await _since(seen, Event, None if before is None else before.last_event)
+        delivered, refused = (0, 0) if before is None else await _letters(seen, before)
     return Pulse(
         at=now,
         by_status={str(status): count for status, count in by_status.items() if count},
@@ -89,9 +98,19 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
         due=tuple(dues),
         payments_since=payments if before is not None else 0,
         events_since=events if before is not None else 0,
+        delivered_since=delivered,
+        refused_since=refused,
         last_payment=last_payment,
         last_event=last_event,
+        marks=(*(() if before is None else before.marks), last_event or "")[-LETTERS_OF:],
     )
+
+
+async def _letters(seen: Snapshot, before: Pulse) -> tuple[int, int]:
+    """Letters since the look before: taken, and not."""
+    asked = {"id": AtLeast(before.marks[0] if before.marks else ""), "sent_at": AtLeast(before.at)}
+    taken = await seen[Attempt].total(**asked, status=Between(200, 300))
+    return taken, await seen[Attempt].total(**asked) - taken
 
 
 async def _since(seen: Snapshot, kind: type[R], last: str | None) -> tuple[str | None, int]:

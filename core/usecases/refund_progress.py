@@ -22,6 +22,7 @@ from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
 from .again import set_due
 from .bank_refunds import look_up, next_look, next_reversal_look, send_back, sends_back
+from .refund_contradictions import heard_of_failed
 from .refund_money import take
 from .refund_steps import RACES, drop_job, payment_of, plan, turn
 from .units import retrying
@@ -133,6 +134,8 @@ async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund |
 
     async def work(unit: Unit) -> Refund | None:
         refund = await unit[Refund].get(refund_id)
+        if refund is not None and refund.status is _S.FAILED:
+            return heard_of_failed(ports, unit, refund, state)
         steps = () if refund is None else _STEPS.get((refund.status, state.status), ())
         if refund is None or not steps:
             return refund
@@ -148,7 +151,7 @@ async def on_notice(ports: Ports, refund_id: str) -> Refund | None:
     """
     async with ports.storage.unit() as unit:
         refund = await unit[Refund].get(refund_id)
-        if refund is None or refund.status not in (_S.PROCESSING, _S.COMPLETED):
+        if refund is None or refund.status not in (_S.PROCESSING, _S.COMPLETED, _S.FAILED):
             return refund
         payment = await payment_of(unit, refund)
     state = await ports.banks.named(payment.bank or "").find_refund(refund.id)

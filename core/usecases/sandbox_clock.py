@@ -2,25 +2,25 @@
 
 An advance is written down before it begins, with a job that holds it: whoever asked for it carries it on, for as long
 as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account
-says so, and workers leave the jobs of this world alone. They are done one after the other in the order of their times,
-each when the clock has come to its own, which is stored before the job is begun: so whoever asks meanwhile sees a time
-that never goes back. At the end what is left is due again by the storage's clock.
+says so, and workers leave the jobs of this world alone. They are done in the order of their times, each at its own;
+those of one second and of different objects at once, because most of their time is waiting for the disk
+(world_turns.py). The clock is stored before they are begun, so whoever asks meanwhile sees a time that never goes
+back, and nothing that lies ahead of it. At the end what is left is due again by the storage's clock.
 """
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from functools import partial
 
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.clock import World
 from ...ports.faults import Fault
 from ...ports.jobs import Job
-from ...ports.storage import AtMost, Unit
+from ...ports.storage import Unit
 from ..domain.accounts import Account, Caller, Mode
 from ..domain.breaker import Breaker, lane_id
 from ..domain.days import iso
@@ -28,15 +28,16 @@ from ..domain.errors import Refusal
 from ..domain.events import Event
 from ..domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
 from .accounts import find_account
-from .again import come_back, set_due
+from .again import set_due
 from .outbox import deliver_id
 from .receipts import TIMER
 from .settlement_days import first_own_settlement
 from .units import retrying
+from .world_dues import plan_straightening, straighten
+from .world_turns import due_in_world, moment_of, turn_of
 from .worlds import world_of
 
 ADVANCE = "sandbox.clock"
-STRAIGHTEN = "sandbox.dues"
 
 LEASE = 8.0
 """Seconds after which a worker takes up an advance whose process died."""
@@ -49,11 +50,6 @@ VAIN = 5.0
 thousands that are refused at once. After them its letters wait until the end, so that a dead one does not make a year
 take hours."""
 
-_AT_ONCE = 16
-"""Jobs that are found at once: more than ever are left out."""
-_STRAIGHTENED_AT_ONCE = 200
-# Units that read the account just before the end of an advance may still write jobs as it was then.
-_LOOKS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
 _IN_HAND = 0.05
 """Seconds after which a job that a worker has in hand is looked at again."""
 
@@ -153,11 +149,10 @@ async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
 
 
 class _Next(msgspec.Struct, frozen=True):
-    """What a step found: a job to do, with the account as it stands then; a job that somebody has in hand; neither,
-    and the clock is at its end; or nothing of it is ours any more."""
+    """What a step found: jobs to do at once, each with its world; a job that somebody has in hand; neither, and the
+    clock is at its end; or nothing of it is ours any more."""
 
-    job: Job | None = None
-    account: Account | None = None
+    turn: Sequence[tuple[Job, World | None]] = ()
     wait: bool = False
     over: bool = False
     lost: bool = False
@@ -172,10 +167,8 @@ class _Advance:
         self._account_id = job.argument
         self._run = run
         self._vain = 0.0
-        self._together: deque[tuple[str, datetime | None]] = deque()
-        """The jobs that are due at the same moment as the one in hand."""
-        self._done: Job | None = None
-        """The last job, as it was taken."""
+        self._done: dict[str, int] = {}
+        """The jobs of the last turn, by id, with their versions as they were taken."""
 
     async def go_on(self, *, until: float | None) -> None:
         """To the end; or until this moment of the monotonic clock, and then a worker goes on."""
@@ -186,57 +179,54 @@ class _Advance:
                 await straighten(self._ports, self._account_id)
             if found.over or found.lost:
                 return
-            if found.job is not None and found.account is not None:
-                await self._do(found.job, found.account)
+            if found.turn:
+                await self._do(found.turn)
             elif found.wait:
                 await clock.sleep(_IN_HAND)
         await self._hand_over()
 
     async def _step(self, unit: Unit) -> _Next:
-        """Take the next job: its attempt, and the clock at its time, in one unit. Or come to the end."""
+        """Take the next jobs: their attempts, and the clock at their time, in one unit. Or come to the end."""
         account = await unit[Account].get(self._account_id)
         holding = await unit[Job].get(self._job.id)
         if account is None or account.clock is None or holding is None or not self._is_ours(holding):
             return _Next(lost=True)
         clock, real = account.clock, self._ports.clock.real()
-        job = None if clock.target is None else await self._first_due(unit, clock.target)
-        if job is None or job.moment is None:
+        due: Sequence[Job] = ()
+        if clock.target is not None:
+            due = await due_in_world(self._ports, unit, account, clock.target, but=self._left_out())
+        if not due:
             rests = ended(clock, real, await _events(unit, account.id))
             unit[Account].save(msgspec.structs.replace(account, clock=rests))
             unit[Job].remove(holding)
-            await _plan_straightening(unit, account.id, await self._ports.storage.now())
+            await plan_straightening(unit, account.id, await self._ports.storage.now())
             return _Next(over=True)
-        if job.leased_until is not None and job.leased_until > await self._ports.storage.now():
+        first = due[0]
+        if first.leased_until is not None and first.leased_until > await self._ports.storage.now():
             return _Next(wait=True)
-        if self._done is not None and (job.id, job.version) == (self._done.id, self._done.version):
+        if self._done.get(first.id) == first.version:
             # Whoever did it was overtaken, and left it standing: as with a lease that ends, it comes back later.
-            later = job.moment + timedelta(seconds=LEASE)
-            unit[Job].save(msgspec.structs.replace(job, moment=later))
+            later = moment_of(first) + timedelta(seconds=LEASE)
+            unit[Job].save(msgspec.structs.replace(first, moment=later))
             return _Next()
-        clock = moved(clock, real, job.moment)
-        clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + 1)
-        account = unit[Account].save(msgspec.structs.replace(account, clock=clock))
-        taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
-        return _Next(job=taken, account=account)
+        return self._take(unit, account, clock, turn_of(due))
+
+    def _take(self, unit: Unit, account: Account, clock: SandboxClock, jobs: Sequence[Job]) -> _Next:
+        """Each job in the world of its own moment; the account's clock at the last of them."""
+        turn, real = [], self._ports.clock.real()
+        for job in jobs:
+            clock = moved(clock, real, moment_of(job))
+            there = world_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
+            taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
+            # As it is seen in its world.
+            turn.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
+        clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(turn))
+        unit[Account].save(msgspec.structs.replace(account, clock=clock))
+        return _Next(turn=turn)
 
     def _is_ours(self, present: Job) -> bool:
         """A lease that is kept is no change; another runner counts an attempt."""
         return present.attempts == self._job.attempts
-
-    async def _first_due(self, unit: Unit, target: datetime) -> Job | None:
-        # What is due at one moment is found at once: nothing that is planned on the way is due before it.
-        while self._together:
-            job_id, moment = self._together.popleft()
-            job = await unit[Job].get(job_id)
-            if job is not None and job.moment == moment:
-                return job
-        left_out = self._left_out()
-        found = await unit[Job].find(
-            world=self._account_id, moment=AtMost(target), order="moment", limit=_AT_ONCE, quick=True
-        )
-        due = [job for job in found if job.id not in left_out]
-        self._together.extend((job.id, job.moment) for job in due[1:] if job.moment == due[0].moment)
-        return due[0] if due else None
 
     def _left_out(self) -> tuple[str, ...]:
         if self._vain < VAIN:
@@ -244,17 +234,23 @@ class _Advance:
         lane = lane_id(self._account_id, Mode.TEST)
         return deliver_id(lane), f"{TIMER}:{lane}"
 
-    async def _do(self, job: Job, account: Account) -> None:
-        ports = self._ports
-        self._done = job
-        began = ports.clock.monotonic()
-        with ports.clock.entered(world_of(account, Mode.TEST)):
-            async with ports.storage.unit() as unit:
-                present = await unit[Job].get(job.id)
-            if present is not None and present.version == job.version:
-                await self._run(ports, present)
+    async def _do(self, turn: Sequence[tuple[Job, World | None]]) -> None:
+        self._done = {job.id: job.version for job, _ in turn}
+        if len(turn) > 1:
+            async with asyncio.TaskGroup() as together:
+                for job, world in turn:
+                    together.create_task(self._do_in(world, job))
+            return
+        [(job, world)] = turn
+        clock = self._ports.clock
+        began = clock.monotonic()
+        await self._do_in(world, job)
         if job.id == deliver_id(lane_id(self._account_id, Mode.TEST)) and await self._fails():
-            self._vain += ports.clock.monotonic() - began
+            self._vain += clock.monotonic() - began
+
+    async def _do_in(self, world: World | None, job: Job) -> None:
+        with self._ports.clock.entered(world):
+            await self._run(self._ports, job)
 
     async def _fails(self) -> bool:
         async with self._ports.storage.unit() as unit:
@@ -271,42 +267,3 @@ class _Advance:
                 set_due(unit, present, now)
 
         await retrying(self._ports.storage, work)
-
-
-async def _plan_straightening(unit: Unit, account_id: str, now: datetime) -> None:
-    job_id = f"{STRAIGHTEN}:{account_id}"
-    known = await unit[Job].get(job_id)
-    if known is None:
-        unit[Job].add(Job(id=job_id, kind=STRAIGHTEN, argument=account_id, due=now, created_at=now))
-    else:
-        set_due(unit, known, now, anew=True)
-
-
-async def straighten_again(ports: Ports, job: Job) -> None:
-    """The job that straightens after an advance, for whoever did not come so far; and a few times more, for units that
-    were begun before the end and committed after it."""
-    await straighten(ports, job.argument)
-    passed = job.attempts - 1
-    await come_back(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
-
-
-async def straighten(ports: Ports, account_id: str) -> None:
-    """Have the jobs of a world due by the storage's clock when they are due by its own."""
-    seen, found = 0, _STRAIGHTENED_AT_ONCE
-    while found == _STRAIGHTENED_AT_ONCE:
-        found = await retrying(ports.storage, partial(_straighten, ports, account_id, seen))
-        seen += found
-
-
-async def _straighten(ports: Ports, account_id: str, seen: int, unit: Unit) -> int:
-    account = await unit[Account].get(account_id)
-    clock = None if account is None else account.clock
-    if clock is None or clock.is_advancing:
-        return 0
-    now = await ports.storage.now()
-    jobs = await unit[Job].find(world=account_id, order="moment", limit=_STRAIGHTENED_AT_ONCE, offset=seen)
-    for job in jobs:
-        is_held = job.leased_until is not None and job.leased_until > now
-        if job.moment is not None and job.due != job.moment - clock.ahead and not is_held:
-            unit[Job].save(msgspec.structs.replace(job, due=job.moment - clock.ahead))
-    return len(jobs)

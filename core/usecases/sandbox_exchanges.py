@@ -23,15 +23,17 @@ from ..domain.tron import tron_address
 from .exchange_progress import look_at_funds, progress
 from .exchange_return import return_money
 from .exchange_return_progress import carry
+from .exchange_sending import fail_unsigned
 from .exchange_steps import RACES, fail, read_exchange, watch_now
-from .exchanges import get_exchange
+from .exchanges import cancel_any_exchange, get_exchange
 from .units import retrying
 
 _S = ExchangeStatus
 Money = TypeVar("Money", Rub, Usdt)
 
-OUTCOMES = ("usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "returned")
-"""Those of DECISIONS 8; of RUB to USDT what the client and its bank do; and the operator's return of what waits."""
+OUTCOMES = ("usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "cancelled", "returned")
+"""Those of DECISIONS 8; of RUB to USDT what the client and its bank do; the operator's calling off, and his return of
+what waits."""
 FAILED_BY_SANDBOX = "failed in the sandbox"
 
 _ROUNDS = 100
@@ -66,6 +68,8 @@ async def simulate_exchange(
         return await _deposit(ports, exchange, usdt)
     if wish.outcome in ("rub_received", "rub_taken_back"):
         return await _paid(ports, exchange, rub, taken_back=wish.outcome == "rub_taken_back")
+    if wish.outcome == "cancelled":
+        return await cancel_any_exchange(ports, exchange.id)
     if wish.outcome == "returned":
         return await _returned(ports, exchange, wish.address)
     if wish.outcome == "completed":
@@ -129,14 +133,19 @@ async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_b
 async def _returned(ports: Ports, exchange: Exchange, address: str | None) -> Exchange:
     """The operator sends back what waits of an exchange that is over, and it arrives."""
     if exchange.takes_usdt and address is None:
-        address = tron_address(sha256(f"client of {exchange.id}".encode()).digest()[:20])
+        address = made_up_wallet(exchange.id)
     for transfer in await return_money(ports, exchange.id, address):
         carried = await carry(ports, transfer.id)
         back = None if carried is None else carried.transfer.sent_back
         if back is not None and back.tx_hash is not None:
-            await _finalise(ports, back.sender, back.tx_hash)
+            await _on_chain(ports, back.sender, back.tx_hash, TransferState.FINAL)
             await carry(ports, transfer.id)
     return exchange
+
+
+def made_up_wallet(seed: str) -> str:
+    """A client's wallet that nobody has."""
+    return tron_address(sha256(f"client of {seed}".encode()).digest()[:20])
 
 
 async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
@@ -169,7 +178,7 @@ async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
     paying = await progress(ports, exchange)
     exchange = exchange if paying is None else paying.exchange
     if exchange.tx_hash is not None and not exchange.is_final:
-        await _finalise(ports, exchange.sender, exchange.tx_hash)
+        await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FINAL)
         paying = await progress(ports, exchange)
         exchange = exchange if paying is None else paying.exchange
     if exchange.status is not _S.COMPLETED:
@@ -177,17 +186,19 @@ async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
     return exchange
 
 
-async def _finalise(ports: Ports, sender_name: str | None, tx_hash: str) -> None:
+async def _on_chain(ports: Ports, sender_name: str | None, tx_hash: str, state: TransferState) -> None:
     sender = _wired(lambda: ports.senders.named(sender_name or ""))
     if isinstance(sender, SenderSimulator):
-        await sender.pretend(tx_hash, TransferState.FINAL)
+        await sender.pretend(tx_hash, state)
 
 
 async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
-    """A technical error before the payout; a refusal of the bank in it."""
+    """A technical error before the payout; in it a refusal of the bank, or of the wallet."""
     if exchange.status is _S.RUB_SENDING:
         exchange = await _at_bank(ports, exchange, RemittanceStatus.FAILED)
-    elif not exchange.is_final and exchange.status is not _S.USDT_SENDING:
+    elif exchange.status is _S.USDT_SENDING:
+        exchange = await _refused_by_the_wallet(ports, exchange)
+    elif not exchange.is_final:
 
         async def work(unit: Unit) -> Exchange:
             present = await unit[Exchange].get(exchange.id)
@@ -199,6 +210,15 @@ async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
     if exchange.status is not _S.FAILED:
         raise _no_way(exchange, _S.FAILED)
     return exchange
+
+
+async def _refused_by_the_wallet(ports: Ports, exchange: Exchange) -> Exchange:
+    """The network drops what was sent, so it must be signed again, and that the wallet refuses."""
+    if exchange.tx_hash is not None:
+        await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FAILED)
+        paying = await progress(ports, exchange)
+        exchange = exchange if paying is None else paying.exchange
+    return await fail_unsigned(ports, exchange.id, FAILED_BY_SANDBOX)
 
 
 async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -> Exchange:

@@ -13,7 +13,7 @@ from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
 from ..domain.refunds import PendingReason, Refund, RefundStatus
 from .refund_progress import on_notice, send
-from .refund_steps import RACES, payment_of
+from .refund_steps import RACES, drop_job, payment_of
 from .refunds import approve, get_refund, reject_refund
 from .units import retrying
 
@@ -24,8 +24,11 @@ _AT_BANK: Mapping[RefundStatus, AtBank] = {
     _S.FAILED: AtBank.FAILED,
     _S.REVERSED: AtBank.REVERSED,
 }
-OUTCOMES = (_S.COMPLETED, _S.REJECTED, _S.FAILED, _S.REVERSED)
+WAITS = PendingReason.AWAITING_APPROVAL.value
+"""No status: the refund is not approved by itself."""
+OUTCOMES: tuple[str, ...] = (WAITS, _S.PROCESSING, _S.COMPLETED, _S.REJECTED, _S.FAILED, _S.REVERSED)
 _FROM: Mapping[RefundStatus, tuple[RefundStatus, ...]] = {
+    _S.PROCESSING: (_S.PENDING,),
     _S.COMPLETED: (_S.PENDING, _S.PROCESSING),
     _S.REJECTED: (_S.PENDING,),
     _S.FAILED: (_S.PENDING, _S.PROCESSING),
@@ -54,6 +57,8 @@ async def simulate_refund(
     text = read_wish().outcome
     if text not in OUTCOMES:
         raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    if text == WAITS:
+        return await _made_to_wait(ports, refund)
     outcome = RefundStatus(text)
     if refund.status is outcome:
         return refund
@@ -70,6 +75,20 @@ async def simulate_refund(
     if refund.status is not outcome:
         raise _no_way(refund, outcome)
     return refund
+
+
+async def _made_to_wait(ports: Ports, refund: Refund) -> Refund:
+    """As where the account's refunds are approved by hand."""
+
+    async def work(unit: Unit) -> Refund:
+        present = await unit[Refund].get(refund.id) or refund
+        if present.status is not _S.PENDING:
+            raise Refusal("INVALID_STATE", f"The refund is {present.status}; it cannot wait for approval any more")
+        await drop_job(unit, present.id)
+        waits = PendingReason.AWAITING_APPROVAL
+        return unit[Refund].save(msgspec.structs.replace(present, pending_reason=waits, approved_at=None))
+
+    return await retrying(ports.storage, work)
 
 
 def _no_way(refund: Refund, outcome: RefundStatus) -> Refusal:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured
+from ...ports.faults import Fault, NotConfigured
 from ...ports.jobs import Job
 from ...ports.payouts import SenderSimulator, TransferState
 from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
 from ..domain.withdrawals import Withdrawal, WithdrawalStatus
-from .withdrawal_progress import execute, job_id
+from .withdrawal_progress import execute, job_id, sign_only
 from .withdrawals import cancel_withdrawal, get_withdrawal
 
 _S = WithdrawalStatus
@@ -21,7 +21,7 @@ _ON_CHAIN: Mapping[WithdrawalStatus, TransferState] = {
     _S.COMPLETED: TransferState.FINAL,
     _S.FAILED: TransferState.FAILED,
 }
-OUTCOMES = tuple(status.value for status in (*_ON_CHAIN, _S.CANCELLED))
+OUTCOMES = tuple(status.value for status in (_S.PROCESSING, *_ON_CHAIN, _S.CANCELLED))
 CANCELLED_BY_SANDBOX = "called off in the sandbox"
 
 
@@ -48,15 +48,33 @@ async def simulate_withdrawal(
         return withdrawal
     if outcome is _S.CANCELLED:
         return await cancel_withdrawal(ports, withdrawal.id, CANCELLED_BY_SANDBOX)
+    if outcome is _S.PROCESSING:
+        return await _signed(ports, withdrawal)
     if withdrawal.status is _S.PENDING:
         withdrawal = await _go_on(ports, caller, withdrawal)
     if withdrawal.status is _S.PENDING:
-        raise Refusal("PROVIDER_UNAVAILABLE", "The wallet does not sign at the moment", retry_after=10)
+        raise _no_signature()
     await _pretend(ports, withdrawal, outcome)
     withdrawal = await _go_on(ports, caller, withdrawal)
     if withdrawal.status is not outcome:
         raise Refusal("INVALID_STATE", f"The payout is {withdrawal.status}; it cannot become {outcome} from there")
     return withdrawal
+
+
+async def _signed(ports: Ports, withdrawal: Withdrawal) -> Withdrawal:
+    """Signed, and not sent yet: the network can then fail it without having had it, or the job sends it."""
+    if withdrawal.status is _S.PENDING:
+        try:
+            withdrawal = await sign_only(ports, withdrawal)
+        except Fault:
+            raise _no_signature() from None
+    if withdrawal.status is not _S.PROCESSING:
+        raise Refusal("INVALID_STATE", f"The payout is {withdrawal.status}; it cannot become processing from there")
+    return withdrawal
+
+
+def _no_signature() -> Refusal:
+    return Refusal("PROVIDER_UNAVAILABLE", "The wallet does not sign at the moment", retry_after=10)
 
 
 async def _pretend(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStatus) -> None:

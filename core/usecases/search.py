@@ -17,7 +17,9 @@ from ..domain import ids
 from ..domain.accounts import Account, ApiKey, Mode, Shop
 from ..domain.clients import Client
 from ..domain.events import Event
+from ..domain.exchange_funds import ExchangeTransfer
 from ..domain.exchanges import Exchange
+from ..domain.gateways import Gateway
 from ..domain.payments import Payment, Suspense
 from ..domain.proofs import DeliveryProof
 from ..domain.refunds import Refund
@@ -53,8 +55,16 @@ BARE: tuple[tuple[str, type[Any]], ...] = (
     ("shop", Shop),
     ("terminal", Terminal),
     ("batch", SettlementBatch),
+    ("gateway", Gateway),
 )
 """Whose ids have no prefix."""
+
+
+def kind_of_id(object_id: str) -> str:
+    """The kind of object that an id names by its prefix; empty where it has none."""
+    kind = next((kind for prefix, (kind, _) in BY_PREFIX.items() if object_id.startswith(prefix)), "")
+    # A transfer that came for an exchange is named after it.
+    return "suspense" if kind == "exchange" and ":" in object_id else kind
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +111,9 @@ def hit(kind: str, record: Any, why: str = "") -> Hit:
 async def _by_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     for prefix, (kind, record_type) in BY_PREFIX.items():
         if wanted.startswith(prefix):
+            if record_type is Exchange and ":" in wanted:
+                # A transfer that came for an exchange is named after it.
+                kind, record_type = "suspense", ExchangeTransfer
             found = await unit[record_type].get(wanted)
             return [] if found is None else [hit(kind, found)]
     hits = []
@@ -161,7 +174,10 @@ def _ends(ports: Ports, client: Client, tail: str) -> bool:
 
 
 async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    hits: list[Hit] = []
+    hits = [
+        *(hit("subscription", each) for each in await unit[Subscription].find(external_id=wanted, limit=MOST)),
+        *(hit("exchange", each) for each in await unit[Exchange].find(external_id=wanted, limit=MOST)),
+    ]
     for account in await unit[Account].find(limit=_ACCOUNTS):
         for mode in Mode:
             found = await unit[Payment].find(

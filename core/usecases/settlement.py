@@ -220,12 +220,16 @@ async def settle_now(
     One that is settled already is answered as it is. Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another
     process is settling it.
     """
-    now = ports.clock.now()
-    if cutoff is None:
-        batch_id, cutoff = daily_id(mode, last_run(now)), cutoff_of(last_run(now))
-    else:
-        batch_id = f"{mode}:{iso(cutoff)}"
+    batch_id, cutoff = batch_asked(ports, mode, cutoff)
     return await _open_and_settle(ports, batch_id, mode, cutoff, None, progress)
+
+
+def batch_asked(ports: Ports, mode: Mode, cutoff: datetime | None) -> tuple[str, datetime]:
+    """Id and cutoff of the batch that `settle_now` is about."""
+    if cutoff is not None:
+        return f"{mode}:{iso(cutoff)}", cutoff
+    run = last_run(ports.clock.now())
+    return daily_id(mode, run), cutoff_of(run)
 
 
 async def settle_own(ports: Ports, caller: Caller) -> Settlement:
@@ -249,10 +253,16 @@ async def _open_and_settle(
     ports: Ports, batch_id: str, mode: Mode, cutoff: datetime, account_id: str | None, progress: Progress
 ) -> SettlementBatch:
     batch = await open_batch(ports, batch_id, mode, cutoff, account_id=account_id, mine=True)
+    return await settle_batch(ports, batch, progress)
+
+
+async def settle_batch(ports: Ports, batch: SettlementBatch, progress: Progress) -> SettlementBatch:
+    """Settle an open batch here to its end; it as it then stands. Raises: Refusal INVALID_STATE while another process
+    is settling it."""
     if batch.completed_at is None:
         await settle(ports, await _take_over(ports, batch), progress=progress)
     async with ports.storage.unit() as unit:
-        return await unit[SettlementBatch].get(batch_id) or batch
+        return await unit[SettlementBatch].get(batch.id) or batch
 
 
 async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:
@@ -265,7 +275,9 @@ async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:
             raise Refusal("INVALID_STATE", "The settlement has just been completed by another process")
         held = job.leased_until is not None and job.leased_until > now
         if held and job.version > 0:
-            raise Refusal("INVALID_STATE", "Another process is settling this batch; it goes on by itself")
+            raise Refusal(
+                "INVALID_STATE", f"Another process is settling batch {batch.id}, or did within the last minute"
+            )
         return unit[Job].save(
             msgspec.structs.replace(job, leased_until=now + HELD, attempts=job.attempts + (0 if held else 1))
         )

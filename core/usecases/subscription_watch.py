@@ -4,6 +4,7 @@ where no notice came (SPEC "Subscription statuses"; DECISIONS 5)."""
 from datetime import datetime, timedelta
 
 from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.binding_reports import follow_mandate
@@ -22,6 +23,9 @@ WATCH_SUBSCRIPTION = "subscription.watch"
 
 MANDATE_LOOKS = timedelta(days=1)
 """How often a bank is asked about a mandate by ourselves."""
+PLAYED_LOOKS = timedelta(days=30)
+"""The same while a sandbox clock is advanced: at a simulated bank nothing happens but by a call, which tells of it. A
+year of daily looks would be most of what the year costs, for nothing."""
 
 
 def first_subscription_watch(subscription: Subscription) -> Job:
@@ -43,7 +47,18 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
         await _look_at_binding(ports, subscription)
         await look_at_mandate(ports, subscription)
         subscription = await end_overdue(ports, subscription.id)
-    await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now()))
+    pause = PLAYED_LOOKS if subscription is not None and _is_played(ports, subscription) else MANDATE_LOOKS
+    await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
+
+
+def _is_played(ports: Ports, subscription: Subscription) -> bool:
+    world = ports.clock.world
+    if world is None or not world.held or subscription.mandate_bank is None:
+        return False
+    try:
+        return ports.banks.named(subscription.mandate_bank).capabilities.simulated
+    except NotConfigured:
+        return False
 
 
 async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
@@ -103,13 +118,14 @@ async def _save(ports: Ports, unit: Unit, before: Subscription, after: Subscript
     return saved
 
 
-def next_due(subscription: Subscription, now: datetime) -> datetime | None:
-    """When it is looked at again; None: never, it is over. Deadlines only move away, so none is missed."""
+def next_due(subscription: Subscription, now: datetime, looks: timedelta = MANDATE_LOOKS) -> datetime | None:
+    """When it is looked at again, after `looks` where nothing comes before; None: never, it is over. Deadlines only
+    move away, so none is missed."""
     if subscription.is_final:
         return None
     ends_at = binding_ends_at(subscription)
     if ends_at is not None:
         return ends_at
-    look_at = now + MANDATE_LOOKS
+    look_at = now + looks
     ends_at = pause_ends_at(subscription)
     return look_at if ends_at is None else min(look_at, ends_at)

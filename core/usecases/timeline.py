@@ -15,8 +15,8 @@ from ..domain.money import Rub, Usdt
 from ..domain.payments import Payment
 
 _MOST = 500
-_REVISIONS = 5
-"""Of one kind of entry of one object; more than any has."""
+_REVISIONS = 11
+"""Of one kind of entry of one object: what is sent back in ten attempts comes back as often."""
 
 STAMPS = {
     "created_at": "created",
@@ -31,6 +31,7 @@ STAMPS = {
     "resolved_at": "resolved",
     "started_at": "started",
     "completed_at": "completed",
+    "contradicted_at": "the bank says that it went after all",
     "closed_at": "came to rest",
     "expires_at": "deadline",
     "ends_at": "ends",
@@ -46,23 +47,26 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """`object`, `provider`, `event`, `letter`, `ledger` or `operator`."""
     text: str
     detail: str = ""
+    of: str = ""
+    """The kind of another object that the line tells of, as search names kinds; empty: of none."""
+    object_id: str = ""
 
 
 async def read_timeline(ports: Ports, record: Any) -> list[Moment]:
     """All moments of a record that has an id, the oldest first. Raises: Unavailable."""
     async with ports.storage.snapshot() as seen:
-        found = [*_own(record), *await _told(seen, record.id), *await _booked(seen, record.id)]
-        entries = await seen[AuditEntry].find(object_id=record.id, order="id", limit=_MOST)
-    found += [
-        Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=_act(entry))
-        for entry in entries
-    ]
+        found = [
+            *_own(record),
+            *await _told(seen, record.id),
+            *await _booked(seen, record.id),
+            *await read_acts(seen, record.id),
+        ]
     return sorted(found, key=lambda moment: moment.at)
 
 
 def _own(record: Any) -> list[Moment]:
     found = [
-        Moment(at=at, source="object", text=words)
+        Moment(at=at, source="object", text=_ended(record) if name == "completed_at" else words)
         for name, words in STAMPS.items()
         if isinstance(at := getattr(record, name, None), datetime)
     ]
@@ -78,22 +82,42 @@ def _own(record: Any) -> list[Moment]:
     return found
 
 
+def _ended(record: Any) -> str:
+    """Some records have one moment for whichever end they came to."""
+    status = getattr(record, "status", "completed")
+    return "completed" if status == "completed" else f"ended: {status}"
+
+
 async def _told(seen: Snapshot, object_id: str) -> list[Moment]:
     events = await seen[Event].find(object_id=object_id, order="id", limit=_MOST)
-    found: list[Moment] = []
-    for event in events:
-        found.append(Moment(at=event.created_at, source="event", text=_event(event), detail=event.id))
-        letters = await seen[Attempt].find(id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST)
-        found += [
-            Moment(
-                at=letter.sent_at,
-                source="letter",
-                text=f"{'probe' if letter.probe else f'attempt {letter.number}'}: {letter.status or letter.answer}",
-                detail=f"{letter.took_ms} ms {letter.note}".strip(),
-            )
-            for letter in letters
-        ]
-    return found
+    return [moment for event in events for moment in await event_moments(seen, event)]
+
+
+async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
+    """An event, and every letter that it was sent by."""
+    letters = await seen[Attempt].find(id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST)
+    found = [
+        Moment(
+            at=letter.sent_at,
+            source="letter",
+            text=f"{'probe' if letter.probe else f'attempt {letter.number}'}: {letter.status or letter.answer}",
+            detail=f"{letter.took_ms} ms {letter.note}".strip(),
+        )
+        for letter in letters
+    ]
+    told = Moment(
+        at=event.created_at, source="event", text=_event(event), detail=event.id, of="event", object_id=event.id
+    )
+    return [told, *found]
+
+
+async def read_acts(seen: Snapshot, object_id: str) -> list[Moment]:
+    """What operators did to an object."""
+    entries = await seen[AuditEntry].find(object_id=object_id, order="id", limit=_MOST)
+    return [
+        Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=_act(entry))
+        for entry in entries
+    ]
 
 
 def _event(event: Event) -> str:
@@ -101,7 +125,8 @@ def _event(event: Event) -> str:
     body = msgspec.json.decode(event.body, type=_Moved)
     if body.status is None:
         return event.type.value
-    return f"{event.type}: {'' if body.previous_status is None else f'{body.previous_status} → '}{body.status}"
+    what = event.type.removesuffix(".status_changed")
+    return f"{what}: {'' if body.previous_status is None else f'{body.previous_status} → '}{body.status}"
 
 
 class _Moved(msgspec.Struct, frozen=True):

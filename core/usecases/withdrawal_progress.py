@@ -98,6 +98,14 @@ async def _go_on(ports: Ports, job: Job, withdrawal: Withdrawal) -> _Step:
     return _Step()
 
 
+async def sign_only(ports: Ports, withdrawal: Withdrawal) -> Withdrawal:
+    """Sign and store a pending payout, and send nothing: as a process that dies in between leaves it. Its job goes on
+    from there. Raises: what the wallet's `sign` raises; NotConfigured, NotSupported."""
+    sender = ports.senders.named(withdrawal.sender)
+    transfer = await sign(sender, withdrawal.network, withdrawal.id, withdrawal.wallet, withdrawal.amount.units)
+    return await _store(ports, withdrawal.id, transfer)
+
+
 async def _store(ports: Ports, withdrawal_id: str, transfer: SignedTransfer) -> Withdrawal:
     """The payout with its signed transfer, on disk. Of two runs that signed at once the first to come here counts, and
     the other's transfer is dropped unsent; so it is when an operator called the payout off."""

@@ -1,9 +1,17 @@
 """`cambist config …`"""
 
+from typing import Any
+
 import click
 
+from ..plugins import KINDS, all_installed
+from ..settings import Settings
 from .output import Answer, table
 from .session import answering, loaded_settings
+
+
+def _adapters(settings: Settings) -> list[tuple[str, Any]]:
+    return [(name, getattr(settings, name)) for kind in KINDS.values() for name in kind.settings]
 
 
 @click.group()
@@ -18,8 +26,21 @@ def check() -> Answer:
     loaded = loaded_settings()
     file = None if loaded.config_file is None else str(loaded.config_file)
     rows = [(each.name, each.value, each.origin, each.meaning) for each in loaded.explained]
-    text = table(("setting", "value", "from", "meaning"), rows)
+    named = {name: value if isinstance(value, tuple) else (value,) for name, value in _adapters(loaded.settings)}
+    adapters = all_installed(named)
+    of_adapters = [(each.kind, each.name, each.comes_from, ", ".join(each.used_by)) for each in adapters]
+    text = "\n\n".join(
+        (
+            table(("setting", "value", "from", "meaning"), rows),
+            table(("adapter", "name", "from", "named by"), of_adapters),
+        )
+    )
     return Answer(
-        document={"config_file": file, "settings": list(loaded.explained), "warnings": list(loaded.warnings)},
+        document={
+            "config_file": file,
+            "settings": list(loaded.explained),
+            "warnings": list(loaded.warnings),
+            "adapters": adapters,
+        },
         text=text,
     )

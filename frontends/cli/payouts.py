@@ -65,6 +65,18 @@ def cancel(withdrawal_id: str, reason: str) -> Answer:
     return _answer(in_house(lambda ports: usecases.cancel_withdrawal(ports, withdrawal_id, reason)))
 
 
+@payout.command("retry")
+@click.argument("withdrawal_id", metavar="ID")
+@answering
+@reasoned
+def retry(withdrawal_id: str) -> Answer:
+    """Have a payout that is under way tried now, instead of at its next turn. It is never signed twice.
+
+    Refused once it is over: the amount of a failed one is available again, for `cambist payout now`.
+    """
+    return _answer(in_house(lambda ports: usecases.hurry_withdrawal(ports, withdrawal_id)))
+
+
 @payout.command("now")
 @click.argument("account_id", metavar="ACCOUNT")
 @click.option("--mode", type=click.Choice([each.value for each in Mode]), required=True)

@@ -7,6 +7,7 @@ import click
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds import Refund, RefundStatus
 from ...core.usecases import refunds as usecases
+from ...core.usecases.refund_contradictions import contradicted_refunds, settle_contradiction
 from ...core.usecases.refund_list import list_all_refunds
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
@@ -20,11 +21,24 @@ def refund() -> None:
 @refund.command("list")
 @click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
 @click.option("--status", type=click.Choice([status.value for status in RefundStatus], case_sensitive=False))
+@click.option("--contradicted", "is_contradicted", is_flag=True, help="That failed, and that the bank sent after all.")
 @answering
-def list_(account_id: str | None, status: str | None) -> Answer:
-    """Refunds of both modes, the newest first; 1000 at most."""
+def list_(account_id: str | None, status: str | None, *, is_contradicted: bool) -> Answer:
+    """Refunds of both modes, the newest first; 1000 at most.
+
+    With --contradicted only those that wait for an operator because the bank sent them after it had failed them:
+    merchant and payer both have the money. Have the bank call it back, or agree with the merchant; then say so with
+    `cambist refund settled`.
+    """
     wanted = None if status is None else RefundStatus(status)
-    found = in_house(lambda ports: list_all_refunds(ports, account_id=account_id, status=wanted))
+    if is_contradicted:
+        found = [
+            each
+            for each in reversed(in_house(contradicted_refunds))
+            if account_id in (None, each.account_id) and wanted in (None, each.status)
+        ]
+    else:
+        found = in_house(lambda ports: list_all_refunds(ports, account_id=account_id, status=wanted))
     rows = [_document(each) for each in found]
     titles = ("created_at", "amount_rub", "status", "pending_reason", "payment_id", "account_id", "mode", "refund_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -46,6 +60,15 @@ def approve(refund_id: str) -> Answer:
 def reject(refund_id: str, reason: str) -> Answer:
     """Refuse a pending refund. No money moves."""
     return _answer(in_house(lambda ports: usecases.reject_refund(ports, refund_id, reason)))
+
+
+@refund.command("settled")
+@click.argument("refund_id", metavar="ID")
+@click.option("--reason", required=True, help="How; kept in the audit log.")
+@answering
+def settled(refund_id: str, reason: str) -> Answer:  # noqa: ARG001 - the audit log reads the reason
+    """A refund that the bank sent after it had failed it is settled with bank and merchant. It moves no money."""
+    return _answer(in_house(lambda ports: settle_contradiction(ports, refund_id)))
 
 
 @refund.command("create")
@@ -79,4 +102,5 @@ def _document(done: Refund) -> dict[str, Any]:
         "failure_reason": done.failure_reason,
         "created_at": iso(done.created_at),
         "completed_at": iso_or_none(done.completed_at),
+        "contradicted_at": iso_or_none(done.contradicted_at),
     }

@@ -10,7 +10,7 @@ from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none, read_moment
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement import SettlementBatch
-from ...core.usecases.settlement import settle_now
+from ...core.usecases.settlement_asked import Pace, settle_asked
 from ...ports.bundle import Ports
 from .output import Answer, table
 from .session import answering, in_house, reasoned
@@ -36,8 +36,9 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
     payments that were paid before 00:00 UTC of that day. It is settled once; a second call shows what it brought. In
     test mode it takes all that is paid by now.
 
-    It may be interrupted: the service goes on with the batch after a minute, or a second call does. Progress goes to
-    standard error. Refused (1) without a rate, and while another process is settling the same batch.
+    It may be interrupted: the service goes on with the batch after a minute, or a second call takes it up before it
+    does what it is asked for, and says so. Progress goes to standard error. Refused (1) without a rate, and while
+    another process is settling a batch of the mode, or may be: for a minute after one was killed.
     """
     modes = list(Mode) if mode is None else [Mode(mode)]
 
@@ -47,7 +48,7 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
         for each in modes:
             try:
                 wanted = _cutoff(ports, each, cutoff)
-                done.append(await settle_now(ports, each, cutoff=wanted, progress=_progress(each)))
+                done += await settle_asked(ports, each, wanted, _progress(each))
             except Refusal as refusal:
                 # The other mode is settled all the same.
                 refused.append(Refusal(refusal.code, f"{each}: {refusal.message}"))
@@ -73,14 +74,17 @@ def _cutoff(ports: Ports, mode: Mode, text: str | None) -> datetime | None:
     return moment
 
 
-def _progress(mode: Mode) -> Callable[[SettlementBatch], None]:
-    told = 0
+def _progress(mode: Mode) -> Callable[[Pace], None]:
+    told: tuple[str, int] | None = None
 
-    def tell(batch: SettlementBatch) -> None:
+    def tell(pace: Pace) -> None:
         nonlocal told
-        if batch.payments != told:
-            told = batch.payments
-            click.echo(f"{mode}: payments settled: {told}", err=True)
+        batch = pace.batch
+        if pace.is_taken_up and (told is None or told[0] != batch.id):
+            click.echo(f"{mode}: batch {batch.id} was left open: it is settled first", err=True)
+        if told != (batch.id, batch.payments):
+            told = (batch.id, batch.payments)
+            click.echo(f"{mode}: settled {pace}", err=True)
 
     return tell
 

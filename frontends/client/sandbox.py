@@ -27,9 +27,11 @@ SubscriptionOutcome = Literal[
     "past_due_cleared",
     "consent_ended",
 ]
-RefundOutcome = Literal["completed", "rejected", "failed", "reversed"]
-ExchangeOutcome = Literal["usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "returned"]
-WithdrawalOutcome = Literal["sent", "completed", "failed", "cancelled"]
+RefundOutcome = Literal["awaiting_approval", "processing", "completed", "rejected", "failed", "reversed"]
+ExchangeOutcome = Literal[
+    "usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "cancelled", "returned"
+]
+WithdrawalOutcome = Literal["processing", "sent", "completed", "failed", "cancelled"]
 
 
 class NextCharge(Record, frozen=True, kw_only=True):
@@ -120,6 +122,30 @@ class SandboxCalls(Group[Face]):
     def simulate_refund(self, refund_id: str, outcome: RefundOutcome) -> Request[Refund]:
         """Lead a refund to an outcome, as the operator and the bank would."""
         return post(at("sandbox", "refunds", refund_id, "simulate"), Refund, {"outcome": outcome})
+
+    @operation
+    def begin_exchange(
+        self,
+        client_phone: str,
+        *,
+        amount_rub: Amount | None = None,
+        amount_usdt: Amount | None = None,
+        address: str | None = None,
+        client_bank_id: str | None = None,
+        external_id: str | None = None,
+        pending: bool | None = None,
+    ) -> Request[Exchange]:
+        """Begin an exchange of RUB to USDT (`amount_rub`), as an operator would; or one that stays `pending`."""
+        body = {
+            "client_phone": client_phone,
+            "amount_rub": amount_or_none(amount_rub),
+            "amount_usdt": amount_or_none(amount_usdt),
+            "address": address,
+            "client_bank_id": client_bank_id,
+            "external_id": external_id,
+            "pending": pending,
+        }
+        return post("/sandbox/exchanges", Exchange, body)
 
     @operation
     def simulate_exchange(

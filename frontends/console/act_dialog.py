@@ -8,14 +8,16 @@ from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Select, Static
 
 from ...core.domain.audit import REASON_LONGEST, Act
-from ...core.usecases.audit import acting, note
+from ...core.usecases.accounts import list_accounts
+from ...core.usecases.audit import acting, has_written, note
 from .desk import NO_ANSWER, Desk, words
-from .kinds import Change, ConsoleAct, Doing
+from .kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
 
 
@@ -32,8 +34,10 @@ class ActDialog(ModalScreen[bool]):
         self._desk = desk
         self._act = act
         self._record = record
+        self._entries = [entry for entry in act.entries if entry.wanted(record)]
         self._tried = False
         self._busy = False
+        self._secrets: tuple[tuple[str, str], ...] = ()
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="dialog"):
@@ -41,23 +45,45 @@ class ActDialog(ModalScreen[bool]):
             if self._record is not None:
                 yield Label(plain(self._record.id), id="object", markup=False)
             yield Static(_table(self._act.changes(self._record)), id="changes")
-            for entry in self._act.entries:
-                yield Label(entry.label, classes="label", markup=False)
-                if entry.choices:
-                    pairs = [(choice, choice) for choice in entry.choices]
-                    yield Select(pairs, value=entry.default, allow_blank=False, id=f"entry-{entry.name}", compact=True)
-                else:
-                    yield Input(entry.default, id=f"entry-{entry.name}", compact=True)
-            yield Label(f"Reason{'' if self._act.reason_needed else ' (may be empty)'}", classes="label")
-            yield Input(id="reason", max_length=REASON_LONGEST, compact=True)
+            for entry in self._entries:
+                with Horizontal(classes="entry"):
+                    yield Label(entry.label, classes="label", markup=False)
+                    yield _field(entry)
+            with Horizontal(classes="entry"):
+                yield Label(f"Reason{'' if self._act.reason_needed else ' (may be empty)'}", classes="label")
+                yield Input(id="reason", max_length=REASON_LONGEST, compact=True)
             yield Static("", id="outcome", markup=False)
+            yield Vertical(id="secrets")
             with Horizontal(id="buttons"):
                 yield Button(f"{self._act.title} ^s", id="confirm", variant="warning", compact=True)
                 yield Button("Close esc", id="leave", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#dialog").can_focus = False
-        self.query("Input").first().focus()
+        self.query("Input, Select").first().focus()
+        if any(entry.accounts for entry in self._entries):
+            self._offer_accounts()
+
+    @work
+    async def _offer_accounts(self) -> None:
+        """Names to choose from; without an answer there are none, and the act asks for one."""
+        try:
+            found = await list_accounts(self._desk.ports)
+        except NO_ANSWER as fault:
+            self._say(words(fault), bad=True)
+            return
+        pairs = [(f"{plain(each.name)}  {each.id}", each.id) for each in found]
+        for entry in self._entries:
+            if entry.accounts:
+                self.query_one(f"#entry-{entry.name}", Select).set_options(pairs)
+
+    @on(Input.Changed)
+    @on(Select.Changed)
+    def _follow(self) -> None:
+        """Show what changes by what was entered so far."""
+        if self._act.follows is not None and not self._tried:
+            changes = self._act.follows(self._record, self._given())
+            self.query_one("#changes", Static).update(_table(changes))
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
@@ -72,7 +98,7 @@ class ActDialog(ModalScreen[bool]):
         if self._busy or self._tried:
             return
         given = self._given()
-        missing = [entry.label for entry in self._act.entries if entry.needed and not given[entry.name].strip()]
+        missing = [entry.label for entry in self._entries if entry.needed and not given[entry.name].strip()]
         if self._act.reason_needed and not given["reason"].strip():
             missing.append("Reason")
         if missing:
@@ -101,18 +127,45 @@ class ActDialog(ModalScreen[bool]):
         except (*NO_ANSWER, ValueError) as fault:
             self._say(f"Not done. {words(fault)}", bad=True)
         else:
-            self._say(outcome, good=True)
+            if act.guarded and not act.reads and not has_written(ports):
+                outcome = "Nothing was done: it is so already. A colleague was quicker, it seems."
+            self._say(outcome.text if isinstance(outcome, Once) else outcome, good=True)
+            if isinstance(outcome, Once):
+                await self._show(outcome)
         finally:
             self._busy, self._tried = False, True
             confirm = self.query_one("#confirm", Button)
             confirm.display = False
-            self.query_one("#leave", Button).focus()
+            self.query_one("#secrets Button" if self._secrets else "#leave", Button).focus()
+
+    async def _show(self, outcome: Once) -> None:
+        """The secrets, this one time, instead of what was asked: nothing else is to be read now."""
+        self._secrets = outcome.secrets
+        for each in self.query("#changes, .entry"):
+            each.display = False
+        await self.query_one("#secrets", Vertical).mount_all(
+            Vertical(
+                Label(name, classes="label", markup=False),
+                Static(secret, markup=False),
+                Button("Copy", name=str(number), compact=True),
+                classes="secret",
+            )
+            for number, (name, secret) in enumerate(self._secrets)
+        )
+
+    @on(Button.Pressed, "#secrets Button")
+    def _copy(self, event: Button.Pressed) -> None:
+        name, secret = self._secrets[int(event.button.name or 0)]
+        self.app.copy_to_clipboard(secret)
+        self.notify(f"Copied: {name}")
 
     def _given(self) -> dict[str, str]:
-        given = {"reason": self.query_one("#reason", Input).value}
-        for entry in self._act.entries:
+        given = dict.fromkeys((entry.name for entry in self._act.entries), "")
+        given["reason"] = self.query_one("#reason", Input).value
+        for entry in self._entries:
             field = self.query_one(f"#entry-{entry.name}")
-            given[entry.name] = str(field.value) if isinstance(field, Input | Select) else ""
+            value = field.value if isinstance(field, Input | Select) else ""
+            given[entry.name] = value if isinstance(value, str) else ""
         return given
 
     def _say(self, text: str, *, good: bool = False, bad: bool = False) -> None:
@@ -120,6 +173,15 @@ class ActDialog(ModalScreen[bool]):
         outcome.set_class(good, "good")
         outcome.set_class(bad, "bad")
         outcome.update(text)
+
+
+def _field(entry: Entry) -> Widget:
+    if entry.accounts:
+        return Select[str]([], prompt="choose one", id=f"entry-{entry.name}", compact=True)
+    if entry.choices:
+        pairs = [(choice, choice) for choice in entry.choices]
+        return Select(pairs, value=entry.default, allow_blank=False, id=f"entry-{entry.name}", compact=True)
+    return Input(entry.default, id=f"entry-{entry.name}", compact=True, password=entry.is_secret)
 
 
 def _table(changes: list[Change]) -> Text:

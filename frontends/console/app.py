@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -11,14 +12,15 @@ from ...core.usecases.search import Hit
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
 from .desk import Desk
-from .detail import DetailScreen
+from .detail import DetailScreen, OpenList, OpenObject
 from .home import HomeScreen
-from .kinds import Kind
+from .kinds import Kind, Wish
 from .listing import ListScreen
 from .search_dialog import SearchDialog
 from .texts import plain
 
 _DARK, _LIGHT = "textual-dark", "textual-light"
+_LISTED = tuple(kind for kind in KINDS if kind.key)
 
 
 class Console(App[None]):
@@ -28,10 +30,11 @@ class Console(App[None]):
     CSS_PATH = "console.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Find", key_display="/"),
-        Binding("g", "go", "Go to"),
+        Binding("g", "go", "Go"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit"),
-        *(Binding(kind.key, f"open('{kind.name}')", kind.title) for kind in KINDS),
+        # In the footer of home alone: a footer of twenty keys is laid out anew with every screen.
+        *(Binding(kind.key, f"open('{kind.name}')", kind.title, show=False) for kind in KINDS if kind.key),
         Binding("0", "home", "Home"),
         Binding("ctrl+t", "shade", "Light or dark", show=False),
     ]
@@ -48,7 +51,7 @@ class Console(App[None]):
         """The palette: every screen, every act of the screen in front, and Textual's own."""
         yield from super().get_system_commands(screen)
         yield SystemCommand("Find", "Any id, external id, phone, transaction hash", self.action_search)
-        for kind in KINDS:
+        for kind in _LISTED:
             yield SystemCommand(kind.title, f"The list ({kind.key})", lambda kind=kind: self.show(kind))
         if isinstance(screen, DetailScreen):
             for act in screen.acts():
@@ -74,27 +77,41 @@ class Console(App[None]):
     def action_go(self) -> None:
         """All screens, in a list."""
         if not self._has_dialog():
-            titles = [f"{kind.key}  {kind.title}" for kind in KINDS]
+            titles = [f"{kind.key}  {kind.title}" for kind in _LISTED]
             self.push_screen(ChooseDialog("Go to", ["0  Home", *titles]), self._go)
 
     def _go(self, chosen: int | None) -> None:
         if chosen == 0:
             self.action_home()
         elif chosen is not None:
-            self.show(KINDS[chosen - 1])
+            self.show(_LISTED[chosen - 1])
 
     def action_search(self) -> None:
         if not self._has_dialog():
             self.push_screen(SearchDialog(self.desk), self._found)
 
     def _found(self, hit: Hit | None) -> None:
-        if hit is None:
-            return
-        kind = kind_of(hit.kind)
+        if hit is not None:
+            self._detail(hit.kind, hit.object_id)
+
+    @on(OpenObject)
+    def _open_object(self, message: OpenObject) -> None:
+        self._detail(message.kind, message.object_id)
+
+    @on(OpenList)
+    def _open_list(self, message: OpenList) -> None:
+        """Over what is open, to come back to."""
+        kind = kind_of(message.kind)
+        if kind is not None:
+            wish = Wish(filters=message.filters, order=kind.orders[0])
+            self.push_screen(ListScreen(self.desk, kind, wish))
+
+    def _detail(self, name: str, object_id: str) -> None:
+        kind = kind_of(name)
         if kind is None:
-            self.notify(f"No screen shows a {hit.kind} yet: {plain(hit.object_id)} {plain(hit.text)}")
+            self.notify(f"No screen shows a {name} yet: {plain(object_id)}")
         else:
-            self.push_screen(DetailScreen(self.desk, kind, hit.object_id))
+            self.push_screen(DetailScreen(self.desk, kind, object_id))
 
     def action_help(self) -> None:
         """Keys and what they do, at the side."""

@@ -1,4 +1,4 @@
-"""Choosing one of a few: accounts, filters, what was found."""
+"""Choosing one of a few, such as accounts and filters, or any text."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Label, OptionList
+from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
 
@@ -31,3 +31,24 @@ class ChooseDialog(ModalScreen[int | None]):
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_index)
+
+
+class AskDialog(ModalScreen[str | None]):
+    """Answers with the text that was entered; None: nothing was decided."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close")]
+
+    def __init__(self, title: str, hint: str, present: str) -> None:
+        super().__init__()
+        self._title = title
+        self._hint = hint
+        self._present = present
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Label(f"{self._title}: {self._hint}; empty for all", id="title", markup=False)
+            yield Input(self._present, compact=True)
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)

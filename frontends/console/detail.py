@@ -6,6 +6,7 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
+from textual.message import Message
 from textual.widgets import Button, DataTable, Static
 
 from ...core.usecases.timeline import Moment
@@ -17,12 +18,30 @@ from .texts import SOURCES, lines, plain, short, styled
 _REFRESH = 3.0
 
 
+class OpenObject(Message):
+    """Asks the application for the detail of another object."""
+
+    def __init__(self, kind: str, object_id: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.object_id = object_id
+
+
+class OpenList(Message):
+    """Asks the application for the list of a kind, as far as the filters let it through."""
+
+    def __init__(self, kind: str, filters: dict[str, str]) -> None:
+        super().__init__()
+        self.kind = kind
+        self.filters = filters
+
+
 class DetailScreen(DeskScreen):
     """The detail of any kind."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
-        Binding("y", "copy_id", "Copy id"),
+        Binding("y", "copy_id", "Copy"),
         Binding("p", "private", "Personal data"),
         Binding("r", "reload", "Reload", show=False),
     ]
@@ -42,6 +61,7 @@ class DetailScreen(DeskScreen):
         with Container(id="detail"):
             with VerticalScroll(id="facts"):
                 yield Static("", id="fact-lines")
+                yield Static("", id="body", markup=False)
             yield DataTable[Any](id="timeline", cursor_type="row", zebra_stripes=True)
 
     def on_mount(self) -> None:
@@ -50,7 +70,17 @@ class DetailScreen(DeskScreen):
             table.add_column(title, width=width)
         table.focus()
         self.action_reload()
-        self.set_interval(_REFRESH, self.action_reload)
+        self.set_interval(_REFRESH, self._refresh)
+
+    def _refresh(self) -> None:
+        """Read what one looks at; what lies under another screen is read when it is in front again."""
+        if self.is_current:
+            self.action_reload()
+
+    def on_screen_resume(self) -> None:
+        """Back from a dialog or another object."""
+        if self.is_mounted and self.record is not None:
+            self.action_reload()
 
     @work(exclusive=True)
     async def action_reload(self) -> None:
@@ -65,6 +95,8 @@ class DetailScreen(DeskScreen):
             return
         self.record, self.moments = record, moments
         self.query_one("#fact-lines", Static).update(lines(self._kind.facts(record)))
+        if self._kind.body is not None:
+            self.query_one("#body", Static).update("\n".join(map(plain, self._kind.body(record).splitlines())))
         table = self.query_one("#timeline", DataTable)
         row = table.cursor_row
         table.clear()
@@ -81,11 +113,17 @@ class DetailScreen(DeskScreen):
     def _offer(self) -> None:
         bar = self.query_one("#acts", Horizontal)
         bar.remove_children()
-        acts = self.acts()
-        bar.mount_all(
-            Button(f"{act.title} [{act.key}]".replace("[", r"\["), name=act.key, compact=True) for act in acts
-        )
-        bar.display = bool(acts)
+        offered = [(each.title, each.key) for each in (*self.acts(), *self._kind.parts)]
+        bar.mount_all(Button(f"{title} [{key}]".replace("[", r"\["), name=key, compact=True) for title, key in offered)
+        bar.display = bool(offered)
+
+    @on(DataTable.RowSelected, "#timeline")
+    def _selected(self) -> None:
+        """Open the other object that the line tells of."""
+        row = self.query_one("#timeline", DataTable).cursor_row
+        moment = self.moments[row] if row < len(self.moments) else None
+        if moment is not None and moment.of and moment.object_id != self._object_id:
+            self.app.post_message(OpenObject(moment.of, moment.object_id))
 
     @on(Button.Pressed, "#acts Button")
     def _pressed(self, event: Button.Pressed) -> None:
@@ -97,7 +135,11 @@ class DetailScreen(DeskScreen):
             event.stop()
 
     def begin(self, key: str) -> bool:
-        """Open the confirmation of the act of this key, if there is one now."""
+        """Open the confirmation of the act of this key, or the list, if there is one now."""
+        part = next((part for part in self._kind.parts if part.key == key), None)
+        if part is not None and self.record is not None:
+            self.app.post_message(OpenList(part.of, {part.by: self._object_id}))
+            return True
         act = next((act for act in self.acts() if act.key == key), None)
         if act is not None:
             self.app.push_screen(ActDialog(self.desk, act, self.record), self._done)
@@ -117,7 +159,8 @@ class DetailScreen(DeskScreen):
 
         async def read(doing: Doing) -> str:
             found = show(self.desk.ports, doing.record)
-            return "\n".join(f"{name}: {plain(value)}" for name, value in found.items()) or "There is none."
+            told = [f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in found.items()]
+            return "\n".join(plain(line) for each in told for line in each.splitlines()) or "There is none."
 
         act = ConsoleAct(
             name="private.show",

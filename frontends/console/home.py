@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Label, Sparkline, Static
 
 from ...core.usecases.needs import Need, Needs, read_needs
 from ...core.usecases.pulse import Pulse, read_pulse
-from .catalogue import kind_of
+from .catalogue import KINDS, kind_of
 from .desk import Desk, DeskScreen
 from .detail import DetailScreen
 from .texts import left, plain, short, styled
@@ -25,14 +25,16 @@ _LIVE = 60
 class HomeScreen(DeskScreen):
     """The first screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = []
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(kind.key, f"app.open('{kind.name}')", kind.title) for kind in KINDS if kind.key
+    ]
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk, "cambist")
         self.needs: list[Need] = []
         self.pulse: Pulse | None = None
         self._payments: list[float] = []
-        self._events: list[float] = []
+        self._letters: list[tuple[int, int]] = []
 
     def compose(self) -> ComposeResult:
         yield from self.frame(self._body())
@@ -47,8 +49,8 @@ class HomeScreen(DeskScreen):
                     yield Static("", id="today")
                     yield Label("payments, live", classes="spark-title")
                     yield Sparkline([], id="live-payments", summary_function=max)
-                    yield Label("events, live", classes="spark-title")
-                    yield Sparkline([], id="live-events", summary_function=max)
+                    yield Label("deliveries, live", classes="spark-title", id="letters")
+                    yield Sparkline([], id="live-letters", summary_function=max)
                     yield Label("payments, 30 days", classes="spark-title wide-only")
                     yield Sparkline([], id="days", summary_function=max, classes="wide-only")
 
@@ -121,12 +123,14 @@ class HomeScreen(DeskScreen):
             return
         if self.pulse is not None:
             self._payments = [*self._payments, float(pulse.payments_since)][-_LIVE:]
-            self._events = [*self._events, float(pulse.events_since)][-_LIVE:]
+            self._letters = [*self._letters, (pulse.delivered_since, pulse.refused_since)][-_LIVE:]
         self.pulse = pulse
         self.query_one("#settlement", Static).update(_settlement(pulse))
         self.query_one("#today", Static).update(_today(pulse))
         self.query_one("#live-payments", Sparkline).data = self._payments
-        self.query_one("#live-events", Sparkline).data = self._events
+        self.query_one("#live-letters", Sparkline).data = [float(sum(each)) for each in self._letters]
+        refused = sum(failed for _, failed in self._letters)
+        self.query_one("#letters", Label).update(f"deliveries, live{f': {refused} refused' if refused else ''}")
         self.query_one("#days", Sparkline).data = [float(count) for count in pulse.days]
 
 
@@ -144,5 +148,7 @@ def _settlement(pulse: Pulse) -> Text:
 
 def _today(pulse: Pulse) -> Text:
     text = Text(f"{pulse.today} payments", style="bold")
-    text.append(f", {pulse.paid_today} paid\n{pulse.taken_today} RUB came")
+    text.append(f", {pulse.paid_today} paid\n{pulse.taken_today} RUB came\n")
+    # Counted by each API process for itself, which is another one than this.
+    text.append("limits hit: code 429 in /metrics", style="dim")
     return text

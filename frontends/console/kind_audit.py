@@ -1,16 +1,40 @@
 """The audit log: what operators did. Nobody changes it."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from ...core.domain.audit import AuditEntry
-from ...core.usecases.audit import list_audit
+from ...core.domain.errors import shape_error
+from ...core.usecases.browse_books import AuditWish, browse_audit
+from ...core.usecases.search import kind_of_id
 from ...core.usecases.timeline import Moment
 from ...ports.bundle import Ports
-from .kinds import Column, Kind, Wish
+from .kinds import Column, Filter, Kind, Wish
+
+_MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"
 
 
-async def _read(ports: Ports, _wish: Wish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
-    return await list_audit(ports, before=None if after is None else after.id, limit=limit)
+async def _read(ports: Ports, wish: Wish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
+    asked = AuditWish(
+        operator=wish.of("operator"),
+        act=wish.of("act"),
+        object_id=wish.of("object"),
+        since=_moment("from", wish),
+        until=_moment("to", wish),
+    )
+    return await browse_audit(ports, asked, after, limit)
+
+
+def _moment(name: str, wish: Wish) -> datetime | None:
+    """Raises: Refusal VALIDATION_ERROR."""
+    text = wish.of(name)
+    if text is None:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise shape_error(name, f"must be a moment, such as {_MOMENT}") from None
 
 
 async def _get(ports: Ports, entry_id: str) -> AuditEntry | None:
@@ -31,9 +55,18 @@ def _facts(entry: AuditEntry) -> list[tuple[str, Any]]:
     ]
 
 
-async def _no_timeline(_ports: Ports, entry: AuditEntry) -> list[Moment]:
-    return [Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=entry.reason)]
+async def _timeline(_ports: Ports, entry: AuditEntry) -> list[Moment]:
+    """One line, which opens what it was done to."""
+    text = f"{entry.operator}: {entry.act}"
+    if entry.object_id is None:
+        return [Moment(at=entry.at, source="operator", text=text, detail=entry.reason)]
+    of = kind_of_id(entry.object_id) or _BY_ACT.get(entry.act.partition(".")[0], "")
+    detail = f"enter opens {entry.object_id}" if of else entry.object_id
+    return [Moment(at=entry.at, source="operator", text=text, detail=detail, of=of, object_id=entry.object_id)]
 
+
+_BY_ACT = {each: each for each in ("shop", "terminal", "client", "gateway")} | {"settle": "batch"}
+"""Of objects whose ids do not say what they are."""
 
 AUDIT = Kind(
     name="audit",
@@ -43,14 +76,20 @@ AUDIT = Kind(
         Column(title="when", cell=lambda each: each.at, width=19),
         Column(title="operator", cell=lambda each: each.operator, width=12),
         Column(title="act", cell=lambda each: each.act, width=18),
-        Column(title="reason", cell=lambda each: each.reason or None, width=22),
+        Column(title="reason", cell=lambda each: each.reason or None, width=21),
         Column(title="object", cell=lambda each: each.object_id, width=40, wide=True),
-        Column(title="after", cell=lambda each: each.after or None, width=60, wide=True),
+        Column(title="after", cell=lambda each: each.after or None, width=36, wide=True),
     ),
     read=_read,
     get=_get,
     facts=_facts,
-    filters=(),
+    filters=(
+        Filter(name="operator", hint="a name"),
+        Filter(name="act", hint="such as refund.approve"),
+        Filter(name="object", hint="an object's id"),
+        Filter(name="from", hint=_MOMENT),
+        Filter(name="to", hint=_MOMENT),
+    ),
     orders=("newest",),
-    timeline=_no_timeline,
+    timeline=_timeline,
 )

@@ -8,7 +8,7 @@ from ...core.domain import ids
 from ...core.domain.accounts import Mode
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, PaymentStatus
-from ...core.usecases.browse import Wanted, browse_payments
+from ...core.usecases.browse import Wanted, browse
 from ...core.usecases.operations import resolve_mismatch
 from ...core.usecases.seals import open_payer_name, private_place
 from ...ports.bundle import Ports
@@ -27,7 +27,9 @@ def wanted(wish: Wish) -> Wanted:
 
 
 async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> list[Payment]:
-    return await browse_payments(ports, wanted(wish), after, limit)
+    asked = wanted(wish)
+    named = {} if asked.status is None else {"status": PaymentStatus(asked.status)}
+    return await browse(ports, Payment, asked, after, limit, **named)
 
 
 async def _get(ports: Ports, payment_id: str) -> Payment | None:

@@ -5,6 +5,7 @@ from typing import Any
 from ...core.domain import ids
 from ...core.domain.refunds import Refund, RefundStatus
 from ...core.usecases.browse import browse
+from ...core.usecases.refund_contradictions import is_contradicted, settle_contradiction
 from ...core.usecases.refunds import approve_refund, reject_refund, reverse_refund
 from ...ports.bundle import Ports
 from .kind_payments import wanted
@@ -40,6 +41,8 @@ def _facts(refund: Refund) -> list[tuple[str, Any]]:
         ("approved", refund.approved_at),
         ("at the bank", refund.executing_since),
         ("completed", refund.completed_at),
+        ("sent after all", refund.contradicted_at),
+        ("settled by hand", refund.contradiction_seen or None),
     ]
 
 
@@ -60,6 +63,11 @@ async def _reject(doing: Doing) -> str:
 async def _reverse(doing: Doing) -> str:
     await reverse_refund(doing.ports, doing.record.id)
     return "Reversed: the money is the merchant's again."
+
+
+async def _settled(doing: Doing) -> str:
+    await settle_contradiction(doing.ports, doing.record.id)
+    return "Noted: it needs nobody any more."
 
 
 REFUNDS = Kind(
@@ -113,6 +121,17 @@ REFUNDS = Kind(
                 Change("balance", "-", f"+{each.taken_usdt or each.taken_rub or each.amount}"),
             ],
             run=_reverse,
+        ),
+        ConsoleAct(
+            name="refund.settled",
+            title="Settled with the bank",
+            key="s",
+            allowed=is_contradicted,
+            changes=lambda _: [
+                Change("needs an operator", "yes: it failed, but was sent", "no"),
+                Change("money", "payer and merchant have it", "nothing moves: settle it with bank or merchant first"),
+            ],
+            run=_settled,
         ),
     ),
 )

@@ -4,14 +4,17 @@ from datetime import timedelta
 from typing import Any
 
 from ...core.domain.accounts import Mode
+from ...core.domain.errors import Refusal
 from ...core.domain.settlement import Settlement, SettlementBatch
-from ...core.usecases.settlement import settle_now
+from ...core.usecases.settlement_asked import Pace, settle_asked
 from ...core.usecases.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
 from ...ports.storage import Below
-from .kinds import MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Wish
+from .kinds import MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Part, Wish
 
 _STATEMENTS = 1000
+_BOTH = "both"
+_DUE, _ALL = "what was due at the last 09:00 UTC", "all paid by now"
 
 
 async def _read(ports: Ports, wish: Wish, after: SettlementBatch | None, limit: int) -> list[SettlementBatch]:
@@ -55,6 +58,8 @@ async def _timeline(ports: Ports, batch: SettlementBatch) -> list[Moment]:
             source="statement",
             text=f"{each.payments} payments, {each.amount} RUB, {each.credit} USDT",
             detail=each.account_id,
+            of="settlement",
+            object_id=each.id,
         )
         for each in statements
     ]
@@ -62,14 +67,29 @@ async def _timeline(ports: Ports, batch: SettlementBatch) -> list[Moment]:
 
 
 async def _settle(doing: Doing) -> str:
-    mode = Mode(doing.given["mode"])
     # What was paid at this very moment was paid before it ends.
     now = doing.ports.clock.now() + timedelta(microseconds=1)
-    cutoff = now if doing.given["what"] == "all paid by now" else None
-    batch = await settle_now(
-        doing.ports, mode, cutoff=cutoff, progress=lambda at: doing.tell(f"{at.payments} payments, {at.amount} RUB")
-    )
-    return f"{batch.id}: {batch.payments} payments, {batch.amount} RUB at {batch.rate_market}: {batch.credit} USDT."
+    cutoff = now if doing.given["what"] == _ALL else None
+    modes = tuple(Mode) if doing.given["mode"] == _BOTH else (Mode(doing.given["mode"]),)
+    done: list[SettlementBatch] = []
+    refused: list[Refusal] = []
+    for mode in modes:
+        try:
+            done += await settle_asked(doing.ports, mode, cutoff, lambda pace: doing.tell(_pace(pace)))
+        except Refusal as refusal:
+            # The other mode is settled all the same.
+            refused.append(Refusal(refusal.code, f"{mode}: {refusal.message}"))
+    told = [
+        f"{batch.id}: {batch.payments} payments, {batch.amount} RUB at {batch.rate_market}: {batch.credit} USDT."
+        for batch in done
+    ]
+    if refused:
+        raise Refusal(refused[0].code, "\n".join([refused[0].message, *told]))
+    return "\n".join(told)
+
+
+def _pace(pace: Pace) -> str:
+    return f"{pace.batch.id}{', left open before' if pace.is_taken_up else ''}: {pace}"
 
 
 SETTLEMENTS = Kind(
@@ -92,19 +112,15 @@ SETTLEMENTS = Kind(
     filters=(MODE,),
     orders=("newest",),
     timeline=_timeline,
+    parts=(Part(title="Statements", key="b", of="settlement", by="batch"),),
     list_acts=(
         ConsoleAct(
             name="settle",
             title="Settle now",
             key="s",
             entries=(
-                Entry(name="mode", label="Mode", choices=("test", "live"), default="test"),
-                Entry(
-                    name="what",
-                    label="What",
-                    choices=("what was due at the last 09:00 UTC", "all paid by now"),
-                    default="what was due at the last 09:00 UTC",
-                ),
+                Entry(name="mode", label="Mode", choices=(*Mode, _BOTH), default=Mode.TEST),
+                Entry(name="what", label="What", choices=(_DUE, _ALL), default=_DUE),
             ),
             changes=lambda _: [
                 Change("payments", "paid", "settled, at one market rate"),

@@ -3,12 +3,17 @@
 from typing import Any
 
 from ...core.domain import ids
-from ...core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from ...core.domain.accounts import Mode
+from ...core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from ...core.usecases.browse import browse
-from ...core.usecases.withdrawals import cancel_withdrawal
+from ...core.usecases.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ...ports.bundle import Ports
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+
+_LOOKS = 8
+_PAUSE = 1.0
+"""How often, and in how many seconds, it is looked how a payout goes on."""
 
 
 async def _read(ports: Ports, wish: Wish, after: Withdrawal | None, limit: int) -> list[Withdrawal]:
@@ -46,6 +51,38 @@ async def _cancel(doing: Doing) -> str:
     return "Called off: the amount is available again."
 
 
+async def _follow(doing: Doing, withdrawal_id: str, since: WithdrawalStatus) -> str:
+    """Tell how the payout goes on, while there is somebody to wait for it; the service does it."""
+    for _ in range(_LOOKS):
+        present = await _get(doing.ports, withdrawal_id)
+        if present is None:
+            break
+        if WITHDRAWAL_MOVES.is_final(present.status) or present.status is not since:
+            return f"{present.id} is {present.status}{f': {present.failure}' if present.failure else ''}."
+        doing.tell(f"{present.id} is {present.status}…")
+        await doing.ports.clock.sleep(_PAUSE)
+    return f"{withdrawal_id}: the service goes on with it; see its timeline."
+
+
+async def pay_out_and_follow(doing: Doing, account_id: str, mode: Mode) -> str:
+    """Pay out what an account has available, and tell what becomes of it."""
+    made = await pay_out_now(doing.ports, account_id, mode)
+    return f"{made.amount} USDT. {await _follow(doing, made.id, made.status)}"
+
+
+async def _now(doing: Doing) -> str:
+    return await pay_out_and_follow(doing, doing.given["account"], Mode(doing.given["mode"]))
+
+
+async def _again(doing: Doing) -> str:
+    return await pay_out_and_follow(doing, doing.record.account_id, doing.record.mode)
+
+
+async def _retry(doing: Doing) -> str:
+    before = await hurry_withdrawal(doing.ports, doing.record.id)
+    return await _follow(doing, before.id, before.status)
+
+
 WITHDRAWALS = Kind(
     name="withdrawal",
     title="Payouts",
@@ -74,6 +111,44 @@ WITHDRAWALS = Kind(
                 Change("available", "-", f"+{each.amount} USDT"),
             ],
             run=_cancel,
+        ),
+        ConsoleAct(
+            name="payout.retry",
+            title="Try now",
+            key="t",
+            allowed=lambda each: not WITHDRAWAL_MOVES.is_final(each.status),
+            changes=lambda each: [
+                Change("status", each.status, "as signer and network say"),
+                Change("next turn", "later", "now; it is never signed twice"),
+            ],
+            run=_retry,
+            guarded=False,
+        ),
+        ConsoleAct(
+            name="payout.now",
+            title="Pay again",
+            key="v",
+            allowed=lambda each: each.status in (WithdrawalStatus.FAILED, WithdrawalStatus.CANCELLED),
+            changes=lambda each: [
+                Change("this payout", each.status, f"stays {each.status}"),
+                Change("available USDT", "all that the network can move", "0, in a new payout"),
+            ],
+            run=_again,
+            guarded=False,
+        ),
+    ),
+    list_acts=(
+        ConsoleAct(
+            name="payout.now",
+            title="Pay out now",
+            key="n",
+            entries=(
+                Entry(name="account", label="Account", accounts=True, needed=True),
+                Entry(name="mode", label="Mode", choices=tuple(Mode), default=Mode.TEST),
+            ),
+            changes=lambda _: [Change("available USDT", "all that the network can move", "0, in a new payout")],
+            run=_now,
+            guarded=False,
         ),
     ),
 )

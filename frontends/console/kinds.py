@@ -30,10 +30,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to ask for less. Without `choices` they are the accounts."""
+    """One way to ask for less. Without `choices` they are the accounts, or, with a `hint`, any text."""
 
     name: str
     choices: tuple[str, ...] = ()
+    hint: str = ""
+    """What a text may be."""
 
 
 MODE = Filter(name="mode", choices=("live", "test"))
@@ -60,6 +62,10 @@ class Change(msgspec.Struct, frozen=True):
     after: str
 
 
+def _always(_record: Any) -> bool:
+    return True
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One value that an act asks for. With `choices` it is one of them."""
 
@@ -67,7 +73,23 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     default: str = ""
     choices: tuple[str, ...] = ()
+    accounts: bool = False
+    """It is one of the accounts, chosen by name; the value is its id."""
     needed: bool = False
+    wanted: Callable[[Any], bool] = _always
+    """Whether the act on this record asks for it; where it does not, the value is empty."""
+    is_secret: bool = False
+    """It is not seen while it is typed."""
+
+
+class Once(msgspec.Struct, frozen=True, kw_only=True):
+    """An outcome with secrets that are shown this one time, each with a button that copies it. Its repr hides them."""
+
+    text: str
+    secrets: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        return f"Once(text={self.text!r}, …)"
 
 
 class Doing(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,10 +104,6 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     tell: Tell
 
 
-def _always(_record: Any) -> bool:
-    return True
-
-
 class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     """Something an operator can do, behind one confirmation."""
 
@@ -94,9 +112,11 @@ class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     key: str
     """The letter that begins it on the detail or list screen."""
-    run: Callable[[Doing], Awaitable[str]]
+    run: Callable[[Doing], Awaitable[str | Once]]
     """Does it; returns the outcome in words. Raises: Refusal, which the dialog shows."""
     changes: Callable[[Any], list[Change]]
+    follows: Callable[[Any, Mapping[str, str]], list[Change]] | None = None
+    """The same by what was entered so far, where that says what changes."""
     allowed: Callable[[Any], bool] = _always
     entries: tuple[Entry, ...] = ()
     reason_needed: bool = True
@@ -106,6 +126,18 @@ class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     """It is refused when the object was changed since the operator saw it."""
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A list that belongs to an object: the shops of an account, the items of a statement."""
+
+    title: str
+    key: str
+    """The letter that opens it on the detail screen."""
+    of: str
+    """The kind that is listed."""
+    by: str
+    """The filter that asks for the object's id."""
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of object."""
 
@@ -113,7 +145,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """As `Need.of` and `Hit.kind` say."""
     title: str
     key: str
-    """Opens its list from everywhere."""
+    """Opens its list from everywhere; empty: it is opened as a part of other objects only."""
     columns: tuple[Column, ...]
     read: Callable[[Ports, Wish, Any, int], Awaitable[list[Any]]]
     """The records that follow one (None: the first), at most so many."""
@@ -121,11 +153,16 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The record of an id, or None."""
     facts: Callable[[Any], list[tuple[str, Any]]]
     """What the detail shows, by name. No personal data: see `private`."""
+    body: Callable[[Any], str] | None = None
+    """Text of several lines that stands below the facts, as a webhook's JSON. No personal data."""
     filters: tuple[Filter, ...] = (MODE, ACCOUNT)
     orders: tuple[str, ...] = ("newest", "oldest")
     acts: tuple[ConsoleAct, ...] = ()
     list_acts: tuple[ConsoleAct, ...] = ()
     """Acts on no object: making one, settling."""
+    parts: tuple[Part, ...] = ()
+    headline: Callable[[Ports], Awaitable[str]] | None = None
+    """What stands above the list, and is read with it."""
     private: Callable[[Ports, Any], dict[str, str]] | None = None
     """The personal data in plain; shown when asked for, and audited."""
     timeline: Callable[[Ports, Any], Awaitable[list[Moment]]] = read_timeline

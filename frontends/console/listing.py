@@ -10,7 +10,7 @@ from textual.widgets import DataTable, Label
 
 from ...core.usecases.accounts import list_accounts
 from .act_dialog import ActDialog
-from .choose_dialog import ChooseDialog
+from .choose_dialog import AskDialog, ChooseDialog
 from .desk import Desk, DeskScreen
 from .detail import DetailScreen
 from .kinds import Filter, Kind, Wish
@@ -31,7 +31,7 @@ class ListScreen(DeskScreen):
         Binding("f", "filter", "Filter"),
         Binding("m", "mode", "Mode"),
         Binding("o", "order", "Order"),
-        Binding("y", "copy_id", "Copy id"),
+        Binding("y", "copy_id", "Copy"),
         Binding("r", "reload", "Reload", show=False),
     ]
 
@@ -49,6 +49,8 @@ class ListScreen(DeskScreen):
 
     def _body(self) -> ComposeResult:
         yield Label("", id="wish", markup=False)
+        if self.kind.headline is not None:
+            yield Label("", id="headline", markup=False)
         yield DataTable[Any](id="list", cursor_type="row", zebra_stripes=True)
 
     @property
@@ -90,6 +92,9 @@ class ListScreen(DeskScreen):
 
     @work(exclusive=True, group="read")
     async def _read_first(self) -> None:
+        if self.kind.headline is not None:
+            headline = await self.ask(self.kind.headline(self.desk.ports))
+            self.query_one("#headline", Label).update(headline or "")
         found = await self.ask(self.kind.read(self.desk.ports, self.wish, None, PAGE))
         if found is None:
             return
@@ -186,6 +191,12 @@ class ListScreen(DeskScreen):
         if at is None:
             return
         values, shown = list(filters[at].choices), list(filters[at].choices)
+        if filters[at].hint:
+            present = self.wish.filters.get(filters[at].name, "")
+            text = await self.app.push_screen_wait(AskDialog(filters[at].name, filters[at].hint, present))
+            if text is not None:
+                self.ask_for(filters[at].name, text.strip())
+            return
         if not values:
             accounts = await self.ask(list_accounts(self.desk.ports)) or []
             values, shown = [each.id for each in accounts], [f"{each.name}  {each.id}" for each in accounts]

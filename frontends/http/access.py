@@ -5,7 +5,7 @@ from typing import Any
 from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
-from litestar.types import Guard
+from litestar.types import Guard, Scope
 
 from ...core.domain.accounts import Caller, Mode
 from ...core.usecases.access import authenticate
@@ -26,12 +26,18 @@ def authorized(ports: Ports) -> Guard:
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         headers = connection.headers
-        caller = await authenticate(ports, headers.get("x-api-key", ""), headers.get("x-api-secret", ""))
-        connection.scope["auth"] = caller
-        of_account(caller.account_id, caller.mode)
-        ports.clock.enter(world_of(caller.account, caller.mode))
+        await enter(ports, connection.scope, headers.get("x-api-key", ""), headers.get("x-api-secret", ""))
 
     return guard
+
+
+async def enter(ports: Ports, scope: Scope, api_key: str, api_secret: str) -> Caller:
+    """Who holds this pair; the rest of the request is his, and in his account's time. Raises: Refusal Unauthorized."""
+    caller = await authenticate(ports, api_key, api_secret)
+    scope["auth"] = caller
+    of_account(caller.account_id, caller.mode)
+    ports.clock.enter(world_of(caller.account, caller.mode))
+    return caller
 
 
 async def require_test_mode(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:

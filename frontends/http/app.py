@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from litestar import Litestar, Router
 from litestar.types import ASGIApp
 
 from ...core.domain.quota import API, Network
@@ -12,21 +11,25 @@ from .access import authorized
 from .binding_window import binding_router
 from .charges import charges_router, played_charges_router
 from .clients import clients_router, played_clients_router
+from .docs_page import docs_router
 from .edge import Edge
 from .errors import HANDLERS
 from .events import events_router, webhook_endpoint_router
 from .exchanges import exchanges_router, played_exchanges_router
 from .gateways import gateways_router, played_gateways_router
 from .health import health_handlers
+from .hot import HotPaths
 from .kyc import kyc_router
 from .kyc_page import kyc_page_router
 from .letters import letters_router
 from .methods import methods_router
 from .money import money_router
 from .openapi import openapi_handler
+from .options import say_methods
 from .payments import payments_router
 from .proofs import proofs_router
 from .refunds import played_refunds_router, refunds_router
+from .routing import Application, Router
 from .sandbox import sandbox_router
 from .sandbox_clock import sandbox_clock_router
 from .settlements import played_settlements_router, settlements_router
@@ -83,8 +86,9 @@ def create_app(
             played_charges_router(ports),
         ],
         guards=[authorized(ports)],
+        before_request=say_methods,
     )
-    app = Litestar(
+    app = Application(
         route_handlers=[
             api,
             window_router(ports, streams),
@@ -93,10 +97,11 @@ def create_app(
             kyc_page_router(ports),
             *health_handlers(ports),
             openapi_handler(ports),
+            docs_router(ports),
         ],
         exception_handlers=dict(HANDLERS),
         openapi_config=None,
         logging_config=None,
         request_max_body_size=None,
     )
-    return Edge(app, ports, trusted_proxies, watch)
+    return Edge(HotPaths(app, ports), ports, trusted_proxies, watch)

@@ -8,7 +8,7 @@ looks again by itself does not.
 from typing import Any
 from urllib.parse import urlsplit
 
-from litestar import Request, Response, Router, get, post, route
+from litestar import Request, Response, get, post, route
 from litestar.params import FromPath
 from litestar.response import Stream
 
@@ -19,6 +19,7 @@ from ...core.usecases.binding_window import BindingAct, BindingStanding
 from ...ports.bundle import Ports
 from .answers import answer
 from .binding_page import BindingPage
+from .routing import Router
 from .window_page import WindowPage, millis
 from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
 from .window_streams import CLOSED, Sight, WindowStreams, follow

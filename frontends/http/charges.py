@@ -1,7 +1,7 @@
 """Charges of subscriptions over HTTP. No rule lives here (SPEC "Endpoints: Subscriptions"; DECISIONS 5, 8)."""
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 
 from ...core.domain.charge_decisions import ChargeWindow
@@ -13,6 +13,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer, created
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import payment_view, payments_view
 
 

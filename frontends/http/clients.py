@@ -1,7 +1,7 @@
 """End clients over HTTP. No rule lives here (SPEC "Exchange client", GET /exchange-clients; DECISIONS 8)."""
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 
 from ...core.domain.clients import client_status
 from ...core.domain.days import iso, iso_or_none
@@ -17,6 +17,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import Pagination, pagination
 
 

@@ -71,14 +71,33 @@ def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
 
 def on_unavailable(_: Request[Any, Any, Any], fault: Unavailable | Stale) -> Response[bytes]:
     """The storage or a provider did not answer, and no rule says better; or what was asked for went away meanwhile."""
-    log.warning("unavailable: %s", fault)
-    return _answer(Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30))
+    return _answer(_away(fault))
 
 
 def on_anything(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Our fault: nothing of it goes out, all of it goes to the log under the request's id."""
+    return _answer(_our_fault(error))
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """What is answered to what a use case raised."""
+    match error:
+        case Refusal():
+            return error
+        case Unavailable() | Stale():
+            return _away(error)
+        case _:
+            return _our_fault(error)
+
+
+def _away(fault: Unavailable | Stale) -> Refusal:
+    log.warning("unavailable: %s", fault)
+    return Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30)
+
+
+def _our_fault(error: Exception) -> Refusal:
     log.error("unhandled error", exc_info=error)
-    return _answer(internal_error())
+    return internal_error()
 
 
 HANDLERS: Mapping[Any, Any] = {

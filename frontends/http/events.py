@@ -6,7 +6,7 @@ None of these calls makes a resource, so none needs an Idempotency-Key.
 from collections.abc import Mapping
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
@@ -30,6 +30,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import Pagination
 
 

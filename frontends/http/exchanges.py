@@ -1,19 +1,21 @@
 """Exchanges over HTTP. No rule lives here (SPEC "Exchange", "Endpoints: Exchanges"; DECISIONS 6, 8)."""
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchange_orders import ExchangeOrder
 from ...core.domain.exchanges import Exchange, shown_received
 from ...core.usecases.exchanges import ExchangePage, cancel_exchange, create_exchange, get_exchange, list_exchanges
+from ...core.usecases.sandbox_exchange_orders import ExchangeWish, begin_played
 from ...core.usecases.sandbox_exchanges import ExchangeSimulation, simulate_exchange
 from ...core.usecases.seals import open_exchange_phone
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer, created
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import Pagination, pagination
 
 
@@ -134,7 +136,17 @@ def exchanges_router(ports: Ports) -> Router:
 
 
 def played_exchanges_router(ports: Ports) -> Router:
-    """POST /sandbox/exchanges/{id}/simulate, for test keys only (DECISIONS 8)."""
+    """POST /sandbox/exchanges, POST /sandbox/exchanges/{id}/simulate, for test keys only (DECISIONS 8)."""
+
+    @post("/")
+    async def begin(request: ApiRequest) -> Response[bytes]:
+        body = await request.body()
+        begun = await begin_played(
+            ports,
+            request.auth,
+            lambda: read_body(body, request.headers.get("content-type"), ExchangeWish),
+        )
+        return answer(exchange_view(ports, begun), status=201)
 
     @post("/{exchange_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
@@ -147,4 +159,4 @@ def played_exchanges_router(ports: Ports) -> Router:
         )
         return answer(exchange_view(ports, played))
 
-    return Router("/sandbox/exchanges", route_handlers=[simulate], guards=[require_test_mode])
+    return Router("/sandbox/exchanges", route_handlers=[begin, simulate], guards=[require_test_mode])

@@ -1,7 +1,7 @@
 """Gateways over HTTP (DECISIONS 7 and 8). No rule lives here."""
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 
 from ...core.domain.days import iso_or_none
@@ -10,6 +10,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
 from .bodies import read_body
+from .routing import Router
 
 
 class GatewayView(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """KYC over HTTP. No rule lives here (SPEC "KYC"). Register takes no Idempotency-Key: the phone is one."""
 
 import msgspec
-from litestar import Response, Router, post
+from litestar import Response, post
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.kyc import CheckOrder, RegisterOrder, UploadOrder
@@ -12,6 +12,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer
 from .bodies import read_body
+from .routing import Router
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):

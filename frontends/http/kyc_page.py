@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import jinja2
 import msgspec
-from litestar import Request, Response, Router, post, route
+from litestar import Request, Response, post, route
 from litestar.params import FromPath
 
 from ...core.domain.errors import Refusal
@@ -27,6 +27,7 @@ from .answers import answer
 from .bodies import read_body
 from .errors import on_anything, on_refusal, on_unavailable
 from .kyc_page_texts import KYC_TEXTS
+from .routing import Router
 from .window_page import Asset, pick_language
 from .window_pages import HEADERS
 from .window_texts import LANGUAGE_NAMES

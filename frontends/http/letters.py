@@ -3,7 +3,7 @@
 import re
 
 import msgspec
-from litestar import Response, Router, get
+from litestar import Response, get
 
 from ...core.domain.accounts import Caller
 from ...core.domain.days import iso
@@ -13,6 +13,7 @@ from ...core.usecases.feed import BEGINNING, NOW, Fed, FedLetter, listening_secr
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
+from .routing import Router
 from .window_streams import WindowStreams
 
 LONGEST_WAIT = 30

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
-from litestar import Response, Router, get
+from litestar import Response, get
 
 from ...core.domain.errors import Refusal
 from ...core.domain.terminals import Terminal
@@ -11,6 +11,7 @@ from ...core.usecases.terminals import list_methods
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer
+from .routing import Router
 
 
 class MethodView(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The balance and the rate (SPEC "Money reads")."""
 
 import msgspec
-from litestar import Response, Router, get
+from litestar import Response, get
 
 from ...core.domain.days import iso
 from ...core.domain.rates import shown
@@ -10,6 +10,7 @@ from ...core.usecases.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer
+from .routing import Router
 
 PAIR = "RUB/USDT"
 NOTE = "Informational: the credit is computed at full precision with the rate of the settlement."

@@ -13,21 +13,16 @@ import msgspec
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from ...core.domain.clients import ClientStatus, DocumentState
 from ...core.domain.errors import CATALOGUE
-from ...core.domain.events import DeliveryStatus, EventType
-from ...core.domain.gateways import GatewayReason, GatewayStatus
-from ...core.domain.kyc import CONTENT_TYPES, UserType
+from ...core.domain.events import EventType
 from ...core.domain.payloads import EVENT_PAYLOADS
-from ...core.domain.payments import FailureReason, PaymentStatus
-from ...core.domain.periods import Interval
-from ...core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
-from ...core.domain.subscriptions import BindingCharge, SubscriptionStatus
 from ...ports.bundle import Ports
 from .openapi_examples import with_examples
 from .openapi_headers import LETTER_HEADERS, RATE_HEADERS
-from .openapi_model import API, Operation, Refusals
+from .openapi_meanings import meaning
+from .openapi_model import API, TAGS, Operation, Refusals
 from .openapi_operations import OPERATIONS
+from .openapi_values import VALUES
 
 VERSION = "1"
 """Of the interface (the path's `/v1`) and of the description of its webhooks (SPEC "Versioning", 1)."""
@@ -37,6 +32,7 @@ Json = dict[str, Any]
 _REF = "#/components/schemas/"
 _NAMES = {"TestView": "TestReport", "EndpointView": "WebhookEndpoint", "ShopDayView": "ShopDay"}
 _PARAMETER = re.compile(r"\{(\w+)\}")
+_PATH_VALUE = "As it was answered when it was created, or in a list."
 
 _ALWAYS: Refusals = {
     400: ("VALIDATION_ERROR",),
@@ -45,45 +41,10 @@ _ALWAYS: Refusals = {
     500: ("INTERNAL_ERROR",),
     503: ("PROVIDER_UNAVAILABLE",),
 }
+_OF_SANDBOX: Refusals = {404: ("NOT_FOUND",)}
+"""With live keys these paths are not there."""
 _OF_POSTS: Refusals = {413: ("PAYLOAD_TOO_LARGE",)}
 _OF_CREATING: Refusals = {400: ("MISSING_IDEMPOTENCY_KEY",), 409: ("IDEMPOTENCY_KEY_REUSED",)}
-
-_RUB = {"type": "string", "pattern": r"^[0-9]{1,10}(\.[0-9]{1,2})?$", "examples": ["1500.00"]}
-_RUSSIAN_PHONE = {"type": "string", "pattern": r"^\+7[0-9]{10}$", "examples": ["+79001234567"]}
-_KNOWN_VALUES: Mapping[tuple[str, str], Json] = {
-    ("PaymentOrder", "amount_rub"): _RUB,
-    ("ProofOrder", "network"): {"enum": [*ProofNetwork]},
-    ("ProofOrder", "tx_hash"): {"type": "string", "minLength": 1, "maxLength": 200},
-    ("GatewaySimulation", "status"): {"enum": [*GatewayStatus]},
-    ("Review", "outcome"): {"enum": ["paid", "failed"]},
-    ("Payment", "status"): {"enum": [*PaymentStatus]},
-    ("SubscriptionOrder", "amount_rub"): _RUB,
-    ("SubscriptionOrder", "interval"): {"enum": [*Interval]},
-    ("Subscription", "status"): {"enum": [*SubscriptionStatus]},
-    ("Subscription", "interval"): {"enum": [*Interval]},
-    ("Subscription", "binding_charge"): {"enum": [*BindingCharge]},
-    ("Payment", "failure_reason"): {"enum": [*FailureReason]},
-    ("Proof", "status"): {"enum": [*ProofStatus]},
-    ("Proof", "reason"): {"enum": [*RejectionReason]},
-    ("Event", "type"): {"enum": [*EventType]},
-    ("Event", "delivery_status"): {"enum": [*DeliveryStatus]},
-    ("WholeEvent", "type"): {"enum": [*EventType]},
-    ("WholeEvent", "delivery_status"): {"enum": [*DeliveryStatus]},
-    ("Letter", "type"): {"enum": [*EventType]},
-    ("CheckOrder", "phone"): _RUSSIAN_PHONE,
-    ("RegisterOrder", "phone"): _RUSSIAN_PHONE,
-    ("RegisterOrder", "user_type"): {"enum": [*UserType, None]},
-    ("UploadOrder", "content_type"): {"enum": [*CONTENT_TYPES]},
-    ("Check", "status"): {"enum": ["not_required", "required", "processing", "verified", "failed"]},
-    ("Registration", "status"): {"enum": ["required", "processing", "verified", "failed"]},
-    ("Client", "kyc_status"): {"enum": [*ClientStatus]},
-    ("ClientSimulation", "kyc_status"): {"enum": [*ClientStatus]},
-    ("KycDetails", "passport_state"): {"enum": [*DocumentState, None]},
-    ("KycDetails", "address_state"): {"enum": [*DocumentState, None]},
-    ("Gateway", "status"): {"enum": [*GatewayStatus]},
-    ("Gateway", "reason"): {"enum": [*GatewayReason, None]},
-}
-"""What is plain text in the code, because rules and not shapes refuse it, or because an enum made it."""
 
 
 def openapi_document(base_url: str) -> Json:
@@ -105,7 +66,7 @@ def openapi_document(base_url: str) -> Json:
         },
         "servers": [{"url": base_url}],
         "security": [{"ApiKey": [], "ApiSecret": []}],
-        "tags": [{"name": name} for name in dict.fromkeys(each.tag for each in OPERATIONS)],
+        "tags": [{"name": name} for name in TAGS],
         "paths": paths,
         "webhooks": {event.value: _webhook(event, schemas) for event in EventType},
         "x-webhooks-version": VERSION,
@@ -127,13 +88,14 @@ def _schemas(types: list[Any]) -> tuple[Mapping[Any, Json], dict[str, Json]]:
     """A schema for each type, and the components that they refer to, all of them closed."""
     unique = list(dict.fromkeys(types))
     found, components = msgspec.json.schema_components(unique, ref_template=_REF + "{name}")
-    renamed = {_name(name): _closed(_renamed(schema)) for name, schema in sorted(components.items())}
-    for (name, field), values in _KNOWN_VALUES.items():
+    renamed = {_name(name): _explained(_name(name), _renamed(schema)) for name, schema in sorted(components.items())}
+    for (name, field), values in VALUES.items():
         properties = renamed[name]["properties"]
         kept = {key: value for key, value in properties[field].items() if key in ("description", "default")}
         properties[field] = {**kept, **values}
     payloads = dict.fromkeys(payload.__name__ for payload in EVENT_PAYLOADS.values())
-    renamed["WholeEvent"]["properties"]["payload"] = {"oneOf": [{"$ref": _REF + name} for name in payloads]}
+    sent = {"oneOf": [{"$ref": _REF + name} for name in payloads], "description": meaning("WholeEvent", "payload")}
+    renamed["WholeEvent"]["properties"]["payload"] = sent
     return dict(zip(unique, map(_renamed, found), strict=True)), renamed
 
 
@@ -152,14 +114,21 @@ def _renamed(schema: Any) -> Any:
     return schema
 
 
-def _closed(schema: Json) -> Json:
-    """No field beyond those listed. Free objects (metadata) list none and stay open."""
-    return {**schema, "additionalProperties": False} if "properties" in schema else schema
+def _explained(name: str, schema: Json) -> Json:
+    """Its fields with what they mean, and no field beyond those listed: free objects (metadata) stay open.
+
+    The docstrings of the code are for who reads the code.
+    """
+    plain = {key: value for key, value in schema.items() if key != "description"}
+    if "properties" not in plain:
+        return plain
+    fields = {field: {**each, "description": meaning(name, field)} for field, each in plain["properties"].items()}
+    return {**plain, "properties": fields, "additionalProperties": False}
 
 
 def _operation(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
     parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": _PATH_VALUE}
         for name in _PARAMETER.findall(operation.path)
     ]
     parameters += [
@@ -168,7 +137,8 @@ def _operation(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
     ]
     if operation.creates:
         key = {"type": "string", "format": "uuid"}
-        parameters.append({"name": "Idempotency-Key", "in": "header", "required": True, "schema": key})
+        named = {"name": "Idempotency-Key", "description": "A UUID that you keep beside your order."}
+        parameters.append({**named, "in": "header", "required": True, "schema": key})
     document: Json = {
         "operationId": _operation_id(operation),
         "tags": [operation.tag],
@@ -230,6 +200,8 @@ def _refusals(operation: Operation) -> dict[int, tuple[str, ...]]:
         groups.append(_OF_POSTS)
     if operation.creates:
         groups.append(_OF_CREATING)
+    if operation.path.startswith(f"{API}/sandbox/"):
+        groups.append(_OF_SANDBOX)
     statuses = {status for group in groups for status in group}
     return {
         status: tuple(dict.fromkeys(code for group in groups for code in group.get(status, ()))) for status in statuses

@@ -46,11 +46,16 @@ def with_examples(document: Json) -> Json:
 
 def _add(operation: Json, recorded: Json) -> None:
     if "requestBody" in operation and "request" in recorded:
-        operation["requestBody"]["content"]["application/json"]["example"] = recorded["request"]
+        content = operation["requestBody"]["content"]
+        content["application/json"] = {**content["application/json"], "example": recorded["request"]}
     for status, response in operation["responses"].items():
         content = response["content"]["application/json"]
         codes = content["schema"].get("properties", {}).get("error", {}).get("properties", {}).get("code", {})
         if "enum" in codes:
-            content["examples"] = {code: {"$ref": f"#/components/examples/{code}"} for code in codes["enum"]}
+            shown = {"examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes["enum"]}}
         elif status in recorded.get("responses", {}):
-            content["example"] = recorded["responses"][status]
+            shown = {"example": recorded["responses"][status]}
+        else:
+            continue
+        # A new one each, because 200 and 201 share theirs.
+        response["content"] = {**response["content"], "application/json": {**content, **shown}}

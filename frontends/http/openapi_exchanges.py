@@ -1,6 +1,7 @@
 """The operations about exchanges."""
 
 from ...core.domain.exchange_orders import ExchangeOrder
+from ...core.usecases.sandbox_exchange_orders import ExchangeWish
 from ...core.usecases.sandbox_exchanges import ExchangeSimulation
 from .exchanges import ExchangesView, ExchangeView, NewExchangeView
 from .openapi_model import API, PAGES, Operation, Query, Refusals
@@ -48,6 +49,23 @@ EXCHANGES = (
         "Call an exchange off before USDT were received",
         answer=ExchangeView,
         refusals={**_NO_EXCHANGE, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
+    ),
+    Operation(
+        "post",
+        f"{API}/sandbox/exchanges",
+        "Sandbox",
+        "Begin an exchange of RUB to USDT, as an operator would, or one that stays pending",
+        body=ExchangeWish,
+        answer=ExchangeView,
+        status=201,
+        refusals={
+            400: ("INVALID_AMOUNT", "AMOUNT_TOO_LOW", "AMOUNT_TOO_HIGH", "FEATURE_NOT_ENABLED"),
+            403: ("CLIENT_BLOCKED",),
+            409: ("EXCHANGE_IN_PROGRESS",),
+            422: ("CLIENT_NOT_REGISTERED",),
+            502: ("RATE_INVALID",),
+            503: ("FEATURE_DISABLED", "PROVIDER_NOT_CONFIGURED"),
+        },
     ),
     Operation(
         "post",

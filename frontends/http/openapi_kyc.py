@@ -47,7 +47,7 @@ KYC = (
         answer=ClientsView,
         query=(
             *PAGES,
-            Query("kyc_status", "", {"enum": [*ClientStatus]}),
+            Query("kyc_status", "In this state only.", {"enum": [*ClientStatus]}),
             Query("q", "Digits of the phone, at least three; all else is dropped."),
         ),
     ),

@@ -45,9 +45,13 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 API = "/api/v1"
+TAGS = (
+    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Sandbox", "Health",
+)  # fmt: skip
+"""In the order of the document."""
 PAGES = (
     Query("page", "From 1.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": 1}),
-    Query("per_page", "", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_MAX, "default": 20}),
+    Query("per_page", "Elements per page.", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_MAX, "default": 20}),
 )
 MOMENT = {"type": "string", "format": "date-time"}
 DAY = {"type": "string", "format": "date"}

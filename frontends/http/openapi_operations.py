@@ -77,11 +77,11 @@ _PAYMENTS = (
         answer=PaymentsView,
         query=(
             *PAGES,
-            Query("shop_id", "", UUID),
+            Query("shop_id", "Of this shop only.", UUID),
             Query("status", "A payment status, in any case."),
-            *(Query(name, "") for name in ("external_id", "payment_method", "subscription_id")),
-            Query("created_from", "With it.", MOMENT),
-            Query("created_to", "Without it.", MOMENT),
+            *(Query(name, "Exactly this.") for name in ("external_id", "payment_method", "subscription_id")),
+            Query("created_from", "From this moment on.", MOMENT),
+            Query("created_to", "Until before this moment.", MOMENT),
         ),
         refusals={400: ("SHOP_NOT_FOUND",)},
     ),
@@ -143,9 +143,9 @@ _EVENTS = (
         answer=EventsView,
         query=(
             *PAGES,
-            *(Query(name, "") for name in ("type", "object_id", "delivery_status")),
-            Query("from", "With it.", MOMENT),
-            Query("to", "Without it.", MOMENT),
+            *(Query(name, "Exactly this.") for name in ("type", "object_id", "delivery_status")),
+            Query("from", "From this moment on.", MOMENT),
+            Query("to", "Until before this moment.", MOMENT),
         ),
     ),
     Operation(

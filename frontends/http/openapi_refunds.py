@@ -32,10 +32,10 @@ REFUNDS = (
         answer=RefundsView,
         query=(
             *PAGES,
-            Query("payment_id", ""),
+            Query("payment_id", "Of this payment only."),
             Query("status", "A refund status, in any case."),
-            Query("shop_id", "", UUID),
-            Query("external_id", ""),
+            Query("shop_id", "Of this shop only.", UUID),
+            Query("external_id", "Exactly this."),
         ),
         refusals={400: ("SHOP_NOT_FOUND",), 404: (_OFF,)},
     ),

@@ -1,16 +1,20 @@
 """Payments over HTTP. No rule lives here (SPEC "Endpoints: Payments")."""
 
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 
+from ...core.domain.accounts import Caller
 from ...core.domain.orders import PaymentOrder
 from ...core.usecases.payment_list import PaymentFilter, list_payments
 from ...core.usecases.payments import create_payment, get_payment, get_sbp_link
 from ...ports.bundle import Ports
 from .access import ApiRequest
-from .answers import answer, created
+from .answers import REPLAYED, Answer, answer, encode
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import payment_view, payments_view
+
+_REPLAYED = tuple((name.lower().encode(), value.encode()) for name, value in REPLAYED.items())
 
 
 def payments_router(ports: Ports) -> Router:
@@ -18,14 +22,8 @@ def payments_router(ports: Ports) -> Router:
 
     @post("/")
     async def create(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        made = await create_payment(
-            ports,
-            request.auth,
-            request.headers.get("idempotency-key"),
-            lambda: read_body(body, request.headers.get("content-type"), PaymentOrder),
-        )
-        return created(payment_view(ports, made.resource), replayed=made.replayed)
+        key, content_type = request.headers.get("idempotency-key"), request.headers.get("content-type")
+        return (await create_one(ports, request.auth, key, content_type, await request.body())).of_framework()
 
     @get("/")
     async def page(request: ApiRequest) -> Response[bytes]:
@@ -36,10 +34,22 @@ def payments_router(ports: Ports) -> Router:
 
     @get("/{payment_id:str}")
     async def one(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        return answer(payment_view(ports, await get_payment(ports, request.auth, payment_id)))
+        return (await read_one(ports, request.auth, payment_id)).of_framework()
 
     @get("/{payment_id:str}/sbp-link")
     async def sbp_link(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
         return answer({"sbp_link": await get_sbp_link(ports, request.auth, payment_id)})
 
     return Router("/payments", route_handlers=[create, page, one, sbp_link])
+
+
+async def create_one(ports: Ports, caller: Caller, key: str | None, content_type: str | None, body: bytes) -> Answer:
+    """POST /payments. Raises: what `create_payment` raises."""
+    made = await create_payment(ports, caller, key, lambda: read_body(body, content_type, PaymentOrder))
+    view = encode(payment_view(ports, made.resource))
+    return Answer(view, 200, _REPLAYED) if made.replayed else Answer(view, 201)
+
+
+async def read_one(ports: Ports, caller: Caller, payment_id: str) -> Answer:
+    """GET /payments/{id}. Raises: what `get_payment` raises."""
+    return Answer(encode(payment_view(ports, await get_payment(ports, caller, payment_id))))

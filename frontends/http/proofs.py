@@ -1,7 +1,7 @@
 """Delivery proofs over HTTP. No rule lives here (SPEC "Endpoints: Payments")."""
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
@@ -11,6 +11,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer
 from .bodies import read_body
+from .routing import Router
 
 
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):

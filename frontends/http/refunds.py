@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
@@ -17,6 +17,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer, created
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import Pagination, pagination
 
 

@@ -1,7 +1,7 @@
 """The sandbox over HTTP, for test keys only (DECISIONS 8)."""
 
 import msgspec
-from litestar import Response, Router, delete, post
+from litestar import Response, delete, post
 from litestar.params import FromPath
 
 from ...core.usecases.operations import Review, resolve_own_mismatch
@@ -11,6 +11,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
 from .bodies import read_body
+from .routing import Router
 from .views import payment_view
 
 

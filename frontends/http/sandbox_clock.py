@@ -1,7 +1,7 @@
 """The clock of a test account over HTTP, for test keys only (DECISIONS 8)."""
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.sandbox_clock import ClockWish
@@ -11,6 +11,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
 from .bodies import read_body
+from .routing import Router
 
 
 class ClockView(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from litestar.response import Stream
 from msgspec import UNSET, UnsetType
@@ -29,6 +29,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
 from .bodies import page_of
+from .routing import Router
 from .views import Pagination, pagination
 
 _FORMATS = ("json", "csv")

@@ -1,12 +1,13 @@
 """Turnover over HTTP. No rule lives here (DECISIONS 4)."""
 
 import msgspec
-from litestar import Response, Router, get
+from litestar import Response, get
 
 from ...core.usecases.turnover import ShopDay, TurnoverReport, shops_turnover
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer
+from .routing import Router
 
 
 class ShopDayView(msgspec.Struct, frozen=True, kw_only=True):

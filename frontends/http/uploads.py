@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from litestar import Request, Response, Router, route
+from litestar import Request, Response, route
 from litestar.exceptions import LitestarException
 from litestar.params import FromPath
 
@@ -18,6 +18,7 @@ from ...core.usecases.uploads import receive_upload
 from ...ports.bundle import Ports
 from .answers import answer
 from .errors import on_refusal
+from .routing import Router
 
 PREFIX = "/uploads/"
 

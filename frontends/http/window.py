@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 from urllib.parse import urlsplit
 
-from litestar import Response, Router, get, post, route
+from litestar import Response, get, post, route
 from litestar.params import FromPath
 from litestar.response import Stream
 
@@ -18,6 +18,7 @@ from ...core.usecases import payer_window
 from ...core.usecases.payer_window import Act, Standing
 from ...ports.bundle import Ports
 from .answers import answer
+from .routing import Router
 from .window_page import WindowPage, millis
 from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
 from .window_streams import CLOSED, Sight, WindowStreams, follow

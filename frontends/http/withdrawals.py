@@ -4,7 +4,7 @@ No rule lives here.
 """
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
@@ -18,6 +18,7 @@ from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
 from .bodies import page_of, read_body
+from .routing import Router
 from .views import Pagination, pagination
 
 

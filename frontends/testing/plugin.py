@@ -17,8 +17,8 @@ def _stage_room() -> "ModuleType":
     try:
         from . import stage
     except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if not missing or missing.startswith("cambist"):
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "cambist"):
             raise
     else:
         return stage

@@ -156,7 +156,7 @@ def test_people_get_a_table_and_progress_goes_to_standard_error(books: Books) ->
     titles, row = outcome.out.splitlines()
     assert titles.split()[:5] == ["mode", *SUMS[:1], "amount_rub", "fee_usdt", "credit_usdt"]
     assert row.split()[:5] == ["test", *map(str, ONE)]
-    assert outcome.err == "test: payments settled: 1\n"
+    assert outcome.err == "test: settled 1 of 1 payments, 100.00 RUB\n"
 
 
 @pytest.mark.parametrize("moment", ["tomorrow", "2026-11-21", "2026-11-21T09:00:00", "", "9999-01-01T00:00:00Z"])

@@ -84,6 +84,7 @@ def test_created_approved_and_executed(call: Call, folder: Path, payment_id: str
             "failure_reason": None,
             "created_at": document["created_at"],
             "completed_at": None,
+            "contradicted_at": None,
         },
     )
     approved = call("refund", "approve", refund_id, "--json")

@@ -74,6 +74,7 @@ SPECIMENS: dict[str, Any] = {
     "page": 1,
     "per_page": 1,
     "wait": 1,
+    "pending": True,
     "seconds": 1,
     "grant": client.UploadGrant(upload_url="https://cambist.test/uploads/k?s=1", file_key="k"),
     "document": b"x",

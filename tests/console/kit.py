@@ -1,12 +1,15 @@
 """Houses with an operator at the console."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
+from textual._compositor import Compositor
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Footer, Input, Static
+from textual.worker import WorkerCancelled
 
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.frontends.console.app import Console
@@ -72,13 +75,28 @@ class Sitting:
         return said
 
     async def settle(self) -> None:
-        await self.app.workers.wait_for_complete()
+        while any(not worker.is_finished for worker in self.app.workers):
+            # What was asked anew is not waited for.
+            with suppress(WorkerCancelled):
+                await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
     def shown(self) -> str:
         """All that is on the screen, as text."""
         lines = [[segment.text for segment in strip] for strip in self.app.screen._compositor.render_strips()]
         return "\n".join("".join(line) for line in lines)
+
+
+@contextmanager
+def sparing() -> Iterator[None]:
+    """For long sittings, half of whose cost this saves: footers, laid out anew whenever another widget gets the focus,
+    and painting after every change for a terminal that is none. `Sitting.shown` paints for itself."""
+
+    def unpainted(self: Compositor, **_: Any) -> None:
+        self._dirty_regions.clear()
+
+    with patch.object(Footer, "compose", lambda _: iter(())), patch.object(Compositor, "render_update", unpainted):
+        yield
 
 
 @asynccontextmanager

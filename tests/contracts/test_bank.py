@@ -31,16 +31,6 @@ def bank(world: World) -> SimulatedBank:
 
 
 class TestContract:
-    async def test_an_invoice_is_open_and_can_be_found_by_its_operation(self, world: World, bank: Bank) -> None:
-        invoice = await bank.create_invoice(world.request())
-        assert await bank.find_invoice(OPERATION) == invoice
-        assert await bank.invoice_state(invoice.reference) == InvoiceState(
-            reference=invoice.reference, status=InvoiceStatus.OPEN
-        )
-
-    async def test_an_operation_that_never_came_is_not_found(self, bank: Bank) -> None:
-        assert await bank.find_invoice(OPERATION) is None
-
     async def test_a_repeat_is_the_same_operation(self, world: World, bank: Bank) -> None:
         first = await bank.create_invoice(world.request())
         await world.clock.advance(60)
@@ -51,18 +41,6 @@ class TestContract:
         assert {invoice.payload for invoice in invoices} == {invoices[0].payload}
         async with world.storage.unit() as unit:
             assert await unit[ProviderNote].total() == 1
-
-    async def test_two_operations_are_two_invoices(self, world: World, bank: Bank) -> None:
-        first = await bank.create_invoice(world.request())
-        second = await bank.create_invoice(world.request(operation="pay_2"))
-        assert first.reference != second.reference
-        assert first.payload != second.payload
-
-    @pytest.mark.parametrize("kopecks", [0, -1])
-    async def test_an_invoice_for_nothing_is_refused(self, world: World, bank: Bank, kopecks: int) -> None:
-        with pytest.raises(Refused):
-            await bank.create_invoice(world.request(kopecks))
-        assert await bank.find_invoice(OPERATION) is None
 
     async def test_a_reference_of_no_invoice_is_refused(self, world: World, bank: Bank) -> None:
         await world.bank("other").create_invoice(world.request())

@@ -2,7 +2,6 @@
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.ports.bank import (
     Bank,
@@ -13,7 +12,7 @@ from cambist.ports.bank import (
     RefundState,
     RefundStatus,
 )
-from cambist.ports.faults import NotSupported, OutcomeUnknown
+from cambist.ports.faults import NotSupported
 from tests.contracts.bank_kit import DONE, OPERATION, PROCESSING, REFUND, World, back, is_refused, left, sent
 
 S = RefundStatus
@@ -39,12 +38,6 @@ async def slow_bank(world: World, bank: SimulatedBank) -> SimulatedBank:
 
 
 class TestContract:
-    async def test_a_refund_can_be_found_by_its_operation(self, bank: Bank) -> None:
-        assert await bank.find_refund(REFUND) is None, "the bank never saw it"
-        assert await bank.refund(back()) == DONE
-        assert await bank.find_refund(REFUND) == DONE
-        assert await bank.find_refund("ref_2") is None
-
     async def test_a_repeat_is_the_same_operation_and_moves_no_second_money(self, bank: Bank) -> None:
         await bank.refund(back(60_00))
         for repeat in (back(60_00), back(1_00), back(5_000_00)):
@@ -60,26 +53,6 @@ class TestContract:
         for status in (S.DONE, S.REVERSED):
             await slow_bank.pretend_refund(REFUND, status)
             assert await slow_bank.refund(back()) == RefundState(status=status)
-
-    async def test_after_a_lost_answer_the_refund_is_found_and_a_repeat_moves_nothing(
-        self, world: World, bank: Bank
-    ) -> None:
-        world.script.refund.append(Twist(ending=Ending.UNKNOWN_DONE))
-        with pytest.raises(OutcomeUnknown):
-            await bank.refund(back(60_00))
-        assert await bank.find_refund(REFUND) == DONE
-        assert await bank.refund(back(60_00)) == DONE
-        assert await left(bank) == 40_00
-
-    async def test_after_an_answer_that_was_lost_on_the_way_there_a_repeat_does_it(
-        self, world: World, bank: Bank
-    ) -> None:
-        world.script.refund.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
-        with pytest.raises(OutcomeUnknown):
-            await bank.refund(back(60_00))
-        assert await bank.find_refund(REFUND) is None
-        assert await bank.refund(back(60_00)) == DONE
-        assert await left(bank) == 40_00
 
     @pytest.mark.parametrize(
         ("request_", "reason"),
@@ -161,11 +134,6 @@ class TestContract:
         await bank.refund(back())
         assert await other.find_refund(REFUND) is None
         assert await other.refund(back(reference=f"other:{OPERATION}")) == DONE
-
-    async def test_a_refund_leaves_the_invoice_as_it_is(self, world: World, bank: SimulatedBank) -> None:
-        before = await world.state(bank)
-        await bank.refund(back())
-        assert await world.state(bank) == before
 
     async def test_the_same_operation_of_another_invoice_moves_nothing(self, world: World, bank: SimulatedBank) -> None:
         await world.paid(bank, operation="pay_2")

@@ -15,16 +15,29 @@ from cambist.adapters.rates.script import Ending, RateScript, Twist
 from cambist.adapters.rates.shared import SharedSource
 from cambist.adapters.rates.simulator import RATE, SimulatedRates
 from cambist.adapters.storage.memory import MemoryStorage
+from cambist.frontends.conformance.rates import LONG, TestRates
 from cambist.ports.faults import Fault, NotConfigured, Unavailable
 from cambist.ports.rates import RatePretence, RateQuote, RateSimulator
 from tests.receivers import Receiver, Script, flood, half, raw, redirect, reply, reset, silence, slow_body
 
-LONG = "92.123456789012345678901234567890123456"
-"""More digits than a float or the usual decimal context has."""
+__all__ = ["TestRates"]
+
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class SimulatorBench:
+class Exact:
+    """What the shipped contract asks of a bench (RatesBench), to the letter: our clocks stand still."""
+
+    clock: VirtualClock
+
+    def is_now(self, moment: datetime) -> bool:
+        return moment == self.clock.now()
+
+    def is_same(self, quoted: Decimal, rate: str) -> bool:
+        return quoted == Decimal(rate)
+
+
+class SimulatorBench(Exact):
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.storage = MemoryStorage(self.clock)
@@ -41,7 +54,7 @@ class SimulatorBench:
         await self.source.pretend(RatePretence(rate=RATE, silent=True))
 
 
-class RapiraBench:
+class RapiraBench(Exact):
     def __init__(self, receiver: Receiver) -> None:
         self.clock = VirtualClock()
         self.receiver = receiver
@@ -57,7 +70,7 @@ class RapiraBench:
         self.receiver.answer_with(503)
 
 
-class CoinGeckoBench:
+class CoinGeckoBench(Exact):
     def __init__(self, receiver: Receiver) -> None:
         self.clock = VirtualClock()
         self.receiver = receiver
@@ -122,31 +135,6 @@ async def coingecko_bench(receiver: Receiver) -> AsyncIterator[CoinGeckoBench]:
     made = CoinGeckoBench(receiver)
     yield made
     await made.source.close()
-
-
-class TestContract:
-    async def test_a_quote_says_rate_moment_and_source(self, bench: Bench) -> None:
-        await bench.say("92.5")
-        assert await bench.source.quote() == RateQuote(
-            rate=Decimal("92.5"), at=bench.clock.now(), source=bench.source.name
-        )
-
-    @pytest.mark.parametrize("rate", [LONG, "92", "0.01", "1e2"])
-    async def test_no_digit_is_lost(self, bench: Bench, rate: str) -> None:
-        await bench.say(rate)
-        assert (await bench.source.quote()).rate == Decimal(rate)
-
-    async def test_silence_is_unavailable_and_ends(self, bench: Bench) -> None:
-        await bench.be_silent()
-        with pytest.raises(Unavailable):
-            await bench.source.quote()
-        await bench.say("93")
-        assert (await bench.source.quote()).rate == 93
-
-    async def test_many_may_ask_at_once(self, bench: Bench) -> None:
-        await bench.say("92.5")
-        quotes = await asyncio.gather(*(bench.source.quote() for _ in range(10)))
-        assert {quote.rate for quote in quotes} == {Decimal("92.5")}
 
 
 BAD_ANSWERS: dict[str, Script] = {

@@ -98,16 +98,15 @@ async def test_a_server_that_is_not_there_for_a_moment_is_waited_for(
     server: PostgresStorage, cutter: Cutter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = [ConnectionRefusedError(), asyncpg.CannotConnectNowError("the database system is starting up")]
-    acquire = server._pool.acquire
+    take = server._pool.take
 
-    async def refusing(**options: Any) -> Any:
+    async def refusing() -> Any:
         if refusals:
             raise refusals.pop()
-        return await acquire(**options)
+        return await take()
 
-    monkeypatch.setattr(
-        server._commits, "_pool", msgspec.defstruct("Pool", ["acquire", "release"])(refusing, server._pool.release)
-    )
+    pool = msgspec.defstruct("Pool", ["take", "give", "drop"])
+    monkeypatch.setattr(server._commits, "_pool", pool(refusing, server._pool.give, server._pool.drop))
     await put(server, payment("pay_1"))
     assert await read(server, Payment, "pay_1") is not None
 

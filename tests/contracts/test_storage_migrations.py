@@ -35,6 +35,8 @@ from cambist.core.domain.audit import AuditEntry
 from cambist.core.domain.breaker import Breaker
 from cambist.core.domain.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
+from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
 from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
 from cambist.core.domain.kyc import Upload
@@ -43,6 +45,7 @@ from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.settlement import Correction, Settlement, SettlementItem
+from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
 from cambist.core.domain.tallies import EVER, Tally, Turnover
 from cambist.core.domain.terminals import Terminal
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
@@ -270,6 +273,20 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Payment, "-id", {"id": Below("pay_1"), "mode": Mode.TEST}),
     (Payment, "-id", {"account_id": "a", "mode": Mode.TEST, "created_at": START, "id": Below("pay_1")}),
     (Payment, "-created_at", {**OWNER, "status": PaymentStatus.PAID, "created_at": Below(START)}),
+    (Payment, "-created_at", {"status": PaymentStatus.PAID, "mode": Mode.TEST, "created_at": Below(START)}),
+    (Payment, "-id", {"status": PaymentStatus.PAID, "created_at": START, "id": Below("pay_1")}),
+    (Subscription, "-created_at", {"status": SubscriptionStatus.ACTIVE, "created_at": Below(START)}),
+    (Subscription, "id", {"external_id": "x"}),
+    (Exchange, "-created_at", {"status": ExchangeStatus.PARTIAL, "created_at": Below(START)}),
+    (Exchange, "created_at", {"direction": Direction.RUB_TO_USDT, "created_at": AtLeast(START)}),
+    (Exchange, "id", {"external_id": "x"}),
+    (Client, "-created_at", {"blocked": False, "kyc": KycStatus.FAILED, "created_at": Below(START)}),
+    (Client, "-created_at", {"blocked": True, "created_at": Below(START)}),
+    (Suspense, "-resolved_at", {"resolved_at": AtLeast(START)}),
+    (ExchangeTransfer, "-resolved_at", {"resolved_at": AtLeast(START)}),
+    (ExchangeTransfer, "received_at", {"resolved_at": None, "reason": OneOf(SUSPENDED_FOR)}),
+    (Event, "-created_at", {**OWNER, "type": EventType.REFUND_FAILED, "created_at": Below(START)}),
+    (Delivery, "due", {**OWNER, "status": DeliveryStatus.PENDING, "due": START, "id": AtLeast("evt_1!")}),
     (Refund, "created_at", {"status": RefundStatus.PENDING, "pending_reason": PendingReason.AWAITING_APPROVAL}),
     (Refund, "created_at", {"status": RefundStatus.PROCESSING, "created_at": AtMost(START)}),
     (Withdrawal, "created_at", {"status": WithdrawalStatus.FAILED, "created_at": AtLeast(START)}),
@@ -280,6 +297,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Breaker, "-last_failure_at", {"last_failure_at": AtLeast(START)}),
     (AuditEntry, "id", {"object_id": "pay_1"}),
     (AuditEntry, "-id", {"operator": "olga"}),
+    (AuditEntry, "-id", {"act": "refund.approve", "id": Between("aud_1", "aud_2")}),
+    (Refund, "contradicted_at", {"contradicted_at": AtLeast(START), "contradiction_seen": False}),
     (JournalEntry, "id", {"number": None}),
     (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
     (JournalEntry, "number", {"number": AtLeast(-(2**63))}),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.vault import key_file as room
 from cambist.adapters.vault.key_file import add_key, drop_key, load_or_create
+from cambist.adapters.vault.memory import MemoryVault
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.ports.vault import Vault, VaultError
 
@@ -27,9 +28,9 @@ def one_key() -> SealedVault:
     return SealedVault({1: OLD}, 1, PEPPER)
 
 
-@pytest.fixture
-def vault() -> Vault:
-    return one_key()
+@pytest.fixture(params=["sealed", "memory"])
+def vault(request: pytest.FixtureRequest) -> Vault:
+    return one_key() if request.param == "sealed" else MemoryVault()
 
 
 class TestContract:
@@ -62,7 +63,8 @@ class TestContract:
             with pytest.raises(VaultError):
                 vault.unseal(sealed[:length], PLACE)
 
-    def test_a_fingerprint_is_keyed_and_the_same_each_time(self, vault: Vault) -> None:
+    def test_a_fingerprint_is_keyed_and_the_same_each_time(self) -> None:
+        vault = one_key()
         secret = "ab" * 32
         assert vault.fingerprint(secret) == hmac.new(PEPPER, secret.encode(), sha256).digest()
         assert vault.fingerprint(secret) != SealedVault({1: OLD}, 1, bytes(32)).fingerprint(secret)

@@ -59,14 +59,17 @@ def upgraded(connection: sa.Connection) -> dict[str, tuple[str | None, int | Non
     return {row.id: (row.world, row.moment) for row in found}
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_jobs_of_test_mode_are_stamped_and_no_others(
-    database: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    url = f"sqlite:///{tmp_path / 'old.db'}"
-    if database == "postgres":
-        url = request.getfixturevalue("empty_postgres").replace("postgresql://", "postgresql+asyncpg://")
-        engine = create_async_engine(url)
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'old.db'}"
+    found: str = request.getfixturevalue("empty_postgres")
+    return found
+
+
+async def test_jobs_of_test_mode_are_stamped_and_no_others(url: str) -> None:
+    if url.startswith("postgres"):
+        engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
         async with engine.begin() as opened:
             found = await opened.run_sync(upgraded)
         await engine.dispose()

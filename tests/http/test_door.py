@@ -276,3 +276,16 @@ async def test_twenty_at_once_with_one_key_make_one_payment(house: TestHouse) ->
     assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
     assert (await house.get("/payments")).json()["pagination"]["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/payments", "GET, OPTIONS, POST"),
+        ("/subscriptions/sub_x", "GET, OPTIONS, PATCH"),
+        ("/balance", "GET, OPTIONS"),
+    ],
+)
+async def test_options_names_all_methods_of_a_path(house: TestHouse, path: str, methods: str) -> None:
+    response = await house.http.options(f"/api/v1{path}", headers=house.headers())
+    assert (response.status_code, response.headers["Allow"], response.content) == (204, methods, b"")

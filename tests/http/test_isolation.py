@@ -48,6 +48,7 @@ BODIES: Mapping[str, Any] = {
     "ChargeOrder": {"amount_rub": "500.00"},
     "NextChargeWish": {"result": "declined_by_bank"},
     "ExchangeSimulation": {"outcome": "failed"},
+    "WithdrawalSimulation": {"outcome": "failed"},
 }
 """A good body for each operation on an object, so that nothing but whose it is refuses."""
 
@@ -87,6 +88,7 @@ OF_THE_ACCOUNT: Mapping[Named, str] = {
     ("delete", "/sandbox/data"): "test_settling_and_forgetting_touch_nobody_else",
     ("get", "/sandbox/clock"): "test_a_clock_moves_for_its_own_account_only",
     ("post", "/sandbox/clock/advance"): "test_a_clock_moves_for_its_own_account_only",
+    ("post", "/sandbox/exchanges"): "test_an_exchange_begun_in_the_sandbox_is_its_makers_only",
     ("post", "/sandbox/exchange-clients"): "test_clients_of_one_phone_are_one_for_each_account_and_mode",
 }
 """Operations without an id of an object, and the test that tries each."""
@@ -410,6 +412,20 @@ async def test_a_played_gateway_is_seen_by_its_player_only(street: Street) -> No
     assert [new != old for old, new in zip(before, after, strict=True)] == [True, False, False, False]
     other = await street.test.ask("post", "/sandbox/gateways/simulator-live/simulate", body={"status": "down"})
     assert (other.status_code, other.json()["error"]["code"]) == (404, "GATEWAY_NOT_FOUND")
+
+
+async def test_an_exchange_begun_in_the_sandbox_is_its_makers_only(street: Street) -> None:
+    before = [(await stranger.ask("get", "/exchanges")).text for stranger in street.strangers(street.test)]
+    body = {"amount_rub": "10000.00", "client_phone": "+70000000007"}
+    made = await street.test.good("post", "/sandbox/exchanges", body=body)
+    assert [(await stranger.ask("get", "/exchanges")).text for stranger in street.strangers(street.test)] == before
+    for stranger in street.strangers(street.test):
+        refused = await stranger.ask("get", f"/exchanges/{made['id']}")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "EXCHANGE_NOT_FOUND")
+    # The same phone is another client with every other merchant.
+    assert (await street.other.ask("post", "/sandbox/exchanges", body=body)).status_code == 201
+    again = await street.test.ask("post", "/sandbox/exchanges", body=body)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "EXCHANGE_IN_PROGRESS")
 
 
 async def test_clients_of_one_phone_are_one_for_each_account_and_mode(street: Street) -> None:

@@ -30,7 +30,7 @@ from tests.stories.processes import WORKS, Installation, Process, Service, insta
 GIVES_UP = 5.0
 """Seconds after which a merchant sends the same request again."""
 
-MERCHANTS = 32
+MERCHANTS = 128
 
 
 @dataclass

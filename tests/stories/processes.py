@@ -81,6 +81,10 @@ class Process:
         return self._err.read_text("utf-8")
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 

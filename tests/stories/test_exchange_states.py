@@ -1,24 +1,16 @@
-"""One story for each row of the state table of exchanges, in both directions: by the public interface and the sandbox;
-by the operator's use cases where only an operator can; and three by a provider that is told to misbehave, because no
-call of the sandbox holds an exchange before its address, or a wallet (SPEC "Exchange statuses"; DECISIONS 6, 8).
+"""One story for each row of the state table of exchanges, in both directions, by the public interface and the sandbox
+alone: time passes by the account's clock (SPEC "Exchange statuses"; DECISIONS 6, 8).
 
 A row without a story fails.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.script import Ending as BankEnding
-from cambist.adapters.bank.script import Twist as BankTwist
-from cambist.adapters.deposits.script import Twist as DepositTwist
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.core.domain.exchanges import EXCHANGE_MOVES, FINAL, Direction, ExchangeStatus
-from cambist.core.usecases.exchanges import cancel_any_exchange
-from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.exchange_house import PHONE, ExchangeHouse, open_exchange_house
 
 S, D = ExchangeStatus, Direction
 OVER = 16 * 60
@@ -44,9 +36,11 @@ class Client:
         self.seen.append("pending")
         await self.look()
 
-    async def buys(self) -> None:
-        """What an operator begins on a merchant's request."""
-        self.id = (await self.house.bought()).id
+    async def begins(self, **amount: Any) -> None:
+        """POST /sandbox/exchanges."""
+        response = await self.house.act("/sandbox/exchanges", {"client_phone": PHONE, **amount})
+        assert response.status_code == 201, response.text
+        self.id = response.json()["id"]
         self.seen.append("pending")
         await self.look()
 
@@ -59,31 +53,10 @@ class Client:
         assert (await self.house.cancel(self.id)).status_code == 200
         await self.look()
 
-    async def called_off(self) -> None:
-        await cancel_any_exchange(self.house.ports, self.id)
+    async def wait(self, seconds: int) -> None:
+        moved = await self.house.act("/sandbox/clock/advance", {"seconds": seconds})
+        assert moved.json()["advancing"] is False, moved.text
         await self.look()
-
-    async def wait(self, seconds: float) -> None:
-        await self.house.house.work(seconds)
-        await self.look()
-
-    async def waits_for_an_address(self, act: str) -> None:
-        """It is cancelled, or fails, while the one who began it waits for the deposit address."""
-        self.house.watcher.script.address.append(DepositTwist(silence=30))
-        asking = asyncio.create_task(self.house.created())
-        listed: list[Any] = []
-        while not listed:
-            await asyncio.sleep(0)
-            listed = (await self.house.house.get("/exchanges?status=pending")).json()["data"]
-        self.id = listed[0]["id"]
-        await self.look()
-        await (self.cancel() if act == "cancel" else self.play(act))
-        await self.house.house.clock.advance(30)
-        assert (await asking)["status"] == self.seen[-1]
-
-    async def waits_for_an_invoice(self, ending: BankEnding) -> None:
-        self.house.house.script.create.append(BankTwist(ending=ending))
-        await self.buys()
 
 
 Step = tuple[Any, ...]
@@ -104,11 +77,11 @@ def received(outcome: str, **more: str) -> Callable[[Client], Awaitable[None]]:
     return story
 
 
-async def wallet_refuses(client: Client) -> None:
-    client.house.sender.script.sign.extend([SenderTwist(ending=SenderEnding.UNAVAILABLE)])
-    client.house.sender.script.sign.extend([SenderTwist(ending=SenderEnding.REFUSED)])
-    await client.wait(300)
-    await client.wait(60)
+def begins(**amount: Any) -> Callable[[Client], Awaitable[None]]:
+    async def story(client: Client) -> None:
+        await client.begins(**amount)
+
+    return story
 
 
 def then(*stories: Callable[[Client], Awaitable[None]]) -> Callable[[Client], Awaitable[None]]:
@@ -119,19 +92,22 @@ def then(*stories: Callable[[Client], Awaitable[None]]) -> Callable[[Client], Aw
     return story
 
 
-SELLS, BUYS = told(("sells",)), told(("buys",))
+SELLS, BUYS = told(("sells",)), begins(amount_rub="10000.00")
+SELLS_LATER, BUYS_LATER = begins(amount_usdt="100", pending=True), begins(amount_rub="10000.00", pending=True)
+"""The service is still without an address, or an invoice, for ten seconds."""
+CANCELS = told(("cancel",))
 SOME_USDT, SOME_RUB = received("usdt_received", amount_usdt="40"), received("rub_received", amount_rub="4000.00")
 USDT, RUB = received("usdt_received"), received("rub_received")
 FAILS, EXPIRES, NOW, HOLD = received("failed"), told(("wait", OVER)), told(("wait", 0)), told(("wait", 300))
 
 STORIES: Mapping[tuple[Direction, ExchangeStatus, ExchangeStatus], Callable[[Client], Awaitable[None]]] = {
     (D.USDT_TO_RUB, S.PENDING, S.AWAITING_USDT): SELLS,
-    (D.USDT_TO_RUB, S.PENDING, S.CANCELLED): told(("waits_for_an_address", "cancel")),
-    (D.USDT_TO_RUB, S.PENDING, S.FAILED): told(("waits_for_an_address", "failed")),
+    (D.USDT_TO_RUB, S.PENDING, S.CANCELLED): then(SELLS_LATER, CANCELS),
+    (D.USDT_TO_RUB, S.PENDING, S.FAILED): then(SELLS_LATER, FAILS),
     (D.USDT_TO_RUB, S.AWAITING_USDT, S.USDT_RECEIVED): then(SELLS, USDT),
     (D.USDT_TO_RUB, S.AWAITING_USDT, S.PARTIAL): then(SELLS, SOME_USDT),
     (D.USDT_TO_RUB, S.AWAITING_USDT, S.EXPIRED): then(SELLS, EXPIRES),
-    (D.USDT_TO_RUB, S.AWAITING_USDT, S.CANCELLED): told(("sells",), ("cancel",)),
+    (D.USDT_TO_RUB, S.AWAITING_USDT, S.CANCELLED): then(SELLS, CANCELS),
     (D.USDT_TO_RUB, S.AWAITING_USDT, S.FAILED): then(SELLS, FAILS),
     (D.USDT_TO_RUB, S.PARTIAL, S.USDT_RECEIVED): then(SELLS, SOME_USDT, USDT),
     (D.USDT_TO_RUB, S.PARTIAL, S.EXPIRED): then(SELLS, SOME_USDT, EXPIRES),
@@ -141,12 +117,12 @@ STORIES: Mapping[tuple[Direction, ExchangeStatus, ExchangeStatus], Callable[[Cli
     (D.USDT_TO_RUB, S.RUB_SENDING, S.COMPLETED): then(SELLS, USDT, NOW, received("completed")),
     (D.USDT_TO_RUB, S.RUB_SENDING, S.FAILED): then(SELLS, USDT, NOW, FAILS),
     (D.RUB_TO_USDT, S.PENDING, S.AWAITING_RUB): BUYS,
-    (D.RUB_TO_USDT, S.PENDING, S.CANCELLED): told(("waits_for_an_invoice", BankEnding.UNAVAILABLE), ("called_off",)),
-    (D.RUB_TO_USDT, S.PENDING, S.FAILED): told(("waits_for_an_invoice", BankEnding.REFUSED)),
+    (D.RUB_TO_USDT, S.PENDING, S.CANCELLED): then(BUYS_LATER, CANCELS),
+    (D.RUB_TO_USDT, S.PENDING, S.FAILED): then(BUYS_LATER, FAILS),
     (D.RUB_TO_USDT, S.AWAITING_RUB, S.RUB_RECEIVED): then(BUYS, RUB),
     (D.RUB_TO_USDT, S.AWAITING_RUB, S.PARTIAL): then(BUYS, SOME_RUB),
     (D.RUB_TO_USDT, S.AWAITING_RUB, S.EXPIRED): then(BUYS, EXPIRES),
-    (D.RUB_TO_USDT, S.AWAITING_RUB, S.CANCELLED): told(("buys",), ("called_off",)),
+    (D.RUB_TO_USDT, S.AWAITING_RUB, S.CANCELLED): then(BUYS, received("cancelled")),
     (D.RUB_TO_USDT, S.AWAITING_RUB, S.FAILED): then(BUYS, FAILS),
     (D.RUB_TO_USDT, S.PARTIAL, S.RUB_RECEIVED): then(BUYS, SOME_RUB, RUB),
     (D.RUB_TO_USDT, S.PARTIAL, S.EXPIRED): then(BUYS, SOME_RUB, EXPIRES),
@@ -155,7 +131,7 @@ STORIES: Mapping[tuple[Direction, ExchangeStatus, ExchangeStatus], Callable[[Cli
     (D.RUB_TO_USDT, S.RUB_RECEIVED, S.USDT_SENDING): then(BUYS, RUB, HOLD),
     (D.RUB_TO_USDT, S.RUB_RECEIVED, S.FAILED): then(BUYS, RUB, FAILS),
     (D.RUB_TO_USDT, S.USDT_SENDING, S.COMPLETED): then(BUYS, RUB, HOLD, received("completed")),
-    (D.RUB_TO_USDT, S.USDT_SENDING, S.FAILED): then(BUYS, RUB, wallet_refuses),
+    (D.RUB_TO_USDT, S.USDT_SENDING, S.FAILED): then(BUYS, RUB, HOLD, FAILS),
 }
 
 ROWS = [(direction, row.before, row.after) for direction, moves in EXCHANGE_MOVES.items() for row in moves.rows]
@@ -183,6 +159,39 @@ async def test_an_exchange(client: Client, row: tuple[Direction, ExchangeStatus,
     for event in events:
         for name in ("amount_usdt", "amount_usdt_received", "amount_rub", "rate", "crypto_deposit_address", "network"):
             assert event[name] == shown[name], name
+
+
+@pytest.mark.parametrize(
+    ("amount", "status"), [({"amount_usdt": "100"}, "awaiting_usdt"), ({"amount_rub": "10000.00"}, "awaiting_rub")]
+)
+async def test_one_that_stays_pending_goes_on_by_itself(client: Client, amount: dict[str, str], status: str) -> None:
+    await client.begins(**amount, pending=True)
+    await client.wait(9)
+    assert client.seen == ["pending"]
+    await client.wait(2)
+    assert client.seen == ["pending", status]
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        ({}, (400, "VALIDATION_ERROR")),
+        ({"amount_rub": "10000.00", "amount_usdt": "100"}, (400, "VALIDATION_ERROR")),
+        ({"amount_rub": "1e3"}, (400, "VALIDATION_ERROR")),
+        ({"amount_rub": "0.00"}, (400, "INVALID_AMOUNT")),
+        ({"amount_rub": "999.99"}, (400, "AMOUNT_TOO_LOW")),
+        ({"amount_rub": "10000.00", "address": "T"}, (400, "VALIDATION_ERROR")),
+        ({"amount_usdt": "100", "client_bank_id": "x"}, (400, "VALIDATION_ERROR")),
+        ({"amount_rub": "10000.00", "client_phone": "+79990000001"}, (422, "CLIENT_NOT_REGISTERED")),
+        ({"amount_rub": "10000.00", "client_phone": "1"}, (422, "VALIDATION_ERROR")),
+    ],
+)
+async def test_what_cannot_be_begun_is_refused_as_ever(
+    client: Client, body: dict[str, str], refusal: tuple[int, str]
+) -> None:
+    response = await client.house.act("/sandbox/exchanges", {"client_phone": PHONE, **body})
+    assert (response.status_code, response.json()["error"]["code"]) == refusal
+    assert (await client.house.house.get("/exchanges")).json()["data"] == []
 
 
 def test_no_story_tells_of_a_row_that_is_gone() -> None:

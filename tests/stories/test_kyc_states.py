@@ -1,5 +1,7 @@
 """One story for each row of the state table of verifications, over HTTP with live keys and a verifier that is told what
-to do: SPEC knows no KYC in test mode. What merchants see of each is held against SPEC "KYC" and "Exchange client".
+to do: to test keys the three KYC endpoints answer `400 SANDBOX_NOT_SUPPORTED` (SPEC "KYC errors"). What merchants see
+of each is held against SPEC "KYC" and "Exchange client". What an integrator can play of it has a second story, by the
+sandbox alone (DECISIONS 8, `POST /sandbox/exchange-clients`).
 
 A row without a story fails.
 """
@@ -72,6 +74,16 @@ STORIES: Mapping[tuple[KycStatus, KycStatus], tuple[Story, ...]] = {
     (K.FAILED, K.VERIFIED): (registers, decides(C.FAILED), decides(C.VERIFIED)),
 }
 
+PLAYED: Mapping[tuple[KycStatus, KycStatus], tuple[str, str]] = {
+    (K.REQUIRED, K.VERIFIED): ("pending", "verified"),
+    (K.REQUIRED, K.FAILED): ("pending", "rejected"),
+    (K.FAILED, K.VERIFIED): ("rejected", "verified"),
+}
+"""In the sandbox, as `kyc_status`."""
+LIVE_ONLY = {K.REGISTERING, K.PROCESSING}
+"""Rows from or to these have no story in the sandbox: only `/kyc/register` leads there, and a client in them is shown
+as `pending`, as any other."""
+
 CHECKED: Mapping[KycStatus, str] = {
     K.REQUIRED: "required",
     K.PROCESSING: "processing",
@@ -102,6 +114,38 @@ async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -
         answer = await kyc.check()
         extra = {"required": "kyc_url", "verified": "accountNumber", "failed": "error"}.get(answer["status"])
         assert (answer["status"], set(answer)) == (CHECKED[after], {"status", extra} - {None})
+
+
+@pytest.mark.parametrize("row", PLAYED, ids="-".join)
+async def test_a_verification_in_the_sandbox(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -> None:
+    for status in PLAYED[row]:
+        played = await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": status}, "test")
+        assert (played.status_code, played.json()["kyc_status"]) == (200, status)
+    events = (await kyc.house.get(f"/events?object_id={played.json()['id']}")).json()["data"]
+    last = (await kyc.house.get(f"/events/{events[0]['id']}")).json()["payload"]
+    before = "failed" if row[0] is K.FAILED else "pending"
+    assert (last["event"], last["previous_status"], last["status"]) == ("kyc.status_changed", before, row[1].value)
+    assert (await kyc.house.get("/events", mode="live")).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/kyc/check", {"phone": PHONE}),
+        ("/kyc/upload-url", {"content_type": "image/png"}),
+        ("/kyc/register", {"phone": PHONE}),
+    ],
+)
+async def test_what_leads_to_the_other_rows_is_not_in_the_sandbox(
+    kyc: KycHouse, path: str, body: dict[str, str]
+) -> None:
+    refused = await kyc.post(path, body, "test")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "SANDBOX_NOT_SUPPORTED")
+
+
+def test_every_row_is_played_or_said_to_be_of_live_mode() -> None:
+    rows = {(row.before, row.after) for row in KYC_MOVES.rows}
+    assert {row for row in rows if not LIVE_ONLY & set(row)} == set(PLAYED)
 
 
 def test_no_story_tells_of_a_row_that_is_gone() -> None:

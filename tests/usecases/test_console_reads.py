@@ -15,7 +15,7 @@ from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus
 from cambist.core.domain.refunds import Refund
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.audit import acting
-from cambist.core.usecases.browse import Wanted, browse, browse_payments
+from cambist.core.usecases.browse import Wanted, browse
 from cambist.core.usecases.gateways import set_gateway
 from cambist.core.usecases.needs import read_needs
 from cambist.core.usecases.payment_progress import on_notice
@@ -124,9 +124,10 @@ async def test_pages_join_without_a_gap_or_a_double(
 ) -> None:
     """Also among payments of one moment, and whether or not an account is named."""
     for account_id in (None, shared.house.account.account_id):
-        wanted = Wanted(account_id=account_id, mode=mode, status=status, newest_first=newest_first)
+        wanted = Wanted(account_id=account_id, mode=mode, newest_first=newest_first)
+        named = {} if status is None else {"status": PaymentStatus(status)}
         seen: list[Payment] = []
-        while page := await browse_payments(shared.ports, wanted, seen[-1] if seen else None, 3):
+        while page := await browse(shared.ports, Payment, wanted, seen[-1] if seen else None, 3, **named):
             seen += page
         async with shared.ports.storage.unit() as unit:
             everything = await unit[Payment].find(order="-id" if newest_first else "id")
@@ -164,7 +165,7 @@ async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> Non
     moments = await read_timeline(refunds.ports, await refunds.payment(payment_id))
     assert {moment.source for moment in moments} >= {"object", "provider", "event", "ledger"}
     assert [moment.at for moment in moments] == sorted(moment.at for moment in moments)
-    assert any(moment.text == "payment.status_changed: pending → paid" for moment in moments)
+    assert any(moment.text == "payment: pending → paid" for moment in moments)
     assert any(moment.detail == "bank -100.00 RUB, pending 100.00 RUB" for moment in moments)
     told = await read_timeline(refunds.ports, await refunds.refund(refund_id))
     assert [moment.text for moment in told if moment.source == "operator"] == ["olga: refund.reject"]

@@ -12,10 +12,12 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.payments import Suspense
 from cambist.core.domain.refunds import Refund, RefundOrder
 from cambist.core.usecases.operations import resolve_mismatch
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.refunds import create_refund
+from cambist.core.usecases.suspense_return import return_suspense
 from cambist.ports.bank import BankRoutes, RefundRequest, RefundState, RefundStatus
 from cambist.ports.bundle import Ports
 from tests.books import everything
@@ -132,20 +134,27 @@ async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, few
 
 
 async def _return(refunds: RefundHouse, ports: Ports, payment_id: str) -> None:
+    """Reject what came; where the bank could not send it back, try once more."""
     payment = await refunds.payment(payment_id)
     if payment.status == "amount_mismatch":
         await resolve_mismatch(ports, payment_id, "failed")
     refunds.house.ports = ports
     await refunds.house.work(6)
+    [money] = await everything(refunds.ports, Suspense)
+    if money.reason == "return_failed":
+        await return_suspense(ports, money.id)
+        await refunds.house.work(6)
 
 
+@pytest.mark.parametrize("refused", [0, 1], ids=["at the first attempt", "at the second"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool) -> None:
+async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool, refused: int) -> None:
     points, at = 1, 0
     while at <= points:
         async with open_refund_house() as refunds:
             payment_id = (await refunds.house.created())["id"]
             await refunds.house.simulate(payment_id, outcome="paid", actual_amount_rub="60.00")
+            refunds.house.script.refund.extend([Twist(ending=Ending.REFUSED)] * refused)
             whole, fuse = refunds.ports, Fuse(at, after=after)
             with suppress(Killed):
                 await _return(refunds, fused_throughout(whole, fuse), payment_id)
@@ -157,4 +166,4 @@ async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool) ->
             assert await refunds.said(payment_id) == ["amount_mismatch", "failed"]
             points = fuse.commits if at == 0 else points
         at += 1
-    assert points >= 6
+    assert points >= (11 if refused else 6)

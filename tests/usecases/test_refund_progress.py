@@ -8,10 +8,13 @@ from datetime import timedelta
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement import Correction
 from cambist.core.usecases.again import ASK_AGAIN
 from cambist.core.usecases.bank_refunds import next_look
+from cambist.core.usecases.needs import read_needs
+from cambist.core.usecases.refund_contradictions import contradicted_refunds, settle_contradiction
 from cambist.core.usecases.refund_progress import conclude, on_notice
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
@@ -282,3 +285,34 @@ async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds
     letters = [letter for letter in refunds.house.postman.letters if b"refund." in letter.body]
     assert [letter.headers["X-Webhook-Sequence"] for letter in letters] == ["1", "2"]
     refunds.house.check_signatures()
+
+
+async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(refunds: RefundHouse) -> None:
+    """`failed` is final and the merchant has the money again: nothing moves, and somebody must know."""
+    _, refund_id = await refunds.processing()
+    await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
+    assert await contradicted_refunds(refunds.ports) == []
+    before = await refunds.balance()
+    for _ in range(2):
+        await refunds.tell(refund_id, S.DONE)
+    [found] = await contradicted_refunds(refunds.ports)
+    assert (found.id, found.status) == (refund_id, "failed")
+    assert await refunds.balance() == before
+    assert await refunds.said(refund_id) == ["failed"]
+    [need] = (await read_needs(refunds.ports)).found
+    assert (need.kind, need.object_id, need.since) == ("refund", refund_id, found.contradicted_at)
+    assert need.text == "100.00 RUB failed, but was sent"
+    await settle_contradiction(refunds.ports, refund_id)
+    await refunds.tell(refund_id, S.DONE)
+    assert (await read_needs(refunds.ports)).found == []
+    with pytest.raises(Refusal, match="settled already"):
+        await settle_contradiction(refunds.ports, refund_id)
+
+
+async def test_what_went_after_all_and_came_back_is_nobodys_business(refunds: RefundHouse) -> None:
+    _, refund_id = await refunds.processing()
+    await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
+    for status in (S.DONE, S.REVERSED):
+        await refunds.tell(refund_id, status)
+    assert await contradicted_refunds(refunds.ports) == []
+    assert await refunds.said(refund_id) == ["failed"]

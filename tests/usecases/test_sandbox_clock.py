@@ -21,12 +21,14 @@ from cambist.core.usecases.operations import resolve_mismatch
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.rates import market_rate
 from cambist.core.usecases.sandbox import PaymentSimulation, simulate
+from cambist.core.usecases.world_turns import turn_of
 from cambist.core.usecases.worlds import living_with
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
 from tests.books import check_books, everything
 from tests.clock_kit import DAY, YEAR, advance, ask, moment, record, second_merchant, standing
 from tests.houses import TestHouse, open_test_house
+from tests.payout_kit import WALLET
 from tests.subscription_house import bound
 
 MINUTE = timedelta(minutes=1)
@@ -61,10 +63,6 @@ async def tell(house: TestHouse, payment_id: str) -> None:
     caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")
     async with living_with(house.ports, caller.account_id, Mode.TEST):
         await simulate(house.ports, caller, payment_id, PaymentSimulation(outcome="paid"))
-
-
-async def jobs_of(house: TestHouse) -> list[Job]:
-    return [job for job in await everything(house.ports, Job) if job.world == house.account.account_id]
 
 
 class TestWhoMoves:
@@ -213,8 +211,49 @@ class TestSettlement:
         await advance(house, 30 * DAY)
         assert len(await everything(house.ports, Settlement)) == 1
         own = [batch for batch in await everything(house.ports, SettlementBatch) if batch.account_id is not None]
-        assert len(own) == 30
+        # Of the day on which it was paid, and of the next, which takes it. Nothing waits on any other.
+        assert sorted(batch.id[-10:] for batch in own) == ["2026-01-01", "2026-01-02"]
         assert all(batch.completed_at is not None for batch in own)
+
+    async def test_what_comes_to_wait_on_the_way_is_settled_at_nine_of_the_next_day(self, house: TestHouse) -> None:
+        """Days on which nothing waits are passed over, but never one on which something does."""
+        await set_settings(house.ports, house.account.account_id, {"refunds": "true"})
+        subscription = await bound(house)
+        await advance(house, 40 * DAY)
+        made = await house.http.post(
+            f"/api/v1/subscriptions/{subscription['id']}/charges",
+            json={"amount_rub": "500.00"},
+            headers=house.headers(Idempotency_Key=str(uuid4())),
+        )
+        # Nothing is paid yet: the bank answers a second later, on the way.
+        assert (made.status_code, made.json()["status"]) == (201, "pending"), made.text
+        await advance(house, 40 * DAY)
+        charge = await shown(house, made.json()["id"])
+        assert moment(charge["settled_at"]) == moment(charge["paid_at"]).replace(hour=9, minute=0, second=0) + DAY
+
+    async def test_a_wallet_that_comes_later_is_paid_out_to_on_the_next_day(self, house: TestHouse) -> None:
+        await paid(house)
+        await advance(house, 10 * DAY)
+        assert (await house.get("/withdrawals")).json()["data"] == []
+        await set_settings(house.ports, house.account.account_id, {"payout_wallet": WALLET})
+        await advance(house, 10 * DAY)
+        [payout] = (await house.get("/withdrawals")).json()["data"]
+        assert (payout["created_at"], payout["status"]) == ("2026-01-11T09:00:00.000Z", "completed")
+
+    async def test_a_refund_that_waits_for_money_is_tried_every_day(self, house: TestHouse) -> None:
+        await set_settings(house.ports, house.account.account_id, {"refunds": "true"})
+        poor = await paid(house)
+        await advance(house, 2 * DAY)
+        # The market value is more than this payment alone brought.
+        made = await house.http.post(
+            "/api/v1/refunds", json={"payment_id": poor}, headers=house.headers(Idempotency_Key=str(uuid4()))
+        )
+        await advance(house, 5 * DAY)
+        path = f"/refunds/{made.json()['id']}"
+        assert (await house.get(path)).json()["pending_reason"] == "insufficient_balance"
+        await set_settings(house.ports, house.account.account_id, {"refund_overdraft_usdt": "10"})
+        await advance(house, 2 * DAY)
+        assert (await house.get(path)).json()["status"] == "completed"
 
     async def test_rates_heard_in_the_future_are_nobody_elses(self, house: TestHouse) -> None:
         before = await market_rate(house.ports, Mode.TEST)
@@ -276,9 +315,9 @@ class TestManyObjects:
             await tell(house, payment_id)
         done = await advance(house, YEAR)
         assert done["events_emitted"] == 100 + 900
-        # One that expires is looked at four times, one that was paid once. Each day's settlement is opened, and carried
-        # out. What is announced at one moment leaves by one job: after each start, expiry, and settlement.
-        assert done["jobs_run"] == 100 * 4 + 900 + 365 * 2 + 3
+        # One that expires is looked at four times, one that was paid once. What is announced at one moment leaves by
+        # one job: after each start, expiry, and settlement. Of the days two are any work, and each has two jobs.
+        assert done["jobs_run"] == 100 * 4 + 900 + 3 + 2 * 2
         statuses = Counter(each.status for each in await everything(house.ports, Payment))
         assert statuses == {PaymentStatus.EXPIRED: 100, PaymentStatus.SETTLED: 900}
         told = Counter((body["payment_id"], body["status"]) for body in house.postman.bodies)
@@ -286,6 +325,46 @@ class TestManyObjects:
         assert set(told.values()) == {1}
         stamps = [body["timestamp"] for body in house.postman.bodies]
         assert stamps == sorted(stamps)
+
+
+class TestAtOnce:
+    """What is due within a second is done at once (world_turns.py)."""
+
+    def job(self, moment: float, argument: str = "", kind: str = "payment.watch", **more: Any) -> Job:
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=moment)
+        argument = argument or f"pay_{moment}"
+        return Job(id=f"{kind}:{argument}", kind=kind, argument=argument, due=at, moment=at, created_at=at, **more)
+
+    @pytest.mark.parametrize(
+        ("others", "taken"),
+        [
+            ([], 1),
+            ([(0.5, {}), (1.0, {})], 3),
+            ([(1.1, {})], 1),
+            ([(0.5, {}), (0.6, {"argument": "pay_0"}), (0.7, {})], 2),
+            ([(0.5, {}), (0.6, {"kind": "webhook.deliver"}), (0.7, {})], 2),
+            ([(0.5, {}), (0.6, {"kind": "settlement.own"})], 2),
+            ([(0.5, {"leased_until": datetime(2027, 1, 1, tzinfo=UTC)}), (0.6, {})], 1),
+        ],
+        ids=["one", "a second", "later", "one object", "letters", "settlement", "in hand"],
+    )
+    def test_a_turn(self, others: list[tuple[float, dict[str, Any]]], taken: int) -> None:
+        due = [self.job(0, "pay_0"), *(self.job(at, **more) for at, more in others)]
+        assert turn_of(due) == due[:taken]
+
+    @pytest.mark.parametrize("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
+    def test_work_on_the_whole_account_is_done_alone(self, kind: str) -> None:
+        assert len(turn_of([self.job(0, kind=kind), self.job(0.1)])) == 1
+
+    async def test_each_is_done_at_its_own_moment(self, house: TestHouse) -> None:
+        made = []
+        for _ in range(5):
+            made.append(await house.created())
+            await house.clock.advance(0.2)
+        await advance(house, HOUR)
+        for payment in made:
+            [event] = await house.events(payment["id"])
+            assert event["timestamp"] == payment["expires_at"]
 
 
 class TestRefusals:

@@ -13,7 +13,8 @@ from cambist.core.domain.accounts import Caller, Mode
 from cambist.core.domain.events import Delivery
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.usecases.jobs import do, run, run_due
-from cambist.core.usecases.sandbox_clock import ADVANCE, LEASE, STRAIGHTEN, advance, read_clock
+from cambist.core.usecases.sandbox_clock import ADVANCE, LEASE, advance, read_clock
+from cambist.core.usecases.world_dues import STRAIGHTEN
 from cambist.core.usecases.worlds import living_with
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
@@ -37,11 +38,12 @@ async def opened(url: str) -> AsyncIterator[tuple[TestHouse, Caller, str]]:
 
 
 async def ticking(house: TestHouse, work: Awaitable[T]) -> T:
-    """Await `work` while time passes, a little at each of its turns."""
+    """Await `work` while time passes, a little at each of its turns, and slower than a database answers: nobody's
+    patience ends before it is done."""
     task = asyncio.ensure_future(work)
     while not task.done():
-        await asyncio.sleep(0)
-        await house.clock.advance(0.01)
+        await asyncio.sleep(0.001)
+        await house.clock.advance(0.005)
     return await task
 
 

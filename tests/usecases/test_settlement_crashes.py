@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.accounts import Mode
+from cambist.core.domain.audit import Act, AuditEntry
 from cambist.core.domain.events import Event
 from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement import Settlement, SettlementBatch
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.audit import acting
 from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_now, settle_own
+from cambist.core.usecases.settlement_asked import settle_asked
 from cambist.core.usecases.settlement_run import HELD
 from tests.books import check_books, everything
 from tests.fuses import Fuse, Killed, fused
@@ -122,3 +125,27 @@ async def test_one_that_another_process_is_settling_is_left_to_it(house: TestHou
     batch = await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
     assert batch.payments == PAYMENTS
     await house.work(3600)
+
+
+async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(house: TestHouse) -> None:
+    """Its rate is the one at which it began. It is told from the first moment, with how much there is to do."""
+    await ready(house)
+    first = house.ports.clock.now() + timedelta(seconds=1)
+    with suppress(Killed):
+        await settle_now(fused(house.ports, Fuse(4, after=True)), Mode.TEST, cutoff=first)
+    await house.clock.advance(HELD.total_seconds() + 1)
+    await paid(house, "50.00")
+    told: list[tuple[bool, int, int]] = []
+    ports = acting(house.ports, Act(operator="olga", name="settle", reason="late"))
+    cutoff = house.ports.clock.now() + timedelta(seconds=1)
+    batches = await settle_asked(
+        ports, Mode.TEST, cutoff, lambda pace: told.append((pace.is_taken_up, pace.batch.payments, pace.of))
+    )
+    assert [(batch.cutoff, batch.payments) for batch in batches] == [(first, PAYMENTS), (cutoff, 1)]
+    assert told[0] == (True, 3, PAYMENTS)
+    assert (True, PAYMENTS, PAYMENTS) in told
+    assert told[-1] == (False, 1, 1)
+    # Each batch is an act.
+    rows = sorted(await everything(house.ports, AuditEntry), key=lambda row: row.id)
+    assert [(row.act, row.object_id) for row in rows] == [("settle", batch.id) for batch in batches]
+    assert await settle_asked(ports, Mode.TEST, cutoff, lambda _: None) == batches[1:]

@@ -10,6 +10,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.domain.payments import PaymentStatus, Suspense
 from cambist.core.domain.reports import Report
+from cambist.core.domain.suspense_returns import returned_money
 from cambist.core.usecases.again import ASK_AGAIN
 from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.operations import list_suspense, resolve_mismatch
@@ -219,3 +220,104 @@ async def test_an_answer_from_before_it_came_back_moves_nothing(refunds: RefundH
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_reversed")
     assert await in_suspense(refunds) == 60_00
+
+
+async def entries(refunds: RefundHouse, money_id: str) -> list[str]:
+    """Kind and revision of what was booked of it, in the order of time."""
+    found = await everything(refunds.ports, JournalEntry)
+    mine = sorted((entry for entry in found if entry.object_id == money_id), key=lambda entry: entry.at)
+    return [f"{entry.kind}:{entry.revision}" for entry in mine]
+
+
+@pytest.mark.parametrize("how", ["failed", "reversed"])
+async def test_a_further_attempt_is_another_operation(refunds: RefundHouse, how: str) -> None:
+    """A bank answers an operation that it knows as it did before: by the same one the money would stay for ever."""
+    payment_id = await mismatch(refunds)
+    await refunds.house.work(0 if how == "failed" else 6)
+    money = await only(refunds)
+    await refunds.tell(money.id, S(how))
+    await refunds.house.work(10)
+    await return_suspense(refunds.ports, money.id)
+    assert ((await only(refunds)).attempt, (await only(refunds)).reason) == (2, "returned_anew")
+    await refunds.house.work(6)
+    assert (await in_suspense(refunds), await refunds.left_at_bank(payment_id)) == (0, 0)
+    # Its notices are found, and what comes back of it is in suspense once more.
+    await refunds.tell(f"{money.id}#2", S.REVERSED)
+    assert ((await only(refunds)).reason, await in_suspense(refunds)) == ("return_reversed", 60_00)
+    await return_suspense(refunds.ports, money.id)
+    await refunds.house.work(6)
+    assert await in_suspense(refunds) == 0
+    first = ["suspense_returned:1", "suspense:2"] if how == "reversed" else []
+    assert await entries(refunds, money.id) == [
+        "suspense:1", *first, "suspense_returned:2", "suspense:3", "suspense_returned:3"
+    ]  # fmt: skip
+
+
+async def test_late_words_of_an_earlier_attempt_move_nothing(
+    refunds: RefundHouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    await mismatch(refunds)
+    await refunds.house.work()
+    money = await only(refunds)
+    await refunds.tell(money.id, S.FAILED)
+    await return_suspense(refunds.ports, money.id)
+    for status in S:
+        await conclude_return(refunds.ports, money.id, RefundState(status=status))
+    assert ((await only(refunds)).resolved_at, (await only(refunds)).reason) == (None, "returned_anew")
+    assert await in_suspense(refunds) == 60_00
+    assert "settle it with the bank" in caplog.text
+    # The job that waited for the first attempt is for the second one now, although the first is over.
+    await refunds.house.work(6)
+    assert await in_suspense(refunds) == 0
+
+
+async def test_an_attempt_that_went_after_all_is_booked_instead_of_sending_twice(refunds: RefundHouse) -> None:
+    payment_id = await mismatch(refunds)
+    await refunds.house.work()
+    money = await only(refunds)
+    # Our question was answered `failed`, and the money went: the notice of that was lost.
+    await conclude_return(refunds.ports, money.id, RefundState(status=S.FAILED))
+    with pytest.raises(Refusal, match="under way"):
+        await return_suspense(refunds.ports, money.id)
+    await refunds.bank().pretend_refund(money.id, S.DONE)
+    with pytest.raises(Refusal, match="not in suspense"):
+        await return_suspense(refunds.ports, money.id)
+    await refunds.house.work(60)
+    assert ((await only(refunds)).attempt, await in_suspense(refunds)) == (1, 0)
+    assert await refunds.left_at_bank(payment_id) == 0
+
+
+async def test_what_goes_back_no_way_ends_with_people(refunds: RefundHouse) -> None:
+    await mismatch(refunds)
+    for number in range(1, 11):
+        refunds.house.script.refund.append(Twist(ending=Ending.REFUSED))
+        await refunds.house.work(2)
+        money = await only(refunds)
+        assert (money.attempt, money.reason) == (number, "return_failed")
+        if number < 10:
+            await return_suspense(refunds.ports, money.id)
+    with pytest.raises(Refusal, match="10 times"):
+        await return_suspense(refunds.ports, money.id)
+
+
+async def test_of_two_operators_one_attempt_comes(refunds: RefundHouse) -> None:
+    await mismatch(refunds)
+    refunds.house.script.refund.append(Twist(ending=Ending.REFUSED))
+    await refunds.house.work()
+    money = await only(refunds)
+    await asyncio.gather(*(return_suspense(refunds.ports, money.id) for _ in range(3)))
+    assert (await only(refunds)).attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("operation", "money"),
+    [
+        ("sus_b:t", [("sus_b:t", 1)]),
+        ("sus_b:t#2", [("sus_b:t#2", 1), ("sus_b:t", 2)]),
+        ("sus_b:t#10", [("sus_b:t#10", 1), ("sus_b:t", 10)]),
+        *((text, [(text, 1)]) for text in ("sus_b:t#1", "sus_b:t#11", "sus_b:t#02", "sus_b:t#²", "sus_b:t#", "#")),
+    ],
+)
+def test_the_money_of_an_operation(operation: str, money: list[tuple[str, int]]) -> None:
+    """A bank's transfer id may end as the operation of a further attempt does."""
+    assert list(returned_money(operation)) == money

@@ -1,0 +1,239 @@
+"""What the hot paths shall cost beside their floors and peers, and how that is read off the results of one run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One benchmark."""
+
+    median: float
+    """Seconds of a round."""
+    extra: Mapping[str, Any]
+
+
+class Results:
+    """All benchmarks of a run, by file, test and parameters: `test_start.py::test_service`."""
+
+    def __init__(self, found: Mapping[str, Result]) -> None:
+        self._found = found
+
+    def median(self, name: str) -> float:
+        """Raises: KeyError for one that was not run."""
+        return self._found[name].median
+
+    def extra(self, name: str, key: str) -> float:
+        """Raises: KeyError for one that was not run."""
+        return float(self._found[name].extra[key])
+
+    def sizes(self, test: str) -> list[tuple[int, Result]]:
+        """The results of a test for each number in its brackets, ascending. Raises: KeyError when there are none."""
+        named = [(name, result) for name, result in self._found.items() if name.startswith(f"{test}")]
+        if not named:
+            raise KeyError(test)
+        return sorted(
+            ((int(name.rstrip("]").rsplit("-", 1)[-1].rsplit("[", 1)[-1]), each) for name, each in named), key=_size
+        )
+
+
+def _size(pair: tuple[int, Result]) -> int:
+    return pair[0]
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """A line of the table."""
+
+    path: str
+    beside: str
+    goal: float
+    ratio: Callable[[Results], float]
+    at_least: bool = False
+    """The ratio shall be at least the goal; else at most."""
+    by_cpu: Callable[[Results], float] | None = None
+    """The same ratio by the CPU time of the server's process, which other work on the machine does not move."""
+
+    def reached(self, ratio: float) -> bool:
+        return ratio >= self.goal if self.at_least else ratio <= self.goal
+
+
+_SERVICE, _LNBITS = "test_service.py", "test_peers.py::test_lnbits_invoice"
+_LOOKUP, _LISTS = "test_idempotency.py", "test_lists.py"
+
+
+def _medians(over: str, under: str) -> Callable[[Results], float]:
+    return lambda results: results.median(over) / results.median(under)
+
+
+def _extras(key: str, over: str, under: str) -> Callable[[Results], float]:
+    return lambda results: results.extra(over, key) / results.extra(under, key)
+
+
+def _on(group: str, database: str) -> tuple[str, str]:
+    return f"{_SERVICE}::{group}::test_service[{database}]", f"{_SERVICE}::{group}::test_floor_bare_handler"
+
+
+def _rate(group: str, database: str) -> Callable[[Results], float]:
+    return _extras("requests_per_second", *_on(group, database))
+
+
+def _cpu(group: str, database: str) -> Callable[[Results], float]:
+    service, floor = _on(group, database)
+    return _extras("cpu_us", floor, service)
+
+
+def _lookup(database: str, floor: str) -> Callable[[Results], float]:
+    def ratio(results: Results) -> float:
+        _, ours = results.sizes(f"{_LOOKUP}::{database}::test_storage")[-1]
+        _, bare = results.sizes(f"{_LOOKUP}::{database}::{floor}")[-1]
+        return ours.median / bare.median
+
+    return ratio
+
+
+def _growth(results: Results) -> float:
+    sizes = results.sizes(f"{_LOOKUP}::TestSqlite::test_storage")
+    if len(sizes) < 2:
+        raise KeyError("one size only")
+    return sizes[-1][1].median / sizes[0][1].median
+
+
+def _spread(database: str) -> Callable[[Results], float]:
+    def ratio(results: Results) -> float:
+        costs = [
+            each.extra["us_per_payment"] for _, each in results.sizes(f"test_settlement.py::test_settling[{database}")
+        ]
+        if len(costs) < 2:
+            raise KeyError("one size only")
+        return float(max(costs) / min(costs))
+
+    return ratio
+
+
+def _limits(results: Results) -> float:
+    ours = results.median("test_rate_limit.py::test_decision") * 1e6
+    return results.extra("test_peers.py::test_limits_package", "us_per_1000") / ours
+
+
+GOALS: Sequence[Goal] = (
+    Goal(
+        "webhook signature, 600 bytes",
+        "`hmac.digest`",
+        0.65,
+        _medians("test_signature.py::test_ours_x_webhook_signature", "test_signature.py::test_floor_hmac_digest"),
+    ),
+    Goal(
+        "the same, Standard Webhooks: times faster",
+        "`standardwebhooks`",
+        2.5,
+        _medians("test_signature.py::test_peer_standardwebhooks", "test_signature.py::test_ours_standard"),
+        at_least=True,
+    ),
+    Goal(
+        "rate-limit decision in memory",
+        "two dict counters, seven headers",
+        1.5,
+        _medians("test_rate_limit.py::test_decision", "test_rate_limit.py::test_floor"),
+    ),
+    Goal("the same: times faster", "`limits`", 5, _limits, at_least=True),
+    Goal(
+        "rate-limit decision on Redis, 50 at once: rate",
+        "one `EVALSHA` each",
+        2,
+        _medians("test_rate_limit.py::test_redis_evalsha_each", "test_rate_limit.py::test_redis_decision"),
+        at_least=True,
+    ),
+    Goal(
+        "idempotency lookup, SQLite, most keys",
+        "prepared SELECT",
+        4,
+        _lookup("TestSqlite", "test_floor_prepared_select"),
+    ),
+    Goal("the same", "itself at 10 000 keys", 2, _growth),
+    Goal(
+        "idempotency lookup, Postgres, most keys",
+        "prepared fetchrow",
+        2,
+        _lookup("TestPostgres", "test_floor_prepared_fetchrow"),
+    ),
+    Goal(
+        "commit of a creation, SQLite, 32 at once: rate",
+        "a transaction each",
+        2,
+        _medians("test_commit.py::test_floor_transaction_each", "test_commit.py::test_units"),
+        at_least=True,
+    ),
+    Goal(
+        "`POST /payments`, SQLite: rate",
+        "bare handler",
+        0.30,
+        _rate("TestCreate", "sqlite"),
+        at_least=True,
+        by_cpu=_cpu("TestCreate", "sqlite"),
+    ),
+    Goal("the same: p99", "bare handler", 10, _extras("p99_ms", *_on("TestCreate", "sqlite"))),
+    Goal(
+        "the same: times the rate",
+        "LNbits on SQLite",
+        60,
+        _extras("requests_per_second", _on("TestCreate", "sqlite")[0], f"{_LNBITS}[sqlite]"),
+        at_least=True,
+        by_cpu=_extras("cpu_us", f"{_LNBITS}[sqlite]", _on("TestCreate", "sqlite")[0]),
+    ),
+    Goal(
+        "`POST /payments`, Postgres: times the rate",
+        "LNbits on Postgres",
+        30,
+        _extras("requests_per_second", _on("TestCreate", "postgres")[0], f"{_LNBITS}[postgres]"),
+        at_least=True,
+        by_cpu=_extras("cpu_us", f"{_LNBITS}[postgres]", _on("TestCreate", "postgres")[0]),
+    ),
+    Goal(
+        "`GET /payments/{id}`, SQLite: rate",
+        "bare handler",
+        0.45,
+        _rate("TestRead", "sqlite"),
+        at_least=True,
+        by_cpu=_cpu("TestRead", "sqlite"),
+    ),
+    Goal(
+        "webhook deliveries, one worker: rate",
+        "the bare client",
+        0.6,
+        _medians("test_deliveries.py::test_floor_bare_client", "test_deliveries.py::test_worker"),
+        at_least=True,
+    ),
+    Goal("settlement, SQLite: dearest payment", "cheapest of the sizes", 1.2, _spread("sqlite")),
+    Goal("settlement, Postgres: dearest payment", "cheapest of the sizes", 1.2, _spread("postgres")),
+    Goal(
+        "list, first page of many, SQLite",
+        "of few",
+        3,
+        _medians(f"{_LISTS}::test_first_page[sqlite-many]", f"{_LISTS}::test_first_page[sqlite-few]"),
+    ),
+    Goal(
+        "list, last page of many, SQLite",
+        "first page of few",
+        20,
+        _medians(f"{_LISTS}::test_far_page[sqlite-last-many]", f"{_LISTS}::test_first_page[sqlite-few]"),
+    ),
+    Goal(
+        "resident memory of `cambist serve` at rest",
+        "bare application",
+        1.6,
+        _extras("mib", "test_memory.py::test_service_at_rest", "test_memory.py::test_floor_bare_application"),
+    ),
+    Goal(
+        "the same after payments and their webhooks",
+        "itself at rest",
+        1.25,
+        _extras("mib", "test_memory.py::test_service_after_payments", "test_memory.py::test_service_at_rest"),
+    ),
+    Goal(
+        "start of `cambist serve` to the first answer",
+        "`import litestar, sqlalchemy`",
+        3,
+        _medians("test_start.py::test_service", "test_start.py::test_floor_imports"),
+    ),
+)

@@ -1,0 +1,183 @@
+"""A bank adapter of one's own, small and whole: an imaginary provider with an HTTP/JSON API, over httpx.
+
+What makes it right is told at each step: the operation id goes along as the provider's idempotency key; every call ends
+in one of three ways; the provider's own id is noted beside our operation, so that it can be found after a crash.
+
+`pyproject.toml` of the package that brings it:
+
+    [project.entry-points."cambist.banks"]
+    example = "examples.own_bank.bank:make"
+
+`cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN.
+"""
+
+import os
+from datetime import datetime
+from typing import Any
+
+import httpx
+import msgspec
+
+import cambist
+from cambist.ports.bank import (
+    BankCapabilities,
+    Invoice,
+    InvoiceRequest,
+    InvoiceState,
+    InvoiceStatus,
+    RefundRequest,
+    RefundState,
+    RefundStatus,
+    Transfer,
+)
+from cambist.ports.faults import Conflict, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.notes import ProviderNote
+
+NAME = "example"
+"""Stored with every payment that goes this way: never change it."""
+
+_STATUSES = {
+    "new": InvoiceStatus.OPEN,
+    "paid": InvoiceStatus.PAID,
+    "declined": InvoiceStatus.FAILED,
+    "expired": InvoiceStatus.EXPIRED,
+}
+_REFUNDS = {"sent": RefundStatus.DONE, "failed": RefundStatus.FAILED, "in_progress": RefundStatus.PROCESSING}
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class ExampleBank:
+    """Fills cambist.ports.bank.Bank."""
+
+    def __init__(
+        self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._tools = tools
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=20, transport=transport)
+
+    def __repr__(self) -> str:
+        return "<ExampleBank>"
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def capabilities(self) -> BankCapabilities:
+        """What is not said here, the core does not ask for."""
+        return BankCapabilities(own_lifetime=True, refunds=True)
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        body = {
+            "amount": request.amount_kopecks,
+            "purpose": request.purpose,
+            "expires_at": request.expires_at.isoformat(),
+        }
+        made = await self._write("/invoices", request.operation, body)
+        invoice = _invoice(made)
+        await self._note(request.operation, invoice)
+        return invoice
+
+    async def find_invoice(self, operation: str) -> Invoice | None:
+        """From our note where there is one: it saves the provider a question for every look of the watch."""
+        async with self._tools.storage.unit() as unit:
+            note = await unit[ProviderNote].get(f"{NAME}:{operation}")
+        if note is not None:
+            return msgspec.json.decode(note.body, type=Invoice)
+        found = await self._read(f"/invoices/by-key/{operation}")
+        return None if found is None else _invoice(found)
+
+    async def invoice_state(self, reference: str) -> InvoiceState:
+        found = await self._read(f"/invoices/{reference}")
+        if found is None:
+            raise Refused("the bank knows no such invoice", reason="not_found")
+        status = _STATUSES.get(found["status"], InvoiceStatus.PROCESSING)
+        transfers = tuple(
+            Transfer(id=each["id"], amount_kopecks=each["amount"], at=datetime.fromisoformat(each["at"]))
+            for each in found["transfers"]
+        )
+        failure = "declined_by_bank" if status is InvoiceStatus.FAILED else None
+        return InvoiceState(reference=reference, status=status, transfers=transfers, failure=failure)
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        body = {"invoice": request.reference, "amount": request.amount_kopecks, "transfer": request.transfer}
+        return _refund(await self._write("/refunds", request.operation, body))
+
+    async def find_refund(self, operation: str) -> RefundState | None:
+        found = await self._read(f"/refunds/by-key/{operation}")
+        return None if found is None else _refund(found)
+
+    async def close(self) -> None:
+        """The house closes what it made."""
+        await self._http.aclose()
+
+    async def _write(self, path: str, operation: str, body: dict[str, Any]) -> Any:
+        """One operation and its three ends."""
+        try:
+            answer = await self._http.post(path, json=body, headers={"Idempotency-Key": operation})
+        except _NOT_SENT as error:
+            raise Unavailable("the bank cannot be reached") from error  # nothing left us: another bank may be tried
+        except httpx.HTTPError as error:
+            raise OutcomeUnknown("the bank gave no answer") from error  # it may have been done
+        if answer.status_code in (401, 403):
+            raise NotConfigured("the bank does not take our token")
+        if answer.status_code == 429:
+            raise Unavailable("the bank is busy")  # it says that it did not look
+        if 400 <= answer.status_code < 500:
+            raise Refused("the bank refused", reason=_reason(answer))
+        if answer.status_code >= 500:
+            raise OutcomeUnknown(f"the bank answered {answer.status_code}")
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise OutcomeUnknown("the bank's answer cannot be read") from error
+
+    async def _read(self, path: str) -> Any:
+        """A failed read is Unavailable, whatever failed: it says nothing about the operation."""
+        try:
+            answer = await self._http.get(path)
+            if answer.status_code == 404:
+                return None
+            answer.raise_for_status()
+            return answer.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise Unavailable("the bank did not answer a question") from error
+
+    async def _note(self, operation: str, invoice: Invoice) -> None:
+        """A note that cannot be written changes nothing: the provider can be asked by our operation, too."""
+        note = ProviderNote(
+            id=f"{NAME}:{operation}",
+            provider=NAME,
+            body=msgspec.json.encode(invoice),
+            created_at=self._tools.clock.now(),
+        )
+        try:
+            async with self._tools.storage.unit() as unit:
+                unit[ProviderNote].add(note)
+                await unit.commit()
+        except (Conflict, Unavailable):
+            return
+
+
+def _invoice(said: Any) -> Invoice:
+    return Invoice(reference=said["id"], payload=said["qr"], link=said["qr"])
+
+
+def _refund(said: Any) -> RefundState:
+    return RefundState(status=_REFUNDS.get(said["status"], RefundStatus.PROCESSING), failure=said.get("error"))
+
+
+def _reason(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["reason"])
+    except (ValueError, KeyError, TypeError):
+        return "unknown"
+
+
+def make(tools: cambist.Tools) -> ExampleBank:
+    """What the entry point names. Raises: NotConfigured, whose message operators see at the start."""
+    url, token = os.environ.get("EXAMPLE_BANK_URL"), os.environ.get("EXAMPLE_BANK_TOKEN")
+    if not url or not token:
+        raise NotConfigured("EXAMPLE_BANK_URL and EXAMPLE_BANK_TOKEN must be set")
+    return ExampleBank(tools, url, token)

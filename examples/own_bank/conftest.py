@@ -1,0 +1,48 @@
+"""What the shipped contract asks of whoever runs it: the adapter, and a hand on its provider.
+
+pytest -o asyncio_mode=auto --rootdir examples/own_bank -c /dev/null --pyargs cambist.frontends.conformance.bank
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+import cambist
+from cambist.frontends.conformance.benches import BankBench
+from cambist.ports.bank import Invoice
+from examples.own_bank.bank import ExampleBank
+from examples.own_bank.provider import Provider
+
+TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
+
+
+class ExampleBench(BankBench):
+    """The adapter over the fake provider."""
+
+    secrets = (TOKEN,)
+
+    def __init__(self, tools: cambist.Tools) -> None:
+        self.provider = Provider()
+        self.bank = self.made = ExampleBank(tools, "https://bank.example", TOKEN, transport=self.provider)
+
+    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the bench's signature
+        self.provider.pay(operation, kopecks, self.clock.now().isoformat())
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        self.provider.lose = done
+
+    async def be_away(self) -> None:
+        self.provider.away = True
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[BankBench]:
+    async with cambist.open() as service:
+        ports = service.ports
+        made = ExampleBench(
+            cambist.Tools(
+                mode="live", storage=ports.storage, clock=ports.clock, ids=ports.ids, base_url=ports.places.base_url
+            )
+        )
+        yield made
+        await made.made.close()

@@ -1,0 +1,52 @@
+"""A notifier of one's own: letters go to a queue of the company's instead of the merchants' addresses.
+
+`pyproject.toml`: `[project.entry-points."cambist.notifiers"]`, `company-queue = "examples.own_notifier:make"`;
+`cambist.toml`: `notifier = "company-queue"`. To hear events in the program itself, `on_event` is simpler
+(embed_script.py).
+"""
+
+import asyncio
+
+import cambist
+from cambist.ports.notifier import Answer, Letter, Receipt
+
+
+class QueueNotifier:
+    """Fills cambist.ports.notifier.Notifier. The `asyncio.Queue` stands for a broker's client."""
+
+    def __init__(self, queue: "asyncio.Queue[tuple[str, bytes]]") -> None:
+        self.queue = queue
+
+    async def post(self, letter: Letter) -> Receipt:
+        """Never raises for what the queue does: the receipt says it, and the letter comes again."""
+        try:
+            self.queue.put_nowait((letter.headers["X-Webhook-Id"], letter.body))
+        except asyncio.QueueFull:
+            return Receipt(answer=Answer.RESPONDED, status=503, note="the queue is full")
+        return Receipt(answer=Answer.RESPONDED, status=200)
+
+    async def close(self) -> None:
+        """The queue is not ours to close."""
+
+
+def make(tools: cambist.Tools) -> QueueNotifier:  # noqa: ARG001 - every factory is given them
+    """What the entry point names."""
+    return QueueNotifier(asyncio.Queue(maxsize=10_000))
+
+
+async def main() -> list[bytes]:
+    """The same without an entry point: the object is handed over."""
+    notifier = QueueNotifier(asyncio.Queue())
+    async with cambist.open(adapters=cambist.Adapters(notifier=notifier)) as service:
+        receiver = {"webhook_url": "https://merchant.example/hooks", "webhook_secret": "at-least-16-characters"}
+        account = await service.create_account("My shop", **receiver)
+        merchant = await service.merchant(account.account_id)
+        payment = await merchant.create_payment(490)
+        await merchant.simulate(payment.id, "paid")
+        await service.run_due()
+    return [body for _, body in (notifier.queue.get_nowait() for _ in range(notifier.queue.qsize()))]
+
+
+if __name__ == "__main__":
+    for body in asyncio.run(main()):
+        print(body.decode())

@@ -1,0 +1,177 @@
+"""Records and helpers for the storage's contract tests.
+
+Sample and Tally are declared beside the real records, for what those do not have yet: every type of field, a sum, a
+partial unique rule.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from ...adapters.clock import VirtualClock
+from ...adapters.storage.catalogue import CATALOGUE, Table, Unique
+from ...adapters.storage.unit import Kick
+from ...core.domain.accounts import Mode, Shop
+from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.money import Rub, Usdt
+from ...core.domain.payments import Payment, PaymentStatus
+from ...ports.jobs import Job
+from ...ports.storage import R, Storage
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A structure inside a record."""
+
+    label: str
+    price: Rub | None = None
+    counts: tuple[int, ...] = ()
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of every type that a record may have, each also nullable."""
+
+    id: str
+    text: str = ""
+    text_or_null: str | None = None
+    number: int = 0
+    number_or_null: int | None = None
+    flag: bool = False
+    flag_or_null: bool | None = None
+    blob: bytes = b""
+    blob_or_null: bytes | None = None
+    rub: Rub = Rub(0)
+    rub_or_null: Rub | None = None
+    usdt: Usdt = Usdt(0)
+    usdt_or_null: Usdt | None = None
+    moment: datetime = START
+    moment_or_null: datetime | None = None
+    colour: Colour = Colour.RED
+    colour_or_null: Colour | None = None
+    part: Part = Part("")
+    part_or_null: Part | None = None
+    mapping: dict[str, Any] = msgspec.field(default_factory=dict)
+    mapping_or_null: dict[str, Any] | None = None
+    listed: list[str] = msgspec.field(default_factory=list)
+    pair: tuple[int, str] | None = None
+    version: int = 0
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums that every request moves, and two unique rules, one of them for open ones only."""
+
+    id: str
+    owner: str
+    label: str | None = None
+    open: bool = True
+    count: int = 0
+    pending: Rub = Rub(0)
+    version: int = 0
+
+
+KIT_CATALOGUE = (
+    *CATALOGUE,
+    Table(Sample, "kit_samples", indexes=(("text", "-number", "id"),)),
+    Table(
+        Tally,
+        "kit_tallies",
+        uniques=(
+            Unique("kit_tallies_open_owner", ("owner",), where=(("open", True),)),
+            Unique("kit_tallies_label", ("owner", "label")),
+        ),
+        sums=("count", "pending"),
+        narrow=True,
+    ),
+)
+
+
+class Place:
+    """One database (or none, in memory), and storages opened on it. All share the clock and the list of kicks."""
+
+    def __init__(self, name: str, where: str, opener: Callable[[VirtualClock, Kick], Awaitable[Storage]]) -> None:
+        self.name = name
+        self.where = where
+        """The path of the file or the URL of the database."""
+        self.clock = VirtualClock(START)
+        self.kicked: list[list[str]] = []
+        self.kick: Kick = self._note
+        self._opener = opener
+        self._open = AsyncExitStack()
+
+    async def _note(self, jobs: Any) -> None:
+        self.kicked.append([job.id for job in jobs])
+
+    async def open(self) -> Storage:
+        """A storage here, closed with the test."""
+
+        async def kick(jobs: Any) -> None:
+            await self.kick(jobs)
+
+        storage = await self._opener(self.clock, kick)
+        self._open.push_async_callback(storage.close)
+        return storage
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+
+def payment(record_id: str, **fields: Any) -> Payment:
+    """A payment that says the least."""
+    plain: dict[str, Any] = {
+        "account_id": "acc_1",
+        "mode": Mode.TEST,
+        "shop_id": "shop_1",
+        "status": PaymentStatus.PENDING,
+        "amount": Rub(100_00),
+        "payment_method": "sbp",
+        "created_at": START,
+        "expires_at": START + timedelta(minutes=15),
+    }
+    return Payment(id=record_id, **(plain | fields))
+
+
+def shop(record_id: str, name: str, account_id: str = "acc_1") -> Shop:
+    """A shop of an account."""
+    return Shop(id=record_id, account_id=account_id, name=name, name_folded=name.casefold(), created_at=START)
+
+
+def key(record_id: str, resource_id: str = "pay_1") -> IdempotencyKey:
+    """The record of an Idempotency-Key."""
+    return IdempotencyKey(id=record_id, kind="payment", resource_id=resource_id, created_at=START)
+
+
+def job(record_id: str, due: float = 0, **fields: Any) -> Job:
+    """A job that is due so many seconds after the start."""
+    plain: dict[str, Any] = {"kind": "watch", "argument": "pay_1", "created_at": START}
+    return Job(id=record_id, due=START + timedelta(seconds=due), **(plain | fields))
+
+
+async def put(storage: Storage, *records: Any) -> None:
+    """Add records in one unit."""
+    async with storage.unit() as unit:
+        for record in records:
+            unit[type(record)].add(record)
+        await unit.commit()
+
+
+async def read(storage: Storage, kind: type[R], record_id: str) -> R | None:
+    """A record, as a new unit sees it."""
+    async with storage.unit() as unit:
+        return await unit[kind].get(record_id)
+
+
+async def must_read(storage: Storage, kind: type[R], record_id: str) -> R:
+    """A record that must be there."""
+    found = await read(storage, kind, record_id)
+    assert found is not None, f"{kind.__name__} {record_id} is gone"
+    return found

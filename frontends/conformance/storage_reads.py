@@ -1,0 +1,280 @@
+"""Contract of reads (ports/storage.py): criteria, order, pages, totals, snapshots, scans."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from ...core.domain.accounts import Mode, Shop
+from ...core.domain.money import Rub, Usdt
+from ...core.domain.payments import Payment, PaymentStatus
+from ...ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage
+from .storage_kit import START, Colour, Place, Sample, job, payment, put, read, shop
+
+SAMPLES = (
+    Sample(
+        id="a",
+        text="B",
+        number=1,
+        flag=True,
+        blob=b"\x00",
+        rub=Rub(5),
+        usdt=Usdt(1),
+        moment=START,
+        colour=Colour.RED,
+        text_or_null="x",
+        number_or_null=5,
+        rub_or_null=Rub(5),
+        moment_or_null=START,
+        colour_or_null=Colour.BLUE,
+        flag_or_null=False,
+    ),
+    Sample(id="b", text="a", number=2, rub=Rub(10), moment=START + timedelta(microseconds=1), colour=Colour.BLUE),
+    Sample(id="c", text="ё", number=2, blob=b"\xff", rub=Rub(-1), text_or_null="", number_or_null=0),
+    Sample(id="D", text="", number=-3, usdt=Usdt(7), number_or_null=-9, rub_or_null=Rub(9), flag_or_null=True),
+)
+
+CRITERIA: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "Dabc"),
+    ({"text": "B"}, "a"),
+    ({"text": "b"}, ""),
+    ({"text": ""}, "D"),
+    ({"flag": True}, "a"),
+    ({"flag": False}, "Dbc"),
+    ({"blob": b"\xff"}, "c"),
+    ({"rub": Rub(10)}, "b"),
+    ({"usdt": Usdt(7)}, "D"),
+    ({"moment": START + timedelta(microseconds=1)}, "b"),
+    ({"colour": Colour.RED}, "Dac"),
+    ({"text_or_null": None}, "Db"),
+    ({"text_or_null": ""}, "c"),
+    ({"flag_or_null": False}, "a"),
+    ({"flag_or_null": None}, "bc"),
+    ({"colour_or_null": Colour.BLUE}, "a"),
+    ({"number": AtMost(1)}, "Da"),
+    ({"number": AtLeast(2)}, "bc"),
+    ({"number": Below(1)}, "D"),
+    ({"number_or_null": AtMost(0)}, "Dc"),
+    ({"number_or_null": AtLeast(-100)}, "Dac"),
+    ({"number_or_null": Below(5)}, "Dc"),
+    ({"rub_or_null": AtMost(Rub(5))}, "a"),
+    ({"moment_or_null": AtMost(START + timedelta(days=400))}, "a"),
+    ({"text": AtLeast("a")}, "bc"),
+    ({"text": Below("a")}, "Da"),
+    ({"number": OneOf((1, -3, 99))}, "Da"),
+    ({"number": OneOf(())}, ""),
+    ({"text_or_null": OneOf(("x", None))}, "Dab"),
+    ({"text_or_null": OneOf((None,))}, "Db"),
+    ({"colour": OneOf((Colour.RED, Colour.BLUE))}, "Dabc"),
+    ({"number": Between(1, 2)}, "a"),
+    ({"number": Between(1)}, "abc"),
+    ({"number": Between(high=2)}, "Da"),
+    ({"number_or_null": Between(-9, 5)}, "Dc"),
+    ({"number_or_null": Between()}, "Dabc"),
+    ({"moment": Between(START, START + timedelta(microseconds=1))}, "Dac"),
+    ({"number": 2, "rub": Rub(10)}, "b"),
+    ({"number": AtLeast(2), "text_or_null": None, "flag": False}, "b"),
+)
+
+
+async def test_find_total_and_scan_meet_all_criteria(storage: Storage) -> None:
+    """ "Criteria are `field=value` (None matches null) or one of the criterion structs"; ids are by code point."""
+    await put(storage, *SAMPLES)
+    for criteria, expected in CRITERIA:
+        async with storage.unit() as unit:
+            assert "".join(found.id for found in await unit[Sample].find(**criteria)) == expected, criteria
+            assert await unit[Sample].total(**criteria) == len(expected), criteria
+        batches = [[each.id for each in batch] async for batch in storage.scan(Sample, batch=2, **criteria)]
+        assert "".join("".join(batch) for batch in batches) == expected, criteria
+
+
+ORDERS = {
+    "id": "Dabc",
+    "-id": "cbaD",
+    "text": "Dabc",
+    "-text": "cbaD",
+    "number": "Dabc",
+    "-number": "cbaD",
+    "flag": "Dbca",
+    "rub": "cDab",
+    "colour": "bDac",
+    "-colour": "caDb",
+    "text_or_null": "caDb",
+    "-text_or_null": "bDac",
+    "number_or_null": "Dcab",
+    "-number_or_null": "bacD",
+    "moment_or_null": "aDbc",
+    "-moment_or_null": "cbDa",
+}
+
+
+async def test_order_goes_by_the_field_with_ties_by_id(storage: Storage) -> None:
+    """Ties by id, in the same direction; text by code point; a null is the largest value."""
+    await put(storage, *SAMPLES)
+    for order, expected in ORDERS.items():
+        async with storage.unit() as unit:
+            found = await unit[Sample].find(order=order)
+            pages = [await unit[Sample].page(number, 1, order=order) for number in range(1, 6)]
+        assert "".join(each.id for each in found) == expected, order
+        assert ["".join(each.id for each in page) for page in pages] == [*expected, ""], order
+
+
+async def test_find_returns_at_most_limit(storage: Storage) -> None:
+    await put(storage, *(payment(f"pay_{n}") for n in range(5)))
+    async with storage.unit() as unit:
+        assert [found.id for found in await unit[Payment].find(limit=2)] == ["pay_0", "pay_1"]
+        assert await unit[Payment].find(limit=0) == []
+        with pytest.raises(ValueError, match="limit"):
+            await unit[Payment].find(limit=-1)
+
+
+async def test_pages_count_from_1_and_are_empty_past_the_end(storage: Storage) -> None:
+    """SPEC "Pagination"; `-id` is newest first, because ids are ordered by time."""
+    await put(storage, *(payment(f"pay_{n}", mode=Mode.LIVE if n == 3 else Mode.TEST) for n in range(6)))
+    async with storage.unit() as unit:
+        shelf = unit[Payment]
+        assert [found.id for found in await shelf.page(1, 2, mode=Mode.TEST)] == ["pay_5", "pay_4"]
+        assert [found.id for found in await shelf.page(2, 2, mode=Mode.TEST)] == ["pay_2", "pay_1"]
+        assert [found.id for found in await shelf.page(3, 2, mode=Mode.TEST)] == ["pay_0"]
+        assert await shelf.page(4, 2, mode=Mode.TEST) == []
+        assert await shelf.page(250_000, 100, mode=Mode.TEST) == []
+        with pytest.raises(ValueError, match="page"):
+            await shelf.page(0, 2)
+
+
+async def test_a_field_may_be_named_as_an_argument_of_page(storage: Storage) -> None:
+    await put(storage, *SAMPLES)
+    async with storage.unit() as unit:
+        assert [found.id for found in await unit[Sample].page(1, 5, number=2)] == ["c", "b"]
+
+
+async def test_a_field_that_is_not_there_or_holds_a_structure_is_refused(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        wrong: tuple[dict[str, Any], ...] = (
+            {"nonsense": 1},
+            {"metadata": {}},
+            {"order": "nonsense"},
+            {"order": "metadata"},
+        )
+        for criteria in wrong:
+            with pytest.raises(TypeError):
+                await unit[Payment].find(**criteria)
+
+
+async def test_a_criterion_that_no_record_could_meet_is_refused(storage: Storage) -> None:
+    """One wall for all: Postgres refuses NUL and more than 64 bits, SQLite finds nothing, or too much."""
+    async with storage.unit() as unit:
+        impossible: tuple[dict[str, Any], ...] = (
+            {"external_id": "a\x00"},
+            {"sequence": AtMost(2**63)},
+            {"external_id": OneOf(("\ud800",))},
+        )
+        for criteria in impossible:
+            with pytest.raises(ValueError, match=r"NUL|64 bits|surrogates"):
+                await unit[Payment].find(**criteria)
+
+
+async def test_a_snapshot_sees_the_storage_as_of_its_first_read(storage: Storage) -> None:
+    await put(storage, payment("pay_1"), shop("s1", "A"))
+    async with storage.snapshot() as early, storage.snapshot() as late:
+        assert await early[Payment].total() == 1
+        async with storage.unit() as unit:
+            unit[Payment].save(payment("pay_1", status=PaymentStatus.PAID))
+            unit[Payment].add(payment("pay_2"))
+            unit[Shop].remove(shop("s1", "A"))
+            await unit.commit()
+        assert await early[Payment].get("pay_1") == payment("pay_1")
+        assert await early[Payment].get("pay_2") is None
+        assert [found.id for found in await early[Payment].find(order="-id")] == ["pay_1"]
+        assert await early[Payment].page(1, 10, status=PaymentStatus.PAID) == []
+        assert await early[Payment].total() == 1
+        assert await early[Shop].get("s1") == shop("s1", "A")
+        assert await late[Payment].total() == 2
+        assert await late[Shop].total() == 0
+        await put(storage, payment("pay_3"))
+        assert await late[Payment].total() == 2
+        assert await early[Payment].total() == 1
+    assert await read(storage, Payment, "pay_3") is not None
+
+
+async def test_a_snapshot_refuses_writes(storage: Storage) -> None:
+    async with storage.snapshot() as snapshot:
+        shelf = snapshot[Payment]
+        for write in (
+            lambda: shelf.add(payment("pay_1")),
+            lambda: shelf.save(payment("pay_1")),
+            lambda: shelf.remove(payment("pay_1")),
+        ):
+            with pytest.raises(RuntimeError):
+                write()
+
+
+async def test_snapshots_do_not_hold_up_writes(storage: Storage) -> None:
+    """More snapshots than the databases have connections to spare would be another matter; three are not."""
+    await put(storage, payment("pay_1"))
+    async with storage.snapshot() as one, storage.snapshot() as two, storage.snapshot() as three:
+        for snapshot in (one, two, three):
+            assert await snapshot[Payment].total() == 1
+        for n in range(20):
+            await put(storage, job(f"j{n}"))
+        assert await one[Payment].total() == 1
+
+
+async def test_scan_gives_every_record_once_in_the_order_of_ids(storage: Storage) -> None:
+    await put(storage, *(payment(f"pay_{n:02}", sequence=n % 2) for n in range(7)))
+    for batch in (1, 2, 3, 7, 100):
+        batches = [list(found) async for found in storage.scan(Payment, batch=batch)]
+        assert [found.id for each in batches for found in each] == [f"pay_{n:02}" for n in range(7)]
+        assert all(0 < len(each) <= batch for each in batches)
+        odd = [found.id async for each in storage.scan(Payment, batch=batch, sequence=1) for found in each]
+        assert odd == ["pay_01", "pay_03", "pay_05"]
+    with pytest.raises(ValueError, match="batch"):
+        await anext(aiter(storage.scan(Payment, batch=0)))
+
+
+async def test_scan_of_nothing_gives_nothing(storage: Storage) -> None:
+    assert [batch async for batch in storage.scan(Payment)] == []
+
+
+async def test_records_may_be_written_while_they_are_scanned(storage: Storage) -> None:
+    """ "Not one consistent view": what is removed before its batch is not seen, what is changed is seen changed."""
+    await put(storage, *(payment(f"pay_{n}") for n in range(6)))
+    seen: list[Payment] = []
+    async for batch in storage.scan(Payment, batch=2):
+        seen.extend(batch)
+        async with storage.unit() as unit:
+            for found in batch:
+                unit[Payment].save(msgspec.structs.replace(found, sequence=1))
+            if len(seen) == 2:
+                unit[Payment].remove(payment("pay_4"))
+                unit[Payment].save(payment("pay_5", sequence=7))
+            await unit.commit()
+    assert [(found.id, found.sequence) for found in seen] == [
+        ("pay_0", 0),
+        ("pay_1", 0),
+        ("pay_2", 0),
+        ("pay_3", 0),
+        ("pay_5", 7),
+    ]
+
+
+async def test_two_storages_on_one_database_see_each_others_commits_at_once(shared_place: Place) -> None:
+    """DESIGN 3: API, worker, command line and console share one database."""
+    one, other = await shared_place.open(), await shared_place.open()
+    for n in range(20):
+        writer, reader = (one, other) if n % 2 else (other, one)
+        await put(writer, payment(f"pay_{n}"))
+        assert await read(reader, Payment, f"pay_{n}") == payment(f"pay_{n}")
+        async with reader.unit() as unit:
+            assert await unit[Payment].total() == n + 1
+
+
+async def test_reopening_keeps_everything(shared_place: Place) -> None:
+    storage = await shared_place.open()
+    await put(storage, *SAMPLES, payment("pay_1"))
+    await storage.close()
+    again = await shared_place.open()
+    async with again.unit() as unit:
+        assert await unit[Sample].find() == sorted(SAMPLES, key=lambda sample: sample.id)
+        assert await unit[Payment].find() == [payment("pay_1")]

@@ -1,0 +1,203 @@
+"""Contract of sums that come into being on the way (ports/storage.py): `accrue`, and reading them by `sums`; and of
+reading from the middle of an order (`offset`)."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from ...core.domain.accounts import Mode
+from ...core.domain.money import Rub
+from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.tallies import Tally, Turnover
+from ...ports.faults import Stale
+from ...ports.storage import Between, Storage
+from . import storage_kit
+from .storage_kit import Place, Sample, payment, put, read
+
+
+def tally(name: str, count: int, *, status: PaymentStatus = PaymentStatus.PENDING, period: str = "ever") -> Tally:
+    """A tally whose id is `name`."""
+    return Tally(
+        id=name,
+        account_id="acc_1",
+        mode=Mode.TEST,
+        period=period,
+        shop_id="shop_1",
+        status=status,
+        payment_method="sbp",
+        count=count,
+    )
+
+
+def turnover(name: str, payments: int, amount: Rub) -> Turnover:
+    return Turnover(
+        id=name, account_id="a", mode=Mode.TEST, day="2026-01-01", shop_id="s", payments=payments, amount=amount
+    )
+
+
+async def accrue(storage: Storage, *records: Tally | Turnover) -> None:
+    async with storage.unit() as unit:
+        for record in records:
+            unit[type(record)].accrue(record)
+        await unit.commit()
+
+
+async def test_accrue_writes_what_is_not_there_and_adds_to_what_is(storage: Storage) -> None:
+    """ "Add each record's sums to those of the stored record of its id; where there is none, write it as it is." """
+    await accrue(storage, tally("t", 5))
+    assert await read(storage, Tally, "t") == tally("t", 5)
+    await accrue(storage, tally("t", -7))
+    assert await read(storage, Tally, "t") == tally("t", -2)
+
+
+async def test_accrue_leaves_all_but_the_sums(storage: Storage) -> None:
+    await accrue(storage, tally("t", 1))
+    await accrue(storage, tally("t", 1, status=PaymentStatus.PAID, period="2026-01-01"))
+    assert await read(storage, Tally, "t") == tally("t", 2)
+
+
+async def test_accrue_moves_every_sum_of_a_record(storage: Storage) -> None:
+    await accrue(storage, turnover("t", 1, Rub(100)), turnover("t", 1, Rub(1)), turnover("u", 3, Rub(-5)))
+    await accrue(storage, turnover("t", 1, Rub(10)))
+    assert await read(storage, Turnover, "t") == turnover("t", 3, Rub(111))
+    assert await read(storage, Turnover, "u") == turnover("u", 3, Rub(-5))
+
+
+async def test_one_unit_may_accrue_many_rows_of_several_tables(storage: Storage) -> None:
+    """More rows than one statement takes."""
+    names = [f"t{n:03}" for n in range(150)]
+    for _ in range(2):
+        await accrue(storage, *(tally(name, 1) for name in names), turnover("t000", 1, Rub(1)), tally("t000", 1))
+    async with storage.unit() as unit:
+        found = {each.id: each.count for each in await unit[Tally].find()}
+    assert found == {name: 4 if name == "t000" else 2 for name in names}
+    assert await read(storage, Turnover, "t000") == turnover("t000", 2, Rub(2))
+
+
+async def test_accruals_are_written_with_the_unit_or_not_at_all(storage: Storage) -> None:
+    await put(storage, payment("pay_1"))
+    await accrue(storage, tally("old", 1))
+    async with storage.unit() as unit:
+        unit[Tally].accrue(tally("old", 1), tally("new", 1))
+        unit[Payment].save(payment("pay_1", version=7))
+        with pytest.raises(Stale):
+            await unit.commit()
+    async with storage.unit() as unit:
+        unit[Tally].accrue(tally("old", 1))
+    assert await read(storage, Tally, "old") == tally("old", 1)
+    assert await read(storage, Tally, "new") is None
+
+
+async def test_accruals_do_not_touch_the_version(storage: Storage) -> None:
+    await accrue(storage, tally("t", 1))
+    async with storage.unit() as unit:
+        known = await unit[Tally].get("t")
+        assert known is not None
+        await accrue(storage, tally("t", 4))
+        unit[Tally].save(msgspec.structs.replace(known, shop_id="other"))
+        await unit.commit()
+    assert await read(storage, Tally, "t") == msgspec.structs.replace(tally("t", 5), shop_id="other", version=1)
+
+
+async def test_a_sum_beyond_64_bits_is_refused_whole(storage: Storage) -> None:
+    await accrue(storage, tally("t", 2**63 - 1), tally("u", 1))
+    async with storage.unit() as unit:
+        unit[Tally].accrue(tally("u", 1), tally("t", 1))
+        with pytest.raises(ValueError, match=r"64|value"):
+            await unit.commit()
+    assert await read(storage, Tally, "t") == tally("t", 2**63 - 1)
+    assert await read(storage, Tally, "u") == tally("u", 1)
+
+
+async def test_accrue_is_for_tables_of_sums_without_unique_rules(storage: Storage) -> None:
+    """Nothing may refuse an accrual."""
+    async with storage.unit() as unit:
+        with pytest.raises(TypeError):
+            unit[Payment].accrue(payment("pay_1"))
+        with pytest.raises(TypeError):
+            unit[storage_kit.Tally].accrue(storage_kit.Tally(id="t", owner="o", count=1))
+
+
+async def test_a_unit_that_is_over_and_a_snapshot_accrue_nothing(storage: Storage) -> None:
+    async with storage.snapshot() as snapshot:
+        with pytest.raises(RuntimeError):
+            snapshot[Tally].accrue(tally("t", 1))
+    async with storage.unit() as unit:
+        unit[Tally].accrue(tally("t", 1))
+        await unit.commit()
+        with pytest.raises(RuntimeError):
+            unit[Tally].accrue(tally("t", 1))
+
+
+async def test_100_units_that_accrue_the_same_rows_crosswise_lose_nothing(place: Place) -> None:
+    """The rows do not exist yet, and every unit names them in another order; no unit fails, and none is lost."""
+    storage = await place.open()
+    names = ["t1", "t2", "t3", "t4"]
+
+    async def one(n: int) -> None:
+        turned = names[n % 4 :] + names[: n % 4]
+        async with storage.unit() as unit:
+            unit[Payment].add(payment(f"pay_{n}"))
+            for name in turned:
+                unit[Tally].accrue(tally(name, n))
+            await unit.commit()
+
+    await asyncio.gather(*(one(n) for n in range(100)))
+    async with storage.unit() as unit:
+        assert {each.id: each.count for each in await unit[Tally].find()} == dict.fromkeys(names, 4950)
+        assert await unit[Payment].total() == 100
+
+
+async def test_sums_are_by_the_values_of_a_field(storage: Storage) -> None:
+    paid, pending = PaymentStatus.PAID, PaymentStatus.PENDING
+    await accrue(
+        storage,
+        tally("a1", 5, status=paid, period="2026-01-01"),
+        tally("a2", 7, status=pending, period="2026-01-01"),
+        tally("a3", -2, status=paid, period="2026-01-02"),
+        tally("b1", 100, status=paid, period="2026-01-02"),
+        turnover("t", 2, Rub(250)),
+    )
+    async with storage.unit() as unit:
+        shelf = unit[Tally]
+        assert await shelf.sums("count", by="status") == {paid: 103, pending: 7}
+        assert await shelf.sums("count", by="period", id=Between("a", "b")) == {"2026-01-01": 12, "2026-01-02": -2}
+        assert await shelf.sums("count", by="period", status=pending) == {"2026-01-01": 7}
+        assert await shelf.sums("count", by="status", period="2026-01-09") == {}
+        assert all(isinstance(status, PaymentStatus) for status in await shelf.sums("count", by="status"))
+        assert await unit[Turnover].sums("amount", by="day") == {"2026-01-01": 250}
+        await accrue(storage, tally("a1", 5))
+    async with storage.snapshot() as snapshot:
+        assert await snapshot[Tally].sums("count", by="status", id="a1") == {paid: 10}
+        await accrue(storage, tally("a1", 5))
+        assert await snapshot[Tally].sums("count", by="status", id="a1") == {paid: 10}
+
+
+async def test_sums_group_nulls_and_take_any_integer(storage: Storage) -> None:
+    await put(
+        storage,
+        Sample(id="a", number=2, text_or_null="x"),
+        Sample(id="b", number=3, rub=Rub(7)),
+        Sample(id="c", number=4),
+    )
+    async with storage.unit() as unit:
+        assert await unit[Sample].sums("number", by="text_or_null") == {"x": 2, None: 7}
+        assert await unit[Sample].sums("rub", by="flag") == {False: 7}
+        for field in ("text", "number_or_null", "nonsense"):
+            with pytest.raises(TypeError):
+                await unit[Sample].sums(field, by="id")
+        with pytest.raises(TypeError):
+            await unit[Sample].sums("number", by="nonsense")
+
+
+async def test_find_begins_after_the_offset(storage: Storage) -> None:
+    await put(storage, *(payment(f"pay_{n}", sequence=n // 2) for n in range(6)))
+    async with storage.unit() as unit:
+        shelf = unit[Payment]
+        for order, expected in (("sequence", "012345"), ("-sequence", "543210")):
+            for offset in range(8):
+                found = await shelf.find(order=order, offset=offset, limit=3)
+                assert "".join(each.id[-1] for each in found) == expected[offset : offset + 3], (order, offset)
+        with pytest.raises(ValueError, match="limit"):
+            await shelf.find(offset=-1)

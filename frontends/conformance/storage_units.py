@@ -1,0 +1,329 @@
+"""Contract of units (ports/storage.py): reads of what is committed, writes all at once, guarded."""
+
+import msgspec
+import pytest
+
+from ...core.domain.accounts import Mode, Shop
+from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.money import Rub
+from ...core.domain.payments import Payment, PaymentStatus
+from ...ports.faults import Conflict, Stale, Unavailable
+from ...ports.jobs import Job
+from ...ports.storage import Storage
+from .storage_kit import Place, Tally, job, key, must_read, payment, put, read, shop
+
+
+async def test_a_record_comes_back_as_it_was_added(storage: Storage) -> None:
+    made = payment("pay_1", metadata={"заказ": [1, None, {"a": "b"}]}, external_id="№ 7")
+    await put(storage, made)
+    assert await read(storage, Payment, "pay_1") == made
+
+
+async def test_get_of_an_unknown_id_is_none(storage: Storage) -> None:
+    assert await read(storage, Payment, "pay_1") is None
+
+
+async def test_get_of_an_id_that_no_record_could_have_is_none(storage: Storage) -> None:
+    """Ids come from URLs."""
+    for impossible in ("pay_\x00", "pay_\ud800", ""):
+        assert await read(storage, Payment, impossible) is None
+
+
+async def test_reads_do_not_see_the_units_own_writes(storage: Storage) -> None:
+    await put(storage, payment("pay_1"))
+    async with storage.unit() as unit:
+        before = await unit[Payment].get("pay_1")
+        assert before is not None
+        unit[Payment].save(msgspec.structs.replace(before, status=PaymentStatus.PAID))
+        unit[Payment].add(payment("pay_2"))
+        assert await unit[Payment].get("pay_1") == before
+        assert await unit[Payment].get("pay_2") is None
+        assert await unit[Payment].find() == [before]
+        assert await unit[Payment].total() == 1
+
+
+async def test_a_unit_left_without_commit_writes_nothing(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        unit[Payment].add(payment("pay_1"))
+    assert await read(storage, Payment, "pay_1") is None
+
+
+async def test_a_unit_left_by_an_exception_writes_nothing(storage: Storage) -> None:
+    async def fail() -> None:
+        async with storage.unit() as unit:
+            unit[Payment].add(payment("pay_1"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await read(storage, Payment, "pay_1") is None
+
+
+async def test_a_unit_commits_once(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        unit[Payment].add(payment("pay_1"))
+        await unit.commit()
+        with pytest.raises(RuntimeError):
+            await unit.commit()
+        with pytest.raises(RuntimeError):
+            unit[Payment].add(payment("pay_2"))
+
+
+async def test_a_unit_that_was_left_takes_nothing_more(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        pass
+    with pytest.raises(RuntimeError):
+        unit[Payment].add(payment("pay_1"))
+    with pytest.raises(RuntimeError):
+        await unit.commit()
+
+
+async def test_a_unit_without_writes_commits(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        await unit.commit()
+
+
+async def test_add_keeps_version_0_and_save_returns_the_record_as_it_will_stand(storage: Storage) -> None:
+    made = payment("pay_1")
+    async with storage.unit() as unit:
+        assert unit[Payment].add(made) == made
+        await unit.commit()
+    async with storage.unit() as unit:
+        saved = unit[Payment].save(msgspec.structs.replace(made, status=PaymentStatus.PAID))
+        await unit.commit()
+    assert saved.version == 1
+    assert await read(storage, Payment, "pay_1") == saved
+
+
+async def test_a_record_may_be_added_saved_and_saved_again_in_one_unit(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        record = unit[Payment].add(payment("pay_1"))
+        record = unit[Payment].save(msgspec.structs.replace(record, sequence=1))
+        record = unit[Payment].save(msgspec.structs.replace(record, sequence=2))
+        await unit.commit()
+    assert await read(storage, Payment, "pay_1") == record
+    assert (record.version, record.sequence) == (2, 2)
+
+
+@pytest.mark.parametrize("version", [0, 2, 7])
+async def test_save_of_another_version_is_stale_and_changes_nothing(storage: Storage, version: int) -> None:
+    await put(storage, payment("pay_1"))
+    async with storage.unit() as unit:
+        stored = unit[Payment].save(payment("pay_1", sequence=5))
+        await unit.commit()
+    async with storage.unit() as unit:
+        unit[Payment].save(msgspec.structs.replace(stored, sequence=9, version=version))
+        with pytest.raises(Stale):
+            await unit.commit()
+    assert await read(storage, Payment, "pay_1") == stored
+
+
+async def test_save_of_a_record_that_is_not_there_is_stale(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        unit[Payment].save(payment("pay_1"))
+        with pytest.raises(Stale):
+            await unit.commit()
+
+
+async def test_remove_takes_the_record_away(storage: Storage) -> None:
+    await put(storage, job("watch:1"))
+    async with storage.unit() as unit:
+        unit[Job].remove(job("watch:1"))
+        await unit.commit()
+    assert await read(storage, Job, "watch:1") is None
+
+
+async def test_remove_of_a_changed_or_missing_record_is_stale(storage: Storage) -> None:
+    await put(storage, job("watch:1"))
+    async with storage.unit() as unit:
+        changed = unit[Job].save(job("watch:1", 60))
+        await unit.commit()
+    for gone in (job("watch:1"), job("watch:2")):
+        async with storage.unit() as unit:
+            unit[Job].remove(gone)
+            with pytest.raises(Stale):
+                await unit.commit()
+    assert await read(storage, Job, "watch:1") == changed
+
+
+async def test_a_taken_id_is_a_conflict_that_names_the_primary_key(storage: Storage) -> None:
+    await put(storage, payment("pay_1"), key("acc_1:test:k"))
+    for taken, rule in ((payment("pay_1"), "payments_id"), (key("acc_1:test:k", "pay_2"), "idempotency_keys_id")):
+        with pytest.raises(Conflict) as refused:
+            await put(storage, taken)
+        assert refused.value.rule == rule
+    assert (await must_read(storage, IdempotencyKey, "acc_1:test:k")).resource_id == "pay_1"
+
+
+async def test_an_id_added_twice_in_one_unit_is_a_conflict(storage: Storage) -> None:
+    with pytest.raises(Conflict, match="payments_id"):
+        await put(storage, payment("pay_1"), payment("pay_1"))
+    assert await read(storage, Payment, "pay_1") is None
+
+
+async def test_a_broken_unique_rule_is_a_conflict_that_names_it(storage: Storage) -> None:
+    """SPEC "Shop": names are unique in the account ignoring case."""
+    await put(storage, shop("s1", "Касса"), shop("s2", "Other"), shop("s3", "Касса", "acc_2"))
+    with pytest.raises(Conflict) as added:
+        await put(storage, shop("s4", "КАССА"))
+    assert added.value.rule == "shops_name"
+    async with storage.unit() as unit:
+        unit[Shop].save(msgspec.structs.replace(shop("s2", "касса")))
+        with pytest.raises(Conflict) as saved:
+            await unit.commit()
+    assert saved.value.rule == "shops_name"
+    assert (await must_read(storage, Shop, "s2")).name == "Other"
+
+
+async def test_a_record_does_not_clash_with_itself(storage: Storage) -> None:
+    await put(storage, shop("s1", "Касса"))
+    async with storage.unit() as unit:
+        saved = unit[Shop].save(shop("s1", "КАССА"))
+        await unit.commit()
+    assert await read(storage, Shop, "s1") == saved
+
+
+async def test_of_several_broken_rules_the_first_declared_is_named(storage: Storage) -> None:
+    """The use case decides by the name, so it must not depend on the database: the id, then as the catalogue has it."""
+    await put(storage, Tally(id="t1", owner="a", label="x"))
+    with pytest.raises(Conflict, match="kit_tallies_id"):
+        await put(storage, Tally(id="t1", owner="a", label="x"))
+    with pytest.raises(Conflict, match="kit_tallies_open_owner"):
+        await put(storage, Tally(id="t2", owner="a", label="x"))
+
+
+async def test_a_partial_rule_binds_only_what_it_is_for(storage: Storage) -> None:
+    await put(storage, Tally(id="t1", owner="a", open=False), Tally(id="t2", owner="a", open=False))
+    await put(storage, Tally(id="t3", owner="a"), Tally(id="t4", owner="b"))
+    with pytest.raises(Conflict, match="kit_tallies_open_owner"):
+        await put(storage, Tally(id="t5", owner="a"))
+    async with storage.unit() as unit:
+        unit[Tally].save(Tally(id="t1", owner="a", open=True))
+        with pytest.raises(Conflict, match="kit_tallies_open_owner"):
+            await unit.commit()
+    async with storage.unit() as unit:
+        unit[Tally].save(Tally(id="t3", owner="a", open=False))
+        unit[Tally].save(Tally(id="t1", owner="a", open=True))
+        await unit.commit()
+
+
+async def test_nulls_do_not_clash(storage: Storage) -> None:
+    await put(storage, *(Tally(id=f"t{n}", owner="a", open=False, label=None) for n in range(3)))
+    await put(storage, Tally(id="t8", owner="a", open=False, label="x"))
+    with pytest.raises(Conflict, match="kit_tallies_label"):
+        await put(storage, Tally(id="t9", owner="a", open=False, label="x"))
+
+
+@pytest.mark.parametrize("last", ["stale", "conflict", "remove", "increase"])
+async def test_all_writes_of_a_unit_apply_or_none(storage: Storage, last: str) -> None:
+    await put(storage, payment("pay_1"), job("watch:1"), Tally(id="t1", owner="a", count=3))
+    async with storage.unit() as unit:
+        unit[Payment].save(payment("pay_1", sequence=1))
+        unit[Payment].add(payment("pay_2"))
+        unit[IdempotencyKey].add(key("k1"))
+        unit[Job].remove(job("watch:1"))
+        unit[Tally].increase("t1", "count", 5)
+        if last == "stale":
+            unit[Shop].save(shop("s1", "A"))
+        elif last == "conflict":
+            unit[Payment].add(payment("pay_2"))
+        elif last == "remove":
+            unit[Payment].remove(payment("pay_3"))
+        else:
+            unit[Tally].increase("t2", "count", 5)
+        with pytest.raises((Stale, Conflict)):
+            await unit.commit()
+    assert await read(storage, Payment, "pay_1") == payment("pay_1")
+    assert await read(storage, Payment, "pay_2") is None
+    assert await read(storage, IdempotencyKey, "k1") is None
+    assert await read(storage, Job, "watch:1") == job("watch:1")
+    assert (await must_read(storage, Tally, "t1")).count == 3
+    # What was taken back clashes with nothing.
+    await put(storage, payment("pay_2"), key("k1"))
+
+
+async def test_writes_apply_in_the_order_made(storage: Storage) -> None:
+    """A name given up earlier in a unit can be taken later in it; the other way round it cannot."""
+    await put(storage, shop("s1", "A"), job("watch:1"))
+    async with storage.unit() as unit:
+        freed = unit[Shop].save(shop("s1", "B"))
+        unit[Shop].add(shop("s2", "A"))
+        unit[Job].remove(job("watch:1"))
+        unit[Job].add(job("watch:1", 30))
+        await unit.commit()
+    assert await read(storage, Job, "watch:1") == job("watch:1", 30)
+    async with storage.unit() as unit:
+        unit[Shop].add(shop("s3", "B"))
+        unit[Shop].save(msgspec.structs.replace(freed, name="C", name_folded="c"))
+        with pytest.raises(Conflict, match="shops_name"):
+            await unit.commit()
+
+
+async def test_increase_adds_and_leaves_the_version(storage: Storage) -> None:
+    await put(storage, Tally(id="t1", owner="a", count=1, pending=Rub(100)))
+    async with storage.unit() as unit:
+        unit[Tally].increase("t1", "count", 4)
+        unit[Tally].increase("t1", "pending", -250)
+        await unit.commit()
+    assert await read(storage, Tally, "t1") == Tally(id="t1", owner="a", count=5, pending=Rub(-150))
+
+
+async def test_increase_of_what_is_not_there_is_stale(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        unit[Tally].increase("t1", "count", 1)
+        with pytest.raises(Stale):
+            await unit.commit()
+
+
+async def test_save_leaves_sums_as_they_stand(storage: Storage) -> None:
+    """A save carries the sums of when the record was read; it must not take back what was added since."""
+    await put(storage, Tally(id="t1", owner="a", count=1))
+    async with storage.unit() as unit:
+        record = await unit[Tally].get("t1")
+        assert record is not None
+        async with storage.unit() as other:
+            other[Tally].increase("t1", "count", 10)
+            await other.commit()
+        unit[Tally].save(msgspec.structs.replace(record, owner="b"))
+        await unit.commit()
+    assert await read(storage, Tally, "t1") == Tally(id="t1", owner="b", count=11, version=1)
+
+
+async def test_a_sum_stays_within_64_bits(storage: Storage) -> None:
+    await put(storage, Tally(id="t1", owner="a", count=2**63 - 1))
+    async with storage.unit() as unit:
+        unit[Tally].increase("t1", "count", 1)
+        with pytest.raises(ValueError, match=r"64 bit|Postgres refused"):
+            await unit.commit()
+    assert (await must_read(storage, Tally, "t1")).count == 2**63 - 1
+
+
+async def test_only_declared_sums_are_increased(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        for field in ("version", "owner", "nonsense"):
+            with pytest.raises(TypeError):
+                unit[Tally].increase("t1", field, 1)
+
+
+async def test_a_type_that_the_catalogue_does_not_declare_has_no_shelf(storage: Storage) -> None:
+    async with storage.unit() as unit:
+        with pytest.raises(TypeError):
+            unit[Mode]  # type: ignore[type-var]  # on purpose
+
+
+async def test_a_closed_storage_refuses(place: Place) -> None:
+    storage = await place.open()
+    await storage.close()
+    await storage.close()
+    with pytest.raises(Unavailable):
+        await put(storage, payment("pay_1"))
+    with pytest.raises(Unavailable):
+        await read(storage, Payment, "pay_1")
+    for call in (storage.check(), storage.claim(1, 60), storage.next_due()):
+        with pytest.raises(Unavailable):
+            await call
+
+
+async def test_check_passes_while_the_storage_works(storage: Storage) -> None:
+    await storage.check()
+    await storage.check()

@@ -1,0 +1,190 @@
+"""Webhook events: how each delivery stands, its attempts, its body, and sending it again."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain import ids
+from ...core.domain.breaker import Breaker
+from ...core.domain.delivery import AT_ONCE
+from ...core.domain.events import DeliveryStatus, Event, EventType
+from ...core.usecases.browse_events import TrackedEvent, browse_events, track_event
+from ...core.usecases.resends import resend_event
+from ...core.usecases.timeline import Moment, event_moments, read_acts
+from ...ports.bundle import Ports
+from .kind_payments import wanted
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+from .texts import moment, short
+
+PERSONAL = ("payer_name", "client_phone", "phone", "metadata")
+"""Fields of bodies that name a person, or may: a merchant puts whatever it likes into its metadata."""
+
+_KINDS = {
+    "payment": "payment",
+    "subscription": "subscription",
+    "refund": "refund",
+    "withdrawal": "withdrawal",
+    "exchange": "exchange",
+    "kyc": "client",
+    "gateway": "gateway",
+}
+"""What an event is about, by the first word of its type."""
+
+_WAITS = DeliveryStatus.PENDING
+
+
+class _Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """An event with its receiver's breaker."""
+
+    id: str
+    version: int
+    account_id: str
+    event: Event
+    tracked: TrackedEvent
+    breaker: Breaker | None
+
+    @property
+    def status(self) -> DeliveryStatus:
+        return self.tracked.delivery.status
+
+
+async def _read(ports: Ports, wish: Wish, after: TrackedEvent | None, limit: int) -> list[TrackedEvent]:
+    asked = wanted(wish)
+    if wish.order == "next attempt":
+        asked = msgspec.structs.replace(asked, status=_WAITS)
+    kind = wish.of("type")
+    return await browse_events(ports, asked, after, limit, kind=None if kind is None else EventType(kind))
+
+
+async def _get(ports: Ports, event_id: str) -> _Shown | None:
+    found = await track_event(ports, event_id) if ids.is_prefixed(ids.EVENT, event_id) else None
+    if found is None:
+        return None
+    tracked, breaker = found
+    return _Shown(
+        id=tracked.id,
+        version=tracked.version,
+        account_id=tracked.account_id,
+        event=tracked.event,
+        tracked=tracked,
+        breaker=breaker,
+    )
+
+
+def _answer(tracked: TrackedEvent) -> str | None:
+    last = tracked.last
+    return None if last is None else str(last.status or last.answer)
+
+
+def _due(tracked: TrackedEvent) -> Any:
+    due = tracked.delivery.due
+    return "at once" if due == AT_ONCE else due
+
+
+def _facts(shown: _Shown) -> list[tuple[str, Any]]:
+    event, delivery, breaker = shown.event, shown.tracked.delivery, shown.breaker
+    last = shown.tracked.last
+    return [
+        ("status", delivery.status),
+        ("event", event.type),
+        ("of", event.object_id),
+        ("attempts", delivery.attempts),
+        ("next attempt", _due(shown.tracked)),
+        ("given up at", delivery.give_up_at if delivery.status is _WAITS else None),
+        ("delivered", delivery.delivered_at),
+        ("last answer", _answer(shown.tracked)),
+        ("note", None if last is None else last.note or None),
+        ("receiver", receiver_state(breaker)),
+        ("sequence", event.sequence),
+        ("mode", event.mode),
+        ("account", event.account_id),
+        ("created", event.created_at),
+    ]
+
+
+def receiver_state(breaker: Breaker | None) -> str:
+    """How a receiver does, in a line."""
+    if breaker is None or not breaker.failures:
+        return "answers"
+    if breaker.next_probe_at is None:
+        return f"{breaker.failures} failures in a row"
+    return f"does not answer; next asked {moment(breaker.next_probe_at)}"
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: "***" if name in PERSONAL and each else _masked(each) for name, each in value.items()}
+    return [_masked(each) for each in value] if isinstance(value, list) else value
+
+
+def _pretty(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _body(shown: _Shown) -> str:
+    return _pretty(_masked(msgspec.json.decode(shown.event.body)))
+
+
+def _private(_ports: Ports, shown: _Shown) -> dict[str, str]:
+    return {"body": _pretty(msgspec.json.decode(shown.event.body))}
+
+
+async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
+    """Its object first, to be opened; then every letter, and what operators did."""
+    event = shown.event
+    async with ports.storage.snapshot() as seen:
+        told = await event_moments(seen, event)
+        acts = await read_acts(seen, event.id)
+    of = _KINDS.get(event.type.partition(".")[0], "")
+    subject = msgspec.structs.replace(told[0], detail=event.object_id, of=of, object_id=event.object_id)
+    return sorted([subject, *told[1:], *acts], key=lambda each: each.at)
+
+
+async def _resend(doing: Doing) -> str:
+    told = await resend_event(doing.ports, None, doing.record.id)
+    after = told.delivery.status
+    return "Held: its account has no receiver yet." if after is DeliveryStatus.HELD else "It is sent again."
+
+
+EVENTS = Kind(
+    name="event",
+    title="Webhooks",
+    key="8",
+    columns=(
+        Column(title="created (UTC)", cell=lambda each: short(each.event.created_at), width=15),
+        Column(title="event", cell=lambda each: each.event.type, width=27),
+        Column(title="delivery", cell=lambda each: each.delivery.status, width=9),
+        Column(title="tries", cell=lambda each: each.delivery.attempts, width=5, right=True),
+        Column(title="answer", cell=_answer, width=10),
+        Column(title="mode", cell=lambda each: each.event.mode, width=4, wide=True),
+        Column(title="next attempt", cell=_due, width=19, wide=True),
+        Column(title="of", cell=lambda each: each.event.object_id, width=40, wide=True),
+        Column(title="event id", cell=lambda each: each.id, width=40, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    body=_body,
+    filters=(
+        MODE,
+        Filter(name="status", choices=tuple(DeliveryStatus)),
+        Filter(name="type", choices=tuple(EventType)),
+        ACCOUNT,
+    ),
+    orders=("newest", "oldest", "next attempt"),
+    private=_private,
+    timeline=_timeline,
+    acts=(
+        ConsoleAct(
+            name="event.resend",
+            title="Send again",
+            key="a",
+            changes=lambda each: [
+                Change("delivery", each.status, "pending, at once"),
+                Change("attempts", str(each.tracked.delivery.attempts), "numbered on, a new ladder"),
+                Change("id, body", "-", "the same"),
+            ],
+            run=_resend,
+        ),
+    ),
+)

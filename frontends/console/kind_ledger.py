@@ -1,0 +1,171 @@
+"""The ledger: purses with their balances, the journal, whether the books hold, and the check of all of them."""
+
+from typing import Any
+
+from ...core.domain.ledger import EntryKind, JournalEntry, currency_of
+from ...core.usecases.browse_books import (
+    LedgerState,
+    PurseView,
+    get_purse,
+    ledger_state,
+    list_entries,
+    list_purses,
+)
+from ...core.usecases.ledger_check import LedgerReport, verify_ledger
+from ...core.usecases.search import kind_of_id
+from ...core.usecases.timeline import Moment, amount, postings
+from ...ports.bundle import Ports
+from ...ports.storage import Unit
+from .kind_payments import wanted
+from .kinds import Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+
+_TOLD = 20
+"""Balances that are off, as far as they are listed."""
+
+
+async def _read(ports: Ports, wish: Wish, after: PurseView | None, limit: int) -> list[PurseView]:
+    return await list_purses(ports, wanted(wish), after, limit)
+
+
+async def _get(ports: Ports, object_id: str) -> PurseView | LedgerState | None:
+    """A purse, or, without an id, the books as a whole, of which alarms are."""
+    return await get_purse(ports, object_id) if object_id else await ledger_state(ports)
+
+
+def _facts(each: PurseView | LedgerState) -> list[tuple[str, Any]]:
+    if isinstance(each, LedgerState):
+        return [
+            ("the books", "hold, as far as the quick check sees" if not each.faults else "do not hold"),
+            *(("alarm", fault) for fault in each.faults),
+            ("sealed entries", each.sealed),
+            ("last seal", each.seal),
+            ("proof", "Verify, on the list of purses (L)"),
+        ]
+    return [
+        ("owner", each.owner),
+        ("mode", each.mode),
+        ("purse", each.purse),
+        ("balance", amount(each.balance, currency_of(each.purse))),
+    ]
+
+
+async def _no_timeline(_ports: Ports, _each: PurseView | LedgerState) -> list[Moment]:
+    return []
+
+
+async def _headline(ports: Ports) -> str:
+    state = await ledger_state(ports)
+    if state.faults:
+        return f"ALARM: {'; '.join(state.faults)}"
+    return f"no alarm: sums are zero, the newest of {state.sealed} sealed entries are as they were sealed"
+
+
+async def _verify(doing: Doing) -> str:
+    report = await verify_ledger(doing.ports, progress=lambda count: doing.tell(f"{count} entries checked"))
+    return _told(report)
+
+
+def _told(report: LedgerReport) -> str:
+    if report.holds:
+        return f"The books hold: {report.entries} entries, {report.unsealed} of them not sealed yet."
+    lines = [f"The books do not hold; {report.entries} entries were checked."]
+    bad = report.first_bad_entry
+    if bad is not None:
+        lines.append(f"First bad entry: {bad.number or '-'} {bad.id or ''} {bad.reason}")
+    lines += [f"{each.id}: kept {each.kept}, counted {each.counted}" for each in report.bad_balances[:_TOLD]]
+    return "\n".join(lines)
+
+
+_VERIFY = ConsoleAct(
+    name="ledger.verify",
+    title="Verify",
+    key="v",
+    changes=lambda _: [
+        Change("books", "as they are", "as they are: it reads only"),
+        Change("proof", "-", "every balance, sum and seal is computed anew"),
+    ],
+    run=_verify,
+    reads=True,
+    reason_needed=False,
+    guarded=False,
+)
+
+LEDGER = Kind(
+    name="ledger",
+    title="Ledger",
+    key="L",
+    columns=(
+        Column(title="owner", cell=lambda each: each.owner, width=28),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="purse", cell=lambda each: each.purse, width=14),
+        Column(title="balance", cell=lambda each: amount(each.balance, currency_of(each.purse)), width=24, right=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    orders=("by owner",),
+    timeline=_no_timeline,
+    headline=_headline,
+    list_acts=(_VERIFY,),
+)
+
+
+async def _read_entries(ports: Ports, wish: Wish, after: JournalEntry | None, limit: int) -> list[JournalEntry]:
+    kind = wish.of("kind")
+    return await list_entries(ports, None if kind is None else EntryKind(kind), wish.of("object"), after, limit)
+
+
+async def _get_entry(ports: Ports, entry_id: str) -> JournalEntry | None:
+    async with ports.storage.unit() as unit:
+        return await _entry(unit, entry_id)
+
+
+async def _entry(unit: Unit, entry_id: str) -> JournalEntry | None:
+    return await unit[JournalEntry].get(entry_id)
+
+
+def _entry_facts(each: JournalEntry) -> list[tuple[str, Any]]:
+    return [
+        ("kind", each.kind),
+        ("object", each.object_id),
+        ("revision", each.revision),
+        ("at", each.at),
+        ("mode", each.mode),
+        ("account", each.account_id),
+        *((f"  {posting.purse}", amount(posting.amount, currency_of(posting.purse))) for posting in each.postings),
+        ("number in the chain", each.number or "not sealed yet"),
+        ("seal", None if each.seal is None else each.seal.hex()),
+    ]
+
+
+async def _entry_timeline(_ports: Ports, each: JournalEntry) -> list[Moment]:
+    """What moved the money."""
+    of = kind_of_id(each.object_id)
+    text = f"{each.kind}: {postings(each)}"
+    return [Moment(at=each.at, source="ledger", text=text, detail=each.object_id, of=of, object_id=each.object_id)]
+
+
+JOURNAL = Kind(
+    name="entry",
+    title="Journal",
+    key="J",
+    columns=(
+        Column(title="number", cell=lambda each: each.number or "new", width=7, right=True),
+        Column(title="at", cell=lambda each: each.at, width=19),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="kind", cell=lambda each: each.kind, width=17),
+        Column(title="moves", cell=postings, width=21),
+        Column(title="object", cell=lambda each: each.object_id, width=40, wide=True),
+        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+    ),
+    read=_read_entries,
+    get=_get_entry,
+    facts=_entry_facts,
+    filters=(
+        Filter(name="kind", choices=tuple(EntryKind)),
+        Filter(name="object", hint="an object's id"),
+    ),
+    orders=("newest",),
+    timeline=_entry_timeline,
+    list_acts=(_VERIFY,),
+)

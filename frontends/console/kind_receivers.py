@@ -1,0 +1,141 @@
+"""Receivers of webhooks that answered badly: their breakers, what was given up for them, and sending that again."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain.breaker import Breaker, lane_of
+from ...core.domain.events import Delivery
+from ...core.usecases.accounts import storable
+from ...core.usecases.browse_events import browse_receivers, given_up, resend_given_up
+from ...core.usecases.timeline import Moment, read_acts
+from ...ports.bundle import Ports
+from .kind_events import receiver_state
+from .kind_payments import wanted
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+
+_LISTED = 100
+
+
+class _Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A receiver and what was given up for it, the oldest first."""
+
+    id: str
+    version: int
+    account_id: str
+    breaker: Breaker
+    failed: tuple[Delivery, ...]
+
+    @property
+    def count(self) -> str:
+        if len(self.failed) == 1:
+            return "1 webhook"
+        return f"{len(self.failed)}{'+' if len(self.failed) == _LISTED else ''} webhooks"
+
+
+async def _read(ports: Ports, wish: Wish, after: Breaker | None, limit: int) -> list[Breaker]:
+    return await browse_receivers(ports, wanted(wish), after, limit, is_open=wish.of("state") == "open")
+
+
+async def _get(ports: Ports, receiver_id: str) -> _Shown | None:
+    async with ports.storage.unit() as unit:
+        breaker = await unit[Breaker].get(receiver_id) if storable(receiver_id) else None
+    if breaker is None:
+        return None
+    failed = await given_up(ports, breaker.account_id, breaker.mode, _LISTED)
+    return _Shown(
+        id=breaker.id,
+        version=breaker.version,
+        account_id=breaker.account_id,
+        breaker=breaker,
+        failed=tuple(failed),
+    )
+
+
+def _state(each: Breaker) -> str:
+    if each.is_open:
+        return "open"
+    return "failing" if each.failures else "closed"
+
+
+def _answer(each: Breaker) -> str | None:
+    return None if each.last_answer is None else str(each.last_status or each.last_answer)
+
+
+def _facts(shown: _Shown) -> list[tuple[str, Any]]:
+    each = shown.breaker
+    return [
+        ("breaker", _state(each)),
+        ("receiver", receiver_state(each)),
+        ("given up", shown.count if shown.failed else "none"),
+        ("failures", each.failures or None),
+        ("opened", each.opened_at),
+        ("next probe", each.next_probe_at),
+        ("probes", each.probes or None),
+        ("last answer", _answer(each)),
+        ("note", each.last_note or None),
+        ("last failure", each.last_failure_at),
+        ("last success", each.last_success_at),
+        ("closed by hand", each.reset_at),
+        ("mode", each.mode),
+        ("account", each.account_id),
+    ]
+
+
+async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
+    """The events that were given up, to be opened, and what operators did."""
+    failed = [
+        Moment(
+            at=each.created_at,
+            source="event",
+            text=f"{each.type}: given up after {each.attempts}",
+            detail=each.id,
+            of="event",
+            object_id=each.id,
+        )
+        for each in shown.failed
+    ]
+    async with ports.storage.snapshot() as seen:
+        acts = await read_acts(seen, shown.id)
+    return sorted([*failed, *acts], key=lambda moment: moment.at)
+
+
+async def _resend(doing: Doing) -> str:
+    count = await resend_given_up(doing.ports, *lane_of(doing.record.id))
+    return f"Sent again: {count}, the oldest first."
+
+
+RECEIVERS = Kind(
+    name="receiver",
+    title="Receivers",
+    key="R",
+    columns=(
+        Column(title="last failure", cell=lambda each: each.last_failure_at, width=19),
+        Column(title="breaker", cell=_state, width=7),
+        Column(title="answer", cell=_answer, width=12),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="next probe", cell=lambda each: each.next_probe_at, width=19),
+        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+        Column(title="last success", cell=lambda each: each.last_success_at, width=19, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(Filter(name="state", choices=("open",)), MODE, ACCOUNT),
+    orders=("last failure first",),
+    timeline=_timeline,
+    acts=(
+        ConsoleAct(
+            name="event.resend",
+            title="Send again what was given up",
+            key="a",
+            allowed=lambda each: bool(each.failed),
+            changes=lambda each: [
+                Change("given up", each.count, "none"),
+                Change("they are", "failed", "pending, at once; same ids and bodies"),
+            ],
+            run=_resend,
+            guarded=False,
+        ),
+    ),
+)

@@ -1,0 +1,125 @@
+"""Shops of an account."""
+
+from typing import Any
+
+from ...core.domain.accounts import Shop
+from ...core.usecases.accounts import storable
+from ...core.usecases.browse import Way, merged
+from ...core.usecases.shops import disable_shop, enable_shop, rename_shop, set_shop
+from ...ports.bundle import Ports
+from .kinds import ACCOUNT, Change, Column, ConsoleAct, Doing, Entry, Kind, Wish
+
+
+async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> list[Shop]:
+    account = wish.of("account")
+    criteria = {} if account is None else {"account_id": account}
+    async with ports.storage.unit() as unit:
+        newest_first = wish.order == "newest"
+        return await merged(unit, [Way(Shop, criteria)], after, limit, by="id", newest_first=newest_first)
+
+
+async def _get(ports: Ports, shop_id: str) -> Shop | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Shop].get(shop_id) if storable(shop_id) else None
+
+
+def _facts(shop: Shop) -> list[tuple[str, Any]]:
+    return [
+        ("name", shop.name),
+        ("shop_id", shop.id),
+        ("account", shop.account_id),
+        ("enabled", shop.enabled),
+        ("markup", shop.markup or "none: it takes no payments"),
+        ("return address", shop.return_url or "the account's"),
+        ("created", shop.created_at),
+    ]
+
+
+async def _rename(doing: Doing) -> str:
+    done = await rename_shop(doing.ports, doing.record.id, doing.given["name"])
+    return f"It is named {done.name}."
+
+
+async def _markup(doing: Doing) -> str:
+    done = await set_shop(doing.ports, doing.record.id, {"markup": doing.given["markup"].strip()})
+    return f"Its markup is {done.markup or 'none: it takes no payments'}."
+
+
+async def _return_url(doing: Doing) -> str:
+    done = await set_shop(doing.ports, doing.record.id, {"return_url": doing.given["url"].strip()})
+    return f"Payers return to {done.return_url or 'the address of the account'}."
+
+
+async def _disable(doing: Doing) -> str:
+    await disable_shop(doing.ports, doing.record.id)
+    return "Disabled: no new payments; what exists goes on."
+
+
+async def _enable(doing: Doing) -> str:
+    await enable_shop(doing.ports, doing.record.id)
+    return "Enabled."
+
+
+SHOPS = Kind(
+    name="shop",
+    title="Shops",
+    key="",
+    columns=(
+        Column(title="created", cell=lambda each: each.created_at, width=19),
+        Column(title="name", cell=lambda each: each.name, width=28),
+        Column(title="enabled", cell=lambda each: each.enabled, width=7),
+        Column(title="markup", cell=lambda each: each.markup, width=10, right=True),
+        Column(title="shop", cell=lambda each: each.id, width=36, wide=True),
+        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(ACCOUNT,),
+    orders=("oldest", "newest"),
+    acts=(
+        ConsoleAct(
+            name="shop.rename",
+            title="Rename",
+            key="n",
+            entries=(Entry(name="name", label="Name", needed=True),),
+            changes=lambda each: [Change("name", each.name, "what you type")],
+            follows=lambda each, given: [Change("name", each.name, given.get("name") or "what you type")],
+            run=_rename,
+        ),
+        ConsoleAct(
+            name="shop.set",
+            title="Markup",
+            key="k",
+            entries=(Entry(name="markup", label="Markup (empty: none)"),),
+            changes=lambda each: [Change("markup", each.markup or "-", "-")],
+            follows=lambda each, given: [Change("markup", each.markup or "-", given.get("markup") or "-")],
+            run=_markup,
+        ),
+        ConsoleAct(
+            name="shop.set",
+            title="Return address",
+            key="t",
+            entries=(Entry(name="url", label="URL (empty: account's)"),),
+            changes=lambda each: [Change("return_url", each.return_url or "-", "-")],
+            follows=lambda each, given: [Change("return_url", each.return_url or "-", given.get("url") or "-")],
+            run=_return_url,
+        ),
+        ConsoleAct(
+            name="shop.disable",
+            title="Disable",
+            key="d",
+            allowed=lambda each: each.enabled,
+            changes=lambda _: [Change("enabled", "yes", "no: no new payments and subscriptions")],
+            run=_disable,
+        ),
+        ConsoleAct(
+            name="shop.enable",
+            title="Enable",
+            key="e",
+            allowed=lambda each: not each.enabled,
+            changes=lambda _: [Change("enabled", "no", "yes")],
+            run=_enable,
+        ),
+    ),
+)

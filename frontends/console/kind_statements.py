@@ -1,0 +1,181 @@
+"""Merchants' statements: what a settlement brought each of them, line by line; and corrections."""
+
+from typing import Any
+
+from ...core.domain import ids
+from ...core.domain.settlement import Correction, Settlement, SettlementItem
+from ...core.usecases.accounts import storable
+from ...core.usecases.browse_books import list_corrections, list_statement_items, list_statements
+from ...core.usecases.timeline import Moment, read_timeline
+from ...ports.bundle import Ports
+from .kind_payments import wanted
+from .kinds import ACCOUNT, MODE, Column, Filter, Kind, Part, Wish
+
+_BATCH = Filter(name="batch", hint="a batch's id, such as live:2026-11-21")
+_STATEMENT = Filter(name="statement", hint="a statement's id")
+
+
+async def _read(ports: Ports, wish: Wish, after: Settlement | None, limit: int) -> list[Settlement]:
+    return await list_statements(ports, wanted(wish), wish.of("batch"), after, limit)
+
+
+async def _get(ports: Ports, statement_id: str) -> Settlement | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Settlement].get(statement_id) if ids.is_prefixed(ids.SETTLEMENT, statement_id) else None
+
+
+def _facts(each: Settlement) -> list[tuple[str, Any]]:
+    return [
+        ("statement", each.id),
+        ("account", each.account_id),
+        ("mode", each.mode),
+        ("batch", each.batch_id),
+        ("paid before", each.cutoff),
+        ("market rate", each.rate_market),
+        ("payments", each.payments),
+        ("lines", each.items),
+        ("amount", f"{each.amount} RUB"),
+        ("fee", f"{each.fee} USDT"),
+        ("credit", f"{each.credit} USDT"),
+        ("payout", each.withdrawal_id),
+        ("started", each.started_at),
+        ("completed", each.completed_at),
+    ]
+
+
+async def _timeline(ports: Ports, each: Settlement) -> list[Moment]:
+    """Also the batch that it is of, and the payout that followed."""
+    found = await read_timeline(ports, each)
+    found.append(Moment(at=each.started_at, source="object", text="its batch", of="batch", object_id=each.batch_id))
+    if each.withdrawal_id is not None:
+        at = each.completed_at or each.started_at
+        found.append(Moment(at=at, source="object", text="its payout", of="withdrawal", object_id=each.withdrawal_id))
+    return sorted(found, key=lambda moment: moment.at)
+
+
+STATEMENTS = Kind(
+    name="settlement",
+    title="Statements",
+    key="T",
+    columns=(
+        Column(title="started", cell=lambda each: each.started_at, width=19),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="payments", cell=lambda each: each.payments, width=8, right=True),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
+        Column(title="credit USDT", cell=lambda each: each.credit, width=18, right=True),
+        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+        Column(title="statement", cell=lambda each: each.id, width=40, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(MODE, ACCOUNT, _BATCH),
+    timeline=_timeline,
+    parts=(Part(title="Lines", key="l", of="line", by="statement"),),
+)
+
+
+async def _read_lines(ports: Ports, wish: Wish, after: SettlementItem | None, limit: int) -> list[SettlementItem]:
+    statement = wish.of("statement")
+    return [] if statement is None else await list_statement_items(ports, statement, after, limit)
+
+
+async def _get_line(ports: Ports, line_id: str) -> SettlementItem | None:
+    async with ports.storage.unit() as unit:
+        return await unit[SettlementItem].get(line_id)
+
+
+def _line_facts(each: SettlementItem) -> list[tuple[str, Any]]:
+    return [
+        ("kind", each.kind),
+        ("payment", each.payment_id),
+        ("shop", each.shop_id),
+        ("amount", f"{each.amount} RUB"),
+        ("markup", each.markup),
+        ("fee", f"{each.fee} USDT"),
+        ("credit", f"{each.credit} USDT"),
+        ("statement", each.settlement_id),
+    ]
+
+
+async def _line_timeline(ports: Ports, each: SettlementItem) -> list[Moment]:
+    """Its statement, and its payment."""
+    statement = await _get(ports, each.settlement_id)
+    if statement is None:
+        return []
+    at = statement.completed_at or statement.started_at
+    return [
+        Moment(at=at, source="object", text="its payment", of="payment", object_id=each.payment_id),
+        Moment(at=at, source="object", text="its statement", of="settlement", object_id=statement.id),
+    ]
+
+
+LINES = Kind(
+    name="line",
+    title="Lines of a statement",
+    key="",
+    columns=(
+        Column(title="kind", cell=lambda each: each.kind, width=10),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
+        Column(title="fee USDT", cell=lambda each: each.fee, width=14, right=True),
+        Column(title="credit USDT", cell=lambda each: each.credit, width=18, right=True),
+        Column(title="markup", cell=lambda each: each.markup, width=8, right=True),
+        Column(title="payment", cell=lambda each: each.payment_id, width=40, wide=True),
+        Column(title="shop", cell=lambda each: each.shop_id, width=36, wide=True),
+    ),
+    read=_read_lines,
+    get=_get_line,
+    facts=_line_facts,
+    filters=(_STATEMENT,),
+    orders=("by payment",),
+    timeline=_line_timeline,
+)
+
+
+async def _read_corrections(ports: Ports, wish: Wish, after: Correction | None, limit: int) -> list[Correction]:
+    return await list_corrections(ports, wanted(wish), after, limit)
+
+
+async def _get_correction(ports: Ports, correction_id: str) -> Correction | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Correction].get(correction_id) if storable(correction_id) else None
+
+
+def _correction_facts(each: Correction) -> list[tuple[str, Any]]:
+    return [
+        ("refund", each.id),
+        ("payment", each.payment_id),
+        ("amount", f"{each.amount} RUB"),
+        ("since", each.since),
+        ("statement", each.settlement_id or "waits for the next settlement"),
+        ("mode", each.mode),
+        ("account", each.account_id),
+        ("shop", each.shop_id),
+    ]
+
+
+async def _correction_timeline(_ports: Ports, each: Correction) -> list[Moment]:
+    """What it is about."""
+    about = [("its refund", "refund", each.id), ("its payment", "payment", each.payment_id)]
+    if each.settlement_id is not None:
+        about.append(("its statement", "settlement", each.settlement_id))
+    return [Moment(at=each.since, source="object", text=text, of=of, object_id=found) for text, of, found in about]
+
+
+CORRECTIONS = Kind(
+    name="correction",
+    title="Corrections",
+    key="C",
+    columns=(
+        Column(title="since", cell=lambda each: each.since, width=19),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="settled", cell=lambda each: each.settlement_id is not None, width=7),
+        Column(title="refund", cell=lambda each: each.id, width=40, wide=True),
+        Column(title="payment", cell=lambda each: each.payment_id, width=40, wide=True),
+    ),
+    read=_read_corrections,
+    get=_get_correction,
+    facts=_correction_facts,
+    timeline=_correction_timeline,
+)

@@ -1,0 +1,129 @@
+"""Subscriptions: their list, and their detail with the charges."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain import ids
+from ...core.domain.charge_decisions import ChargeWindow
+from ...core.domain.charges import subscription_window
+from ...core.domain.payments import Payment
+from ...core.domain.subscriptions import Subscription, SubscriptionStatus, binding_ends_at, pause_ends_at
+from ...core.usecases.browse import browse
+from ...core.usecases.timeline import Moment, read_timeline
+from ...core.usecases.worlds import living_with
+from ...ports.bundle import Ports
+from .kind_payments import wanted
+from .kinds import ACCOUNT, MODE, Column, Filter, Kind, Wish
+
+_CHARGES = 200
+"""The newest ones that a detail lists."""
+
+
+class _Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription and when it may be charged, by the time in which it lives."""
+
+    id: str
+    version: int
+    account_id: str
+    subscription: Subscription
+    window: ChargeWindow
+
+
+async def _read(ports: Ports, wish: Wish, after: Subscription | None, limit: int) -> list[Subscription]:
+    asked = wanted(wish)
+    named = {} if asked.status is None else {"status": SubscriptionStatus(asked.status)}
+    return await browse(ports, Subscription, asked, after, limit, **named)
+
+
+async def _get(ports: Ports, subscription_id: str) -> _Shown | None:
+    if not ids.is_prefixed(ids.SUBSCRIPTION, subscription_id):
+        return None
+    async with ports.storage.unit() as unit:
+        found = await unit[Subscription].get(subscription_id)
+    if found is None:
+        return None
+    async with living_with(ports, found.account_id, found.mode):
+        window = subscription_window(found, ports.clock.now())
+    return _Shown(id=found.id, version=found.version, account_id=found.account_id, subscription=found, window=window)
+
+
+def _every(each: Subscription) -> str:
+    return each.interval.value if each.interval_count == 1 else f"{each.interval_count} {each.interval.value}s"
+
+
+def _facts(shown: _Shown) -> list[tuple[str, Any]]:
+    each, window = shown.subscription, shown.window
+    most = "" if window.attempts_max is None else f" of {window.attempts_max}"
+    return [
+        ("status", each.status),
+        ("amount", f"{each.amount} RUB every {_every(each)}"),
+        ("at most", f"{each.cap_amount} RUB a charge"),
+        ("a period", None if each.cap_window is None else f"{each.cap_window} RUB at most"),
+        ("past due", each.past_due or None),
+        ("to be bound", each.rebind_required or None),
+        ("link pending", each.binding_url_pending or None),
+        ("may charge", window.can_charge),
+        ("why not", window.reason),
+        ("from", window.next_allowed_at),
+        ("period", window.period_ref),
+        ("attempts", f"{window.attempts_used}{most}" if window.period_ref else None),
+        ("budget ends", window.window_ends_at),
+        ("binding ends", binding_ends_at(each)),
+        ("pause ends", pause_ends_at(each)),
+        ("description", each.description),
+        ("external id", each.external_id),
+        ("client", each.client_ref),
+        ("phone", each.phone_mask),
+        ("scheme", each.scheme),
+        ("mode", each.mode),
+        ("account", each.account_id),
+        ("shop", each.shop_id),
+        ("bank", each.mandate_bank),
+        ("created", each.created_at),
+        ("last success", each.anchor),
+    ]
+
+
+async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
+    """Its own story, and each payment that charged or bound it, to be opened."""
+    each = shown.subscription
+    async with ports.storage.unit() as unit:
+        payments = await unit[Payment].find(
+            account_id=each.account_id, mode=each.mode, subscription_id=each.id, order="-created_at", limit=_CHARGES
+        )
+    charges = [
+        Moment(
+            at=payment.created_at,
+            source="charge" if payment.is_charge else "binding",
+            text=f"{payment.amount} RUB {payment.period_ref or ''}: {payment.status}".replace(" :", ":"),
+            detail=payment.id,
+            of="payment",
+            object_id=payment.id,
+        )
+        for payment in payments
+    ]
+    return sorted([*await read_timeline(ports, each), *charges], key=lambda moment: moment.at)
+
+
+SUBSCRIPTIONS = Kind(
+    name="subscription",
+    title="Subscriptions",
+    key="5",
+    columns=(
+        Column(title="created", cell=lambda each: each.created_at, width=19),
+        Column(title="status", cell=lambda each: each.status, width=15),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=12, right=True),
+        Column(title="every", cell=_every, width=9),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="due", cell=lambda each: "past due" if each.past_due else None, width=8),
+        Column(title="period ends", cell=lambda each: each.current_period_end, width=19, wide=True),
+        Column(title="subscription", cell=lambda each: each.id, width=40, wide=True),
+        Column(title="external id", cell=lambda each: each.external_id, width=16, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(MODE, Filter(name="status", choices=tuple(SubscriptionStatus)), ACCOUNT),
+    timeline=_timeline,
+)

@@ -1,0 +1,119 @@
+"""Money in suspense: what came for payments and exchanges and could move nothing, and sending it back."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain.exchange_funds import ExchangeTransfer, returnable
+from ...core.domain.ledger import Currency
+from ...core.domain.payments import Suspense
+from ...core.usecases.accounts import storable
+from ...core.usecases.browse_suspense import Suspended, browse_suspense, find_suspended
+from ...core.usecases.exchange_return import return_money
+from ...core.usecases.suspense_return import return_suspense
+from ...core.usecases.timeline import Moment, amount, read_timeline
+from ...ports.bundle import Ports
+from .kind_payments import wanted
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+
+_RETURNED = "sent back"
+
+
+async def _read(ports: Ports, wish: Wish, after: Suspended | None, limit: int) -> list[Suspended]:
+    asked = msgspec.structs.replace(wanted(wish), newest_first=wish.order == "newest")
+    return await browse_suspense(ports, asked, after, limit, returned=wish.of("state") == _RETURNED)
+
+
+async def _get(ports: Ports, record_id: str) -> Suspended | None:
+    return await find_suspended(ports, record_id) if storable(record_id) else None
+
+
+def _amount(each: Suspended) -> str:
+    if isinstance(each, Suspense):
+        return f"{each.amount} RUB"
+    return amount(each.suspended, each.currency)
+
+
+def _of(each: Suspended) -> str:
+    return each.payment_id if isinstance(each, Suspense) else each.exchange_id
+
+
+def _facts(each: Suspended) -> list[tuple[str, Any]]:
+    back = None if isinstance(each, Suspense) else each.sent_back
+    return [
+        ("suspended", _amount(each)),
+        ("why", each.reason),
+        ("state", "waits" if each.resolved_at is None else _RETURNED),
+        ("payment" if isinstance(each, Suspense) else "exchange", _of(each)),
+        ("received", each.received_at),
+        ("sent back", each.resolved_at),
+        ("attempt", each.attempt if isinstance(each, Suspense) else None if back is None else back.number),
+        ("on its way", None if back is None else back.status),
+        ("goes to", None if back is None else back.address),
+        ("transaction", None if back is None else back.tx_hash),
+        ("failure", None if back is None else back.failure),
+        ("mode", each.mode),
+        ("account", each.account_id),
+        ("id", each.id),
+    ]
+
+
+async def _timeline(ports: Ports, each: Suspended) -> list[Moment]:
+    """What it came for, to be opened, and its own story."""
+    kind = "payment" if isinstance(each, Suspense) else "exchange"
+    came = Moment(
+        at=each.received_at, source=kind, text="what it came for", detail=_of(each), of=kind, object_id=_of(each)
+    )
+    return sorted([came, *await read_timeline(ports, each)], key=lambda moment: moment.at)
+
+
+def _may_return(each: Suspended) -> bool:
+    return each.resolved_at is None if isinstance(each, Suspense) else returnable(each) > 0
+
+
+def _takes_address(each: Suspended) -> bool:
+    return isinstance(each, ExchangeTransfer) and each.currency is Currency.USDT
+
+
+async def _return(doing: Doing) -> str:
+    if isinstance(doing.record, Suspense):
+        await return_suspense(doing.ports, doing.record.id)
+    else:
+        await return_money(doing.ports, doing.record.id, doing.given["address"].strip() or None)
+    return f"{_amount(doing.record)} go back; the service sends them."
+
+
+SUSPENSE = Kind(
+    name="suspense",
+    title="Suspense",
+    key="S",
+    columns=(
+        Column(title="received", cell=lambda each: each.received_at, width=19),
+        Column(title="suspended", cell=_amount, width=22, right=True),
+        Column(title="why", cell=lambda each: each.reason, width=18),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="sent back", cell=lambda each: each.resolved_at, width=19, wide=True),
+        Column(title="of", cell=_of, width=41, wide=True),
+        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(Filter(name="state", choices=(_RETURNED,)), MODE, ACCOUNT),
+    orders=("oldest", "newest"),
+    timeline=_timeline,
+    acts=(
+        ConsoleAct(
+            name="suspense.return",
+            title="Return to the payer",
+            key="b",
+            allowed=_may_return,
+            entries=(Entry(name="address", label="TRON address", needed=True, wanted=_takes_address),),
+            changes=lambda each: [
+                Change("suspended", _amount(each), "on its way back"),
+                Change("goes to", "-", "the address below" if _takes_address(each) else "who paid it"),
+            ],
+            run=_return,
+        ),
+    ),
+)

@@ -1,0 +1,90 @@
+"""Terminals of an account: ways of paying with rules of their own. They never change but for being switched."""
+
+from typing import Any
+
+from ...core.domain.terminals import Terminal
+from ...core.usecases.accounts import storable
+from ...core.usecases.browse import Way, merged
+from ...core.usecases.terminals import disable_terminal, enable_terminal
+from ...ports.bundle import Ports
+from .kinds import ACCOUNT, Change, Column, ConsoleAct, Doing, Kind, Wish
+
+
+async def _read(ports: Ports, wish: Wish, after: Terminal | None, limit: int) -> list[Terminal]:
+    account = wish.of("account")
+    by = "id" if account is None else "created_at"
+    criteria = {} if account is None else {"account_id": account}
+    async with ports.storage.unit() as unit:
+        newest_first = wish.order == "newest"
+        return await merged(unit, [Way(Terminal, criteria)], after, limit, by=by, newest_first=newest_first)
+
+
+async def _get(ports: Ports, terminal_id: str) -> Terminal | None:
+    async with ports.storage.unit() as unit:
+        return await unit[Terminal].get(terminal_id) if storable(terminal_id) else None
+
+
+def _facts(each: Terminal) -> list[tuple[str, Any]]:
+    return [
+        ("label", each.label),
+        ("method_id", each.id),
+        ("account", each.account_id),
+        ("method", each.payment_method),
+        ("kind", each.kind),
+        ("requires", ", ".join(each.required_fields) or "nothing"),
+        ("own lifetime", each.own_lifetime),
+        ("direct link", each.direct_link),
+        ("credit after receipt", each.credit_follows_receipt),
+        ("banks", ", ".join(each.routes) or "the mode's order"),
+        ("enabled", each.enabled),
+        ("created", each.created_at),
+    ]
+
+
+async def _disable(doing: Doing) -> str:
+    await disable_terminal(doing.ports, doing.record.id)
+    return "Disabled: no new payments by it; what exists goes on."
+
+
+async def _enable(doing: Doing) -> str:
+    await enable_terminal(doing.ports, doing.record.id)
+    return "Enabled."
+
+
+TERMINALS = Kind(
+    name="terminal",
+    title="Terminals",
+    key="",
+    columns=(
+        Column(title="created", cell=lambda each: each.created_at, width=19),
+        Column(title="label", cell=lambda each: each.label, width=24),
+        Column(title="method", cell=lambda each: each.payment_method, width=6),
+        Column(title="kind", cell=lambda each: each.kind, width=8),
+        Column(title="enabled", cell=lambda each: each.enabled, width=7),
+        Column(title="terminal", cell=lambda each: each.id, width=36, wide=True),
+        Column(title="requires", cell=lambda each: ", ".join(each.required_fields) or None, width=34, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    filters=(ACCOUNT,),
+    orders=("oldest", "newest"),
+    acts=(
+        ConsoleAct(
+            name="terminal.disable",
+            title="Disable",
+            key="d",
+            allowed=lambda each: each.enabled,
+            changes=lambda _: [Change("enabled", "yes", "no: no new payments by it")],
+            run=_disable,
+        ),
+        ConsoleAct(
+            name="terminal.enable",
+            title="Enable",
+            key="e",
+            allowed=lambda each: not each.enabled,
+            changes=lambda _: [Change("enabled", "no", "yes")],
+            run=_enable,
+        ),
+    ),
+)

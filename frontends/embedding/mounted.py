@@ -1,0 +1,38 @@
+"""The HTTP face below a path of somebody's application."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Mounted:
+    """Takes the path it is mounted at off the requests: the face knows paths from its own root only."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, /) -> None:
+        """Answer. What opens and closes with the server is not the face's: the service does."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        root = scope.get("root_path", "").rstrip("/")
+        if root:
+            own = dict(scope, root_path="")
+            # Hosts differ in whether the path they hand on still has the part they are mounted at.
+            if scope["path"] == root or scope["path"].startswith(f"{root}/"):
+                own["path"] = scope["path"].removeprefix(root) or "/"
+                own["raw_path"] = own["path"].encode("utf-8", "surrogatepass")
+            scope = own
+        await self._app(scope, receive, send)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,188 @@
+"""The service inside a program: opened, used, closed. It is a house of compose.py with what an embedding program does
+first; all else is a use case away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from ...core.domain.accounts import Mode
+from ...core.usecases.accounts import NewAccount, create_account, get_account, set_settings
+from ...core.usecases.jobs import run_due, start_standing
+from ...ports.bundle import Ports
+from ...ports.notifier import Notifier
+from ..compose import Adapters, House, migrate, open_house
+from ..plugins import needing
+from ..settings import Settings
+from ..worker.process import at_work
+from .hearing import Hearing, OnEvent, address_of
+from .merchant import Merchant
+from .mounted import Mounted
+
+if TYPE_CHECKING:
+    from ..http.window_streams import WindowStreams
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SECRET_BYTES = 32
+
+
+class AsgiApp(Protocol):
+    """An ASGI 3 application."""
+
+    async def __call__(
+        self,
+        scope: MutableMapping[str, Any],
+        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        /,
+    ) -> None: ...
+
+
+class Service:
+    """An open service. Made by `cambist.open`."""
+
+    def __init__(self, house: House, *, hears: bool) -> None:
+        self._house = house
+        self._hears = hears
+        self._streams: list[WindowStreams] = []
+
+    def __repr__(self) -> str:
+        return f"<Service on {self.settings!r}>"
+
+    @property
+    def ports(self) -> Ports:
+        """For use cases of `cambist.core.usecases`, of which this class names the first few."""
+        return self._house.ports
+
+    @property
+    def settings(self) -> Settings:
+        return self._house.settings
+
+    async def do(self, use_case: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Any use case that takes ports: what operators do. `Merchant.do` is for those that take a caller, too."""
+        return await use_case(self.ports, *args, **kwargs)
+
+    async def create_account(self, name: str, **settings: str) -> NewAccount:
+        """A merchant with a default shop and a key pair for each mode; the secrets are told this once.
+
+        `settings` are those of `cambist account set`, as text: `refunds="true"`. Where the service was opened with
+        `on_event` and no `webhook_url` is given, the account's events are heard there.
+        Raises: Refusal VALIDATION_ERROR.
+        """
+        made = await create_account(self.ports, name)
+        if self._hears and "webhook_url" not in settings:
+            await self.hear(made.account_id)
+        if settings:
+            await set_settings(self.ports, made.account_id, settings)
+        return made
+
+    async def hear(self, account_id: str) -> None:
+        """Have an account's events heard by `on_event` from now on, in place of its webhook address.
+
+        What was held back for want of an address comes, too. Raises: Refusal ACCOUNT_NOT_FOUND.
+        """
+        wish = {"webhook_url": address_of(account_id), "webhook_secret": self.ports.ids.secret(_SECRET_BYTES)}
+        await set_settings(self.ports, account_id, wish)
+
+    async def merchant(self, account_id: str, mode: Mode | str = Mode.TEST) -> Merchant:
+        """An account in a mode: `test`, where nothing moves, or `live`. Raises: Refusal ACCOUNT_NOT_FOUND."""
+        await get_account(self.ports, account_id)
+        return Merchant(self.ports, account_id, Mode(mode))
+
+    async def run_due(self) -> int:
+        """Do every job that is due now (webhooks, expiries, recoveries), also what they lead to, and return how many
+        there were. For scripts and tests; a program that stays up has them done by `working`."""
+        await start_standing(self.ports)
+        return await run_due(self.ports)
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Jobs are done in the background inside, at their times; at the end those under way are finished.
+
+        Several processes may work on one database. Raises: what the worker died of, as the cause of a cancellation of
+        the block.
+        """
+        inside = asyncio.current_task()
+
+        def died() -> None:
+            if inside is not None:
+                inside.cancel("the worker died")
+
+        async with at_work(self._house, died):
+            yield
+
+    def asgi(self) -> AsgiApp:
+        """The whole HTTP face (API, payer window, /openapi.json), for mounting in an application of yours. It counts
+        requests per process, unless the settings name Redis. Raises: NotInstalled."""
+        with needing("http", "the HTTP application"):
+            from ..http.app import create_app
+            from ..http.window_streams import WindowStreams
+        streams = WindowStreams()
+        self._streams.append(streams)
+        return Mounted(create_app(self.ports, trusted_proxies=self.settings.trusted_proxies, streams=streams))
+
+    def end_streams(self) -> None:
+        """Let open payer windows go, so that a web server can stop at once; done by the end of the service, too."""
+        for streams in self._streams:
+            streams.end()
+
+
+def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
+    database: str | Settings = "memory://",
+    *,
+    on_event: OnEvent | None = None,
+    adapters: Adapters | None = None,
+    base_url: str = "",
+    migrated: bool | None = None,
+) -> AbstractAsyncContextManager[Service]:
+    """Open the service in this process: `async with cambist.open("sqlite:///shop.db") as service:`.
+
+    `database`: `memory://`, `sqlite:///path` (the vault's key file lies beside it), `postgresql://user@host/name`, or
+    whole Settings, which say everything else: the vault's keys, Redis, the banks.
+    `on_event`: called with every event of accounts that are heard (`Service.create_account`, `Service.hear`).
+    `adapters`: banks, rates and so on of your own.
+    `base_url`: where the HTTP face is reached, if there is one; links to the payer window begin with it.
+    `migrated`: whether to bring the schema up first. Without it SQLite is, Postgres is left to `cambist migrate`.
+    Raises: NotInstalled, which says what to install; ValueError for a database of no such form; Unavailable when it
+    does not open; VaultError; PluginError.
+    """
+    settings = database if isinstance(database, Settings) else _settings(database, base_url)
+    brings_up = settings.storage_url.startswith("sqlite:") if migrated is None else migrated
+    own_storage = adapters is not None and adapters.storage is not None
+    return _opened(settings, on_event, adapters or Adapters(), migrates=brings_up and not own_storage)
+
+
+@asynccontextmanager
+async def _opened(
+    settings: Settings, on_event: OnEvent | None, adapters: Adapters, *, migrates: bool
+) -> AsyncIterator[Service]:
+    def hearing(notifier: Notifier) -> Notifier:
+        return Hearing(on_event, notifier)
+
+    if migrates:
+        await migrate(settings)
+    async with open_house(settings, adapters=adapters, around_notifier=hearing) as house:
+        service = Service(house, hears=on_event is not None)
+        try:
+            yield service
+        finally:
+            service.end_streams()
+
+
+def _settings(database: str, base_url: str) -> Settings:
+    from ..options import OPTIONS
+
+    try:
+        url: str = OPTIONS["database_url"].read(database)
+    except ValueError as error:
+        raise ValueError(f"the database {error}") from None
+    address = OPTIONS["base_url"].read(base_url) if base_url else ""
+    settings = Settings(database_url=url, base_url=address)
+    if url.startswith("sqlite:///"):
+        return msgspec.structs.replace(settings, data_dir=Path(url.removeprefix("sqlite:///")).parent)
+    return settings

@@ -1,0 +1,85 @@
+"""The short way for the two requests that make up nearly all traffic: `POST /payments` and `GET /payments/{id}`.
+
+It stands between the edge and the framework and calls the same functions as the framework's own routes do, which stay
+for all other methods of these paths. It is worth its room: of what a GET costs inside the server process the framework
+was a third, of what a POST costs a tenth (docs/performance.md). Whatever is unusual (another spelling, a mounted application)
+goes the long way; tests/http/test_hot.py holds the two against each other.
+"""
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+
+from ...core.domain.errors import Refusal
+from ...core.domain.quota import API
+from ...ports.bundle import Ports
+from .access import enter
+from .answers import JSON, Answer
+from .errors import envelope, refusal_of
+from .payments import create_one, read_one
+
+_ALL = f"{API}/payments"
+_ONE = f"{API}/payments/pay_"
+_CUT = len(_ALL) + 1
+_HEADERS = frozenset({b"x-api-key", b"x-api-secret", b"idempotency-key", b"content-type"})
+
+
+class HotPaths:
+    """An ASGI application in front of another one."""
+
+    def __init__(self, app: ASGIApp, ports: Ports) -> None:
+        self._app = app
+        self._ports = ports
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP or not _is_hot(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            answer = await self._answer(scope, receive)
+        except ConnectionResetError:
+            return
+        except Exception as error:  # noqa: BLE001 - as the framework's handlers have it: everything is answered
+            answer = _refused(refusal_of(error))
+        headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(answer.body)), *answer.headers]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+    async def _answer(self, scope: HTTPScope, receive: Receive) -> Answer:
+        """Raises: what the use cases raise; ConnectionResetError when the client went away."""
+        path, ports = scope["path"], self._ports
+        known: dict[bytes, str] = {}
+        for name, value in scope["headers"]:
+            if name in _HEADERS and name not in known:
+                known[name] = value.decode("latin-1")
+        scope["path_template"] = _ALL if path == _ALL else f"{_ALL}/{{payment_id:str}}"
+        caller = await enter(ports, scope, known.get(b"x-api-key", ""), known.get(b"x-api-secret", ""))
+        if path != _ALL:
+            return await read_one(ports, caller, path[_CUT:])
+        body = await _body(receive)
+        return await create_one(ports, caller, known.get(b"idempotency-key"), known.get(b"content-type"), body)
+
+
+def _is_hot(scope: HTTPScope) -> bool:
+    path, method = scope["path"], scope["method"]
+    if scope.get("root_path"):
+        return False
+    if method == "GET":
+        return path.startswith(_ONE) and "/" not in path[_CUT:]
+    return method == "POST" and path == _ALL
+
+
+async def _body(receive: Receive) -> bytes:
+    """The whole body. Raises: ConnectionResetError."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ConnectionResetError
+        if not message.get("more_body"):
+            return b"".join([*parts, message["body"]]) if parts else message["body"]
+        parts.append(message["body"])
+
+
+def _refused(refusal: Refusal) -> Answer:
+    headers = [] if refusal.retry_after is None else [(b"retry-after", b"%d" % refusal.retry_after)]
+    return Answer(envelope(refusal.code, refusal.message, refusal.details), refusal.status, headers)

@@ -1,0 +1,254 @@
+"""Accounts, books, payouts and the audit log in the console: few sittings, because to open one takes longest."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from textual.widgets import Button, Input, Select
+
+from cambist.core.domain.accounts import ApiKey
+from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.ledger import LedgerAccount
+from cambist.core.usecases.accounts import rotate_key
+from cambist.core.usecases.audit import acting, note
+from cambist.frontends.console.act_dialog import ActDialog
+from cambist.frontends.console.catalogue import kind_of
+from cambist.frontends.console.detail import DetailScreen
+from cambist.frontends.console.kinds import Doing, Once, Wish
+from cambist.frontends.console.listing import ListScreen
+from cambist.ports.bundle import Ports
+from tests.books import everything
+from tests.console.kit import SIZES, Sitting, sitting
+from tests.refund_house import RefundHouse, open_refund_house
+
+WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+
+
+async def seed(refunds: RefundHouse) -> None:
+    await refunds.paid("1000.00")
+    await refunds.house.clock.advance(1)
+
+
+def front(desk: Sitting) -> ListScreen:
+    screen = desk.app.screen
+    assert isinstance(screen, ListScreen)
+    return screen
+
+
+async def confirm(desk: Sitting, key: str, *, reason: str = "why not", secret: bool = False, **values: str) -> str:
+    """Fill in the dialog of an act and confirm it; what it then says, left open where secrets stand in it."""
+    await desk.pilot.press(key)
+    await desk.pilot.pause()
+    dialog = desk.app.screen
+    assert isinstance(dialog, ActDialog)
+    for name, value in {**values, "reason": reason}.items():
+        field = dialog.query_one(f"#{name}" if name == "reason" else f"#entry-{name}")
+        assert isinstance(field, Input | Select)
+        field.value = value
+    await desk.press("ctrl+s")
+    said = desk.shown()
+    if not secret:
+        await desk.press("escape")
+    return said
+
+
+async def accounts_and_their_parts(desk: Sitting) -> None:
+    account_id = desk.refunds.house.account.account_id
+    await desk.press("A")
+    shown = await confirm(desk, "n", name="Bakery", secret=True)
+    assert "shown this once" in shown
+    secret = next(word for word in shown.split() if word.startswith("svc_live_"))
+    desk.app.screen.query("#secrets Button").first(Button).press()
+    await desk.settle()
+    assert desk.app.clipboard == secret
+    await desk.press("escape")
+    assert len(front(desk).records) == 2
+    detail = await desk.open("account", account_id)
+    said = await confirm(desk, "s", name="payout_wallet", value=WALLET)
+    assert "payout_wallet is" in said
+    assert detail.record.settings.payout_wallet == WALLET
+    await desk.press("k")
+    assert {each.account_id for each in front(desk).records} == {account_id}
+
+
+async def rotation(desk: Sitting) -> None:
+    """Of two operators who rotate one pair, the second is told."""
+    await desk.press("enter")
+    screen = desk.app.screen
+    assert isinstance(screen, DetailScreen)
+    key: ApiKey = screen.record
+    await desk.pilot.press("t")
+    await desk.pilot.pause()
+    await rotate_key(desk.ports, key.account_id, key.mode)
+    desk.app.screen.query_one("#reason", Input).value = "leaked"
+    await desk.press("ctrl+s")
+    assert "Not done. INVALID_STATE: It was changed meanwhile" in desk.shown()
+    await desk.press("escape")
+    assert screen.acts() == []
+    newer = next(
+        each
+        for each in await everything(desk.ports, ApiKey)
+        if (each.account_id, each.mode, each.ends_at) == (key.account_id, key.mode, None)
+    )
+    await desk.open("key", newer.id)
+    assert "copy it now" in await confirm(desk, "t", overlap="after 24 hours", secret=True)
+    await desk.press("escape")
+
+
+async def settlement_and_payouts(desk: Sitting) -> None:
+    await desk.press("4")
+    said = await confirm(desk, "s", mode="both", what="all paid by now")
+    assert "test:" in said
+    assert "live:" in said
+    await desk.press("T")
+    [statement] = front(desk).records
+    await desk.press("enter", "l")
+    assert [each.settlement_id for each in front(desk).records] == [statement.id]
+    await desk.press("enter")
+    screen = desk.app.screen
+    assert isinstance(screen, DetailScreen)
+    assert [moment.of for moment in screen.moments] == ["payment", "settlement"]
+    await desk.press("3", "enter")
+    await desk.pilot.press("t")
+    await desk.pilot.pause()
+    desk.app.screen.query_one("#reason", Input).value = "it waits"
+    await desk.pilot.press("ctrl+s")
+    for _ in range(3):
+        await desk.pilot.pause()
+    assert "is pending…" in desk.shown()
+    await desk.refunds.house.work(3)
+    await desk.settle()
+    assert "is sent" in desk.shown()
+    await desk.press("escape", "escape")
+    assert "nothing to pay out" in await confirm(desk, "n", account=desk.refunds.house.account.account_id, mode="test")
+
+
+async def ledger_and_audit(desk: Sitting) -> None:
+    await desk.press("L")
+    assert "no alarm" in desk.shown()
+    assert "The books hold: " in await confirm(desk, "v", reason="")
+    await desk.press("J")
+    assert {each.kind for each in front(desk).records} >= {"receipt", "settlement", "payout_reserved"}
+    front(desk).ask_for("kind", "settlement")
+    await desk.settle()
+    assert [each.kind for each in front(desk).records] == ["settlement"]
+    await desk.press("enter", "enter")
+    assert "Payments" in desk.shown()
+    await desk.press("9")
+    await desk.press("f", "down", "enter", *"settle", "enter")
+    assert sorted(each.object_id[:4] for each in front(desk).records) == ["live", "test"]
+    await desk.press("enter", "enter")
+    assert "Settlements" in desk.shown()
+    await desk.press("9")
+    front(desk).ask_for("from", "yesterday")
+    await desk.settle()
+    assert "must be a moment" in desk.shown()
+
+
+async def test_accounts_and_keys() -> None:
+    async with sitting(SIZES[0], seed) as desk:
+        await accounts_and_their_parts(desk)
+        await rotation(desk)
+        assert await acts(desk.ports) == {"account.create", "account.set", "key.rotate"}
+
+
+async def test_settlement_payouts_and_books() -> None:
+    async def with_wallet(refunds: RefundHouse) -> None:
+        await seed(refunds)
+        await refunds.set(payout_wallet=WALLET)
+
+    async with sitting(SIZES[1], with_wallet) as desk:
+        await settlement_and_payouts(desk)
+        await ledger_and_audit(desk)
+        assert await acts(desk.ports) == {"settle", "payout.retry", "ledger.verify"}
+
+
+async def acts(ports: Ports) -> set[str]:
+    return {row.act for row in await everything(ports, AuditEntry)}
+
+
+async def run(ports: Ports, kind: str, object_id: str, key: str, **given: str) -> str:
+    """What an act of a detail's letter says: as its dialog does it, without a screen."""
+    found = kind_of(kind)
+    assert found is not None
+    record = await found.get(ports, object_id)
+    act = next(act for act in found.acts if act.key == key)
+    assert act.allowed(record)
+    assert act.changes(record)
+    values = {entry.name: entry.default for entry in act.entries} | {"reason": "why not"} | given
+    if act.follows is not None:
+        assert act.follows(record, values)
+    seen = record.version if act.guarded else None
+    wanted = Act(operator="olga", name=act.name, object_id=object_id, reason="why not", seen_version=seen)
+    done = await act.run(Doing(ports=acting(ports, wanted), record=record, given=values, tell=lambda _: None))
+    return done.text if isinstance(done, Once) else done
+
+
+async def test_each_other_act_does_what_it_says_and_is_audited() -> None:
+    """The dialog is one for all acts, and seen above."""
+    async with open_refund_house() as refunds:
+        ports, account_id = refunds.ports, refunds.house.account.account_id
+        assert "shown this once" in await run(ports, "account", account_id, "x")
+        assert "signs beside it" in await run(ports, "account", account_id, "x", how="as typed", secret="s" * 32)
+        with pytest.raises(ValueError, match="missing"):
+            await run(ports, "account", account_id, "x", how="as typed")
+        assert "events wait" in await run(ports, "account", account_id, "x", how="none")
+        with pytest.raises(Refusal, match="of this name already"):
+            await run(ports, "account", account_id, "n", name="default")
+        shop_id = (await run(ports, "account", account_id, "n", name="Corner", markup="0.02")).split()[1]
+        assert "is named Cafe" in await run(ports, "shop", shop_id, "n", name="Cafe")
+        assert "0.04" in await run(ports, "shop", shop_id, "k", markup="0.04")
+        assert "https://x.example/" in await run(ports, "shop", shop_id, "t", url="https://x.example/")
+        for switched in (shop_id, (await run(ports, "account", account_id, "t", label="Phone")).split()[1]):
+            kind = "shop" if switched == shop_id else "terminal"
+            assert "Disabled" in await run(ports, kind, switched, "d")
+            assert await run(ports, kind, switched, "e") == "Enabled."
+        with pytest.raises(Refusal, match="no payout_wallet"):
+            await run(ports, "account", account_id, "v")
+        assert await acts(ports) == {
+            "account.set", "shop.create", "terminal.add", "terminal.disable", "terminal.enable", "shop.rename",
+            "shop.set", "shop.disable", "shop.enable",
+        }  # fmt: skip
+        rows = await everything(ports, AuditEntry)
+        assert not any("s" * 32 in f"{row.before}{row.after}" for row in rows)
+
+
+async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
+    """Pages join without a gap or a double, whatever is asked for."""
+    async with open_refund_house() as refunds:
+        for _ in range(3):
+            await refunds.settled()
+            await refunds.house.work(1)
+        ports, account_id = refunds.ports, refunds.house.account.account_id
+        for number in range(5):
+            await note(ports, Act(operator="olga", name="look", object_id=f"pay_{number % 2}"))
+        since = str(refunds.house.clock.now() - timedelta(days=1))
+        wishes: list[tuple[str, dict[str, str], int]] = [
+            ("ledger", {}, 7), ("ledger", {"account": account_id}, 2), ("ledger", {"mode": "live"}, 0),
+            ("entry", {}, 9), ("entry", {"kind": "receipt"}, 3), ("settlement", {}, 3),
+            ("settlement", {"account": account_id, "mode": "test"}, 3), ("audit", {}, 5),
+            ("audit", {"from": since}, 5), ("audit", {"to": since}, 0),
+            ("audit", {"object": "pay_1", "from": since}, 2),
+            ("audit", {"act": "look"}, 5), ("audit", {"operator": "ivan"}, 0), ("shop", {"account": account_id}, 1),
+            ("key", {}, 2), ("account", {}, 1), ("terminal", {}, 0), ("correction", {}, 0),
+        ]  # fmt: skip
+        for name, filters, fewest in wishes:
+            kind = kind_of(name)
+            assert kind is not None
+            for order in kind.orders:
+                wish = Wish(filters=filters, order=order)
+                whole = await kind.read(ports, wish, None, 100)
+                seen: list[Any] = []
+                while page := await kind.read(ports, wish, seen[-1] if seen else None, 2):
+                    seen += page
+                assert [each.id for each in seen] == [each.id for each in whole], (name, filters)
+                assert len(whole) >= fewest, (name, filters)
+                for each in whole:
+                    assert kind.facts(await kind.get(ports, each.id))
+        kept = {f"{row.owner}:{row.mode}:{row.purse}": 0 for row in await everything(ports, LedgerAccount)}
+        for row in await everything(ports, LedgerAccount):
+            kept[f"{row.owner}:{row.mode}:{row.purse}"] += row.balance
+        ledger = kind_of("ledger")
+        assert ledger is not None
+        assert {each.id: each.balance for each in await ledger.read(ports, Wish(), None, 100)} == kept

@@ -1,0 +1,33 @@
+"""What docs/generate.py made is what it would make now (after a change: `nox -s generate`)."""
+
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.errors import CATALOGUE
+from cambist.core.domain.machine import Moves
+from docs.generate import DOCS, IMAGES, TABLES, diagram, errors_page, source_mark, states_page
+from tests.openapi_tour import EXAMPLES, recorded
+
+
+def test_the_table_of_errors_is_the_catalogue() -> None:
+    page = (DOCS / "errors.md").read_text("utf-8")
+    assert page == errors_page()
+    assert [code for code in CATALOGUE if f"| `{code}` |" not in page] == []
+
+
+def test_the_tables_of_states_are_the_codes() -> None:
+    assert (DOCS / "states.md").read_text("utf-8") == states_page()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_drawings_are_of_the_codes_tables(name: str) -> None:
+    moves: Moves[Any] = TABLES[name][1]
+    drawn = (IMAGES / f"states-{name}.svg").read_text("utf-8")
+    assert source_mark(diagram(moves)) in drawn
+    for row in moves.rows:
+        assert f">{row.before}<" in drawn
+
+
+async def test_the_examples_are_what_the_service_answers() -> None:
+    assert EXAMPLES.read_bytes() == await recorded()

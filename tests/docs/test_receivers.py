@@ -1,0 +1,113 @@
+"""The receivers of docs/webhooks.md, each as a program: genuine letters once, in order, and no others."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.core.domain.signing import Signer, headers
+from tests.docs.test_blocks import runnable
+
+SECRET = "a-secret-of-the-receivers"
+PATIENCE = 20.0
+LANGUAGES = {
+    "python": ("receiver.py", [sys.executable, "receiver.py"]),
+    "js": ("receiver.mjs", ["node", "receiver.mjs"]),
+    "php": ("receiver.php", ["php", "-S", "127.0.0.1:{port}", "receiver.php"]),
+}
+
+
+class Receiver:
+    """A receiver that runs, and what it has handled."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._folder = folder
+
+    def handled(self) -> list[str]:
+        """The lines that `handle` wrote: on standard output, or where a page of a site writes."""
+        written = self._folder / "memory/log"
+        return (written if written.exists() else self._folder / "out").read_text("utf-8").splitlines()
+
+    def post(
+        self, event_id: str, status: str, sequence: int, *, secret: str = SECRET, age: int = 0, more: bytes = b""
+    ) -> int:
+        """Send a letter; the status of the answer. `more` is added after signing."""
+        # Not ASCII, and spaced as no program would print it: who signs anything but the raw body fails.
+        body = f'{{"event": "payment.status_changed",  "payment_id": "pay_1", "status": "{status}", "n": "ё"}}'.encode()
+        signed = headers(
+            Signer(secret),
+            event_id=event_id,
+            event="payment.status_changed",
+            sequence=sequence,
+            attempt=1,
+            timestamp=int(time.time()) - age,
+            body=body,
+        )
+        assert msgspec.json.decode(body)
+        return httpx.post(self._url, content=body + more, headers=signed, timeout=PATIENCE).status_code
+
+
+@contextmanager
+def running(language: str, folder: Path) -> Iterator[Receiver]:
+    name, command = LANGUAGES[language]
+    program = shutil.which(command[0])
+    if program is None:
+        pytest.skip(
+            f"{command[0]} is not installed (Debian: apt install {'php-cli' if language == 'php' else 'nodejs'})"
+        )
+    blocks = [block for block in runnable("webhooks.md", language) if "WEBHOOK_SECRET" in block.text]
+    assert len(blocks) == 1
+    (folder / name).write_text(blocks[0].text, "utf-8")
+    with socket.socket() as finder:
+        finder.bind(("127.0.0.1", 0))
+        port = finder.getsockname()[1]
+    environ = {**os.environ, "WEBHOOK_SECRET": SECRET, "PORT": str(port), "WEBHOOK_MEMORY": str(folder / "memory")}
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        process = subprocess.Popen(
+            [program, *(word.format(port=port) for word in command[1:])],
+            cwd=folder,
+            env=environ,
+            stdout=out,
+            stderr=err,
+        )
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with socket.socket() as door:
+                if door.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, (folder / "err").read_text("utf-8")
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield Receiver(f"http://127.0.0.1:{port}/hooks", folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_receiver_takes_genuine_letters_once_and_in_order(language: str, tmp_path: Path) -> None:
+    with running(language, tmp_path) as receiver:
+        assert receiver.post("evt_0", "paid", 1, secret="another-secret") == 400, "a forged signature"
+        assert receiver.post("evt_0", "paid", 1, more=b" ") == 400, "a body that was changed"
+        assert receiver.post("evt_0", "paid", 1, age=400) == 400, "a letter of six minutes ago"
+        assert receiver.post("evt_0", "paid", 1, age=-400) == 400, "a letter from the future"
+        assert receiver.handled() == []
+        assert receiver.post("evt_2", "paid", 2) == 200
+        assert receiver.post("evt_2", "paid", 2) == 200, "a duplicate is answered as the first"
+        assert receiver.post("evt_1", "processing", 1) == 200, "old news is taken, so that it does not come again"
+        assert receiver.post("evt_3", "settled", 3, age=100) == 200
+        assert receiver.handled() == [
+            "payment.status_changed pay_1 paid",
+            "payment.status_changed pay_1 settled",
+        ]

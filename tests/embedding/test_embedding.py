@@ -1,0 +1,193 @@
+"""The service inside a program: `cambist.open`, in memory and on SQLite (docs/embedding.md)."""
+
+import asyncio
+import logging
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cambist
+from cambist.adapters.notifier.absent import AbsentNotifier
+from cambist.core.usecases.events import EventQuery, list_events
+from cambist.core.usecases.statements import list_settlements
+from cambist.core.usecases.webhook_endpoint import send_test
+from cambist.frontends.embedding import hearing
+from cambist.ports.notifier import Answer, Letter, Receipt
+
+TAKEN = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
+
+
+async def paid(merchant: cambist.Merchant, **more: Any) -> cambist.Payment:
+    payment = await merchant.create_payment("490.00", **more)
+    return await merchant.simulate(payment.id, "paid")
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    """What is offered to type checkers is what is found at run time."""
+    source = Path(str(cambist.__file__)).read_text("utf-8")
+    for name in cambist._ROOMS:
+        found = getattr(cambist, name)
+        assert found.__doc__, name
+        assert f" as {name}" in source
+    with pytest.raises(AttributeError, match="no attribute 'Paymnet'"):
+        cambist.Paymnet  # noqa: B018
+    assert set(cambist._ROOMS) <= set(dir(cambist))
+
+
+def test_importing_loads_nothing_until_something_is_asked_for() -> None:
+    script = "import sys, cambist; print([name for name in sys.modules if name.startswith(('cambist.', 'msgspec'))])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_payment_is_made_paid_and_heard(kind: str, tmp_path: Path) -> None:
+    heard: list[cambist.Event] = []
+    url = "memory://" if kind == "memory" else f"sqlite:///{tmp_path / 'shop.db'}"
+    async with cambist.open(url, on_event=heard.append, base_url="https://pay.example") as service:
+        account = await service.create_account("My shop")
+        merchant = await service.merchant(account.account_id)
+        payment = await merchant.create_payment(Decimal("4.9E+2"), external_id="order-1")
+        assert payment.amount == cambist.Rub.parse("490.00")
+        assert merchant.payment_url(payment) == f"https://pay.example/p/{payment.id}"
+        await merchant.simulate(payment.id, "paid")
+        assert await service.run_due() > 0
+        assert [each.id async for each in merchant.payments()] == [payment.id]
+        assert (await merchant.balance()).pending == payment.amount
+    [event] = heard
+    assert (event.account_id, event.mode, event.sequence, event.attempt) == (account.account_id, "test", 1, 1)
+    assert isinstance(event.payload, cambist.PaymentPayload)
+    assert (event.payload.payment_id, event.payload.status) == (payment.id, "paid")
+    if kind == "sqlite":
+        assert (tmp_path / "vault.key").exists(), "the key file lies beside the database"
+        async with cambist.open(url) as again:
+            merchant = await again.merchant(account.account_id)
+            assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PAID
+
+
+async def test_a_key_makes_one_payment() -> None:
+    async with cambist.open() as service:
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        first = await merchant.create_payment(490, idempotency_key=TAKEN)
+        assert (await merchant.create_payment(990, idempotency_key=TAKEN)).id == first.id
+        assert (await merchant.create_payment(490)).id != first.id
+
+
+@pytest.mark.parametrize(
+    ("amount", "more", "code"),
+    [
+        ("1.00", {}, "AMOUNT_BELOW_MINIMUM"),
+        ("ten", {}, "VALIDATION_ERROR"),
+        ("490", {"external_id": 5}, "VALIDATION_ERROR"),
+        ("490", {"external_id": "a\0b"}, "VALIDATION_ERROR"),
+        ("490", {"idempotency_key": "no uuid"}, "VALIDATION_ERROR"),
+        ("490", {"shop_id": "01a1febc-96fe-79c2-ae88-b1653117c017"}, "SHOP_NOT_FOUND"),
+    ],
+)
+async def test_what_the_api_refuses_is_refused_with_its_code(amount: str, more: dict[str, Any], code: str) -> None:
+    async with cambist.open() as service:
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        with pytest.raises(cambist.Refusal) as refused:
+            await merchant.create_payment(amount, **more)
+        assert refused.value.code == code
+
+
+@pytest.mark.parametrize("amount", [4.9, True, None])
+async def test_what_cannot_hold_money_is_a_type_error(amount: Any) -> None:
+    async with cambist.open() as service:
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        with pytest.raises(TypeError, match="Decimal"):
+            await merchant.create_payment(amount)
+
+
+async def test_an_event_that_was_not_handled_comes_again(caplog: pytest.LogCaptureFixture) -> None:
+    attempts: list[int] = []
+
+    async def on_event(event: cambist.Event) -> None:
+        attempts.append(event.attempt)
+        if len(attempts) == 1:
+            raise RuntimeError("the database is away")
+
+    caplog.set_level(logging.CRITICAL)
+    async with cambist.open(on_event=on_event) as service, service.working():
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        await paid(merchant)
+        async with asyncio.timeout(10):
+            while len(attempts) < 2:
+                await asyncio.sleep(0.05)
+    assert attempts == [1, 2]
+
+
+async def test_a_worker_ends_with_its_block_and_a_webhook_address_of_the_account_s_own_is_left_alone() -> None:
+    heard: list[cambist.Event] = []
+    posted: list[str] = []
+
+    class Posts:
+        async def post(self, letter: Letter) -> Receipt:
+            posted.append(letter.url)
+            return Receipt(answer=Answer.RESPONDED, status=200)
+
+        async def close(self) -> None:
+            raise AssertionError("whoever gives an adapter closes it")
+
+    own = {"webhook_url": "https://merchant.example/hooks", "webhook_secret": "at-least-16-characters"}
+    async with cambist.open(on_event=heard.append, adapters=cambist.Adapters(notifier=Posts())) as service:
+        account = await service.create_account("My shop", **own)
+        merchant = await service.merchant(account.account_id)
+        await paid(merchant)
+        await service.run_due()
+        assert (posted, heard) == (["https://merchant.example/hooks"], [])
+        await service.hear(account.account_id)
+        await paid(merchant)
+        await service.run_due()
+        assert [event.payload for event in heard]
+        assert (await merchant.do(send_test)).delivered, "the test letter has no payload to hear"
+        assert len(heard) == 1
+
+
+async def test_a_handler_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing, "LIMIT", 0.01)
+    tried: list[str] = []
+
+    async def on_event(event: cambist.Event) -> None:
+        tried.append(event.id)
+        await asyncio.Event().wait()
+
+    async with cambist.open(on_event=on_event) as service:
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        payment = await paid(merchant)
+        await service.run_due()
+        [told] = (await merchant.do(list_events, EventQuery(object_id=payment.id), 1, 20)).events
+        assert [told.event.id] == tried
+        assert (told.delivery.status, told.delivery.attempts) == ("pending", 1)
+
+
+async def test_without_a_hearer_the_receipt_says_so() -> None:
+    """The letter is not lost by it: it comes again, and operators see why it did not go."""
+    letter = Letter(url=hearing.address_of("acc_1"), headers={}, body=b"")
+    receipt = await hearing.Hearing(None, AbsentNotifier("not installed")).post(letter)
+    assert (receipt.answer, receipt.status) == (Answer.CONNECTION, None)
+    assert "on_event" in receipt.note
+    elsewhere = Letter(url="https://merchant.example/", headers={}, body=b"")
+    assert (await hearing.Hearing(None, AbsentNotifier("not installed")).post(elsewhere)).note == "not installed"
+
+
+async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:
+    async with cambist.open() as service:
+        account = await service.create_account("My shop")
+        merchant = await service.merchant(account.account_id, "live")
+        assert (await merchant.do(list_settlements, 1, 20)).total == 0
+        with pytest.raises(cambist.Refusal, match="test mode"):
+            await merchant.simulate("pay_1", "paid")
+        with pytest.raises(cambist.Refusal):
+            await service.merchant("acc_none")
+
+
+@pytest.mark.parametrize("url", ["mysql://x", "", "sqlite:///", "postgres"])
+def test_a_database_of_no_known_form_is_told(url: str) -> None:
+    with pytest.raises(ValueError, match="postgresql://"):
+        cambist.open(url)

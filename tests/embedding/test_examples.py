@@ -1,0 +1,102 @@
+"""Every example of embedding, adapters and a merchant's side runs (examples/)."""
+
+import asyncio
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+
+from cambist.frontends.conformance import bank as of_banks
+from cambist.frontends.conformance.benches import BankBench
+from cambist.frontends.testing import Sandbox, open_stage
+from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile, shop
+from examples.own_bank.conftest import bench
+
+__all__ = ["BankBench", "bench"]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """What the pytest plugin hands out as `cambist_sandbox`."""
+    with open_stage() as stage, stage.open_sandbox() as opened:
+        yield opened
+
+
+class TestOwnBank:
+    """The example keeps the contract that we ship, and its bench plays all of it."""
+
+    class TestInvoices(of_banks.TestInvoices): ...
+
+    class TestRefunds(of_banks.TestRefunds): ...
+
+    class TestWhatItSays(of_banks.TestWhatItSays): ...
+
+
+async def test_the_plain_script() -> None:
+    said = await embed_script.take_a_payment("memory://")
+    assert said == ["order-1 is paid", "AMOUNT_BELOW_MINIMUM: The minimum amount is 30.00 RUB"]
+
+
+async def test_the_own_notifier_gets_the_letters() -> None:
+    [body] = await own_notifier.main()
+    assert b'"status":"paid"' in body
+
+
+@pytest.mark.parametrize("example", [mount_starlette, mount_litestar], ids=["starlette", "litestar"])
+async def test_the_api_and_the_window_answer_inside_another_application(example: Any) -> None:
+    async with example.lifespan(example.app):
+        transport = httpx.ASGITransport(example.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http:
+            made = await http.post("/orders/order-1")
+            window = await http.get(made.json()["pay_at"])
+            assert (window.status_code, "490,00" in window.text) == (200, True)
+            pair = example.app.state.pair
+            headers = {"X-Api-Key": pair.api_key, "X-Api-Secret": pair.api_secret}
+            listed = await http.get("/pay/api/v1/payments", headers=headers)
+            assert [each["external_id"] for each in listed.json()["data"]] == ["order-1"]
+            unknown = await http.get("/pay/api/v1/nothing", headers=headers)
+            assert unknown.json()["error"]["code"] == "NOT_FOUND"
+            assert (await http.get("/api/v1/payments", headers=headers)).status_code == 404, "it is mounted elsewhere"
+
+
+def test_the_shop_sells_and_hears_of_the_money(sandbox: Sandbox) -> None:
+    sells = shop.Shop(sandbox.async_client, sandbox.webhook_secret)
+    app = sells.app()
+    sandbox.deliver_to_app(app)
+
+    async def buy() -> list[str]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="https://shop.example") as http:
+            answers = [await http.post("/buy/tea/order-1") for _ in range(2)]
+            assert (await http.post("/webhooks", content=b"{}")).status_code == 400
+        return [answer.headers["location"] for answer in answers]
+
+    first, second = asyncio.run(buy())
+    assert first == second
+    [payment] = sandbox.client.payments.iterate()
+    assert sells.orders == {"order-1": "unpaid"}
+    sandbox.pay(payment.id)
+    assert sells.orders == {"order-1": "paid"}
+
+
+def test_the_reconciliation_finds_what_differs(sandbox: Sandbox) -> None:
+    client = sandbox.client
+    payments = [client.payments.create(amount_rub=amount, external_id=f"order-{amount}") for amount in (100, 200, 300)]
+    for payment in payments:
+        sandbox.pay(payment.id)
+    sandbox.clock.advance(days=2)
+    late = client.payments.create(amount_rub=400)
+    sums = reconcile.settled(client)
+    assert sums == {payment.id: Decimal(amount) for payment, amount in zip(payments, (100, 200, 300), strict=True)}
+    orders = [
+        {"order": "order-100", "payment_id": payments[0].id, "amount_rub": "100.00"},
+        {"order": "order-200", "payment_id": payments[1].id, "amount_rub": "250.00"},
+        {"order": "order-400", "payment_id": late.id, "amount_rub": "400.00"},
+    ]
+    assert reconcile.differences(orders, sums) == [
+        "order-200: settled 200.00, expected 250.00",
+        "order-400: not settled yet",
+        f"{payments[2].id}: settled 300.00, and no order has it",
+    ]

@@ -1,0 +1,162 @@
+"""Adapters of other packages, found by entry points and named by settings (docs/adapters.md)."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import cambist
+from cambist.frontends.cli.main import cli
+from cambist.frontends.compose import open_house
+from cambist.frontends.plugins import KINDS, PluginError, all_installed
+from cambist.frontends.settings import Settings, SettingsError, load
+
+MEMORY: dict[str, Any] = {"database_url": "memory://"}
+
+Package = Callable[..., None]
+
+GOOD = """
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.ports.faults import NotConfigured
+
+closed = []
+
+
+class Bank(SimulatedBank):
+    async def close(self):
+        closed.append(self.name)
+
+
+def make(tools):
+    return Bank(f"theirs-{tools.mode}", tools.storage, tools.clock, tools.ids)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
+    """Installs a package with one module and one entry point."""
+
+    def install(module: str, code: str, points: str, group: str = "cambist.banks") -> None:
+        folder = tmp_path / module
+        described = folder / f"{module}-1.0.dist-info"
+        described.mkdir(parents=True)
+        (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (described / "entry_points.txt").write_text(f"[{group}]\n{points}\n")
+        (folder / f"{module}.py").write_text(code)
+        monkeypatch.syspath_prepend(str(folder))
+
+    return install
+
+
+async def test_a_bank_that_a_setting_names_takes_the_payments_and_is_closed(package: Package) -> None:
+    package("theirs_good", GOOD, "theirs = theirs_good:make")
+    settings = load({"CAMBIST_TEST_BANKS": "theirs, simulator", "CAMBIST_DATABASE_URL": "memory://"}, {}, Path())
+    async with cambist.open(settings.settings) as service:
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        payment = await merchant.create_payment(490)
+        assert payment.bank == "theirs-test"
+        assert service.ports.banks.order == {"live": ("simulator-live",), "test": ("theirs-test", "simulator-test")}
+    assert __import__("theirs_good").closed == ["theirs-test"]
+
+
+BROKEN = {
+    "its module is gone": ("", "theirs = nowhere_{0}:make", ["cannot be imported", "nowhere_"]),
+    "its name is gone": ("", "theirs = {0}:make", ["cannot be imported", "make"]),
+    "no function": ("make = 5", "theirs = {0}:make", ["no factory"]),
+    "it says what it lacks": (
+        "from cambist.ports.faults import NotConfigured\ndef make(tools): raise NotConfigured('set THEIR_TOKEN')",
+        "theirs = {0}:make",
+        ["cannot be made", "set THEIR_TOKEN"],
+    ),
+    "a variable is missing": ("import os\ndef make(tools): os.environ['THEIR_TOKEN_X']", "theirs = {0}:make", ["X'"]),
+    "it is no bank": ("def make(tools): return object()", "theirs = {0}:make", ["lacks", "create_invoice", "name"]),
+    "its name cannot be stored": (
+        f"{GOOD}\n\nclass Named(Bank):\n    name = 'a:b'\n\n\n"
+        "def named(tools):\n    return Named('a', tools.storage, tools.clock, tools.ids)\n",
+        "theirs = {0}:named",
+        ["no good `name`"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+async def test_a_bad_plugin_is_named_with_its_package_at_the_start(package: Package, case: str) -> None:
+    code, point, said = BROKEN[case]
+    module = f"broken_{list(BROKEN).index(case)}"
+    package(module, code, point.format(module))
+    with pytest.raises(PluginError) as caught:
+        async with open_house(Settings(**MEMORY, test_banks=("theirs",))):
+            pass
+    for text in ("'theirs'", f"{module} 1.0", *said):
+        assert text in str(caught.value)
+
+
+async def test_what_a_factory_raises_by_mistake_is_not_quoted(package: Package) -> None:
+    """It may hold a credential."""
+    package("broken_secret", "def make(tools): raise ValueError('hunter2 is no token')", "theirs = broken_secret:make")
+    with pytest.raises(PluginError, match="ValueError") as caught:
+        async with open_house(Settings(**MEMORY, banks=("theirs",))):
+            pass
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_two_packages_with_one_name_are_refused(package: Package) -> None:
+    package("theirs_one", GOOD, "theirs = theirs_one:make")
+    package("theirs_two", GOOD, "theirs = theirs_two:make")
+    with pytest.raises(PluginError, match=r"theirs_\w+ 1.0 and theirs_\w+ 1.0"):
+        async with open_house(Settings(**MEMORY, banks=("theirs",))):
+            pass
+
+
+@pytest.mark.parametrize("name", [name for kind in KINDS.values() for name in kind.settings])
+def test_a_name_that_is_not_installed_is_a_wrong_setting_and_not_quoted(name: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({f"CAMBIST_{name.upper()}": "hunter2"}, {}, Path())
+    assert "further ones come with packages" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_config_check_shows_what_is_installed_and_what_names_it(
+    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package("theirs_shown", GOOD, "theirs = theirs_shown:make")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cambist.toml").write_text('banks = ["theirs"]\n')
+    done = CliRunner().invoke(cli, ["config", "check", "--json"], standalone_mode=False)
+    shown = {(each["kind"], each["name"]): each for each in json.loads(done.output)["adapters"]}
+    assert shown["bank", "theirs"]["comes_from"] == "theirs_shown 1.0"
+    assert shown["bank", "theirs"]["used_by"] == ["banks"]
+    assert shown["bank", "simulator"]["used_by"] == ["test_banks"]
+
+
+def test_every_kind_names_its_settings() -> None:
+    settings = Settings()
+    named = {name: getattr(settings, name) for kind in KINDS.values() for name in kind.settings}
+    shown = all_installed({name: value if isinstance(value, tuple) else (value,) for name, value in named.items()})
+    assert {each.kind for each in shown if each.used_by} == set(KINDS)
+
+
+class Fixed:
+    """A source of rates that is handed over."""
+
+    name = "fixed"
+
+    async def quote(self) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("given", [{"rates": [object()]}, {"kyc": object()}, {"banks": {cambist.Mode.TEST: [Fixed()]}}])
+async def test_an_object_that_does_not_fill_its_port_is_refused_at_the_start(given: dict[str, Any]) -> None:
+    with pytest.raises(PluginError, match="that was given"):
+        async with cambist.open(adapters=cambist.Adapters(**given)):
+            pass
+
+
+async def test_objects_go_in_place_of_what_the_settings_name() -> None:
+    async with cambist.open(adapters=cambist.Adapters(rates=[Fixed()])) as service:
+        names: Sequence[str] = [source.name for source in service.ports.rates.of_mode("live")]
+        assert names == ["fixed"]
+        assert [source.name for source in service.ports.rates.of_mode("test")] == ["simulator-rates-test"]

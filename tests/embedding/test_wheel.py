@@ -1,0 +1,143 @@
+"""The built wheel in a project of somebody else's, which has packages of its own named like our floors."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLOORS = ("core", "ports", "adapters", "frontends")
+PARTS = (*FLOORS, "cambist", "__init__.py", "py.typed", "pyproject.toml", "README.md", "LICENSE")
+
+PROGRAM = """
+import asyncio
+import sys
+
+import adapters
+import cambist
+import core
+import frontends
+import ports
+
+assert {core.MINE, ports.MINE, adapters.MINE, frontends.MINE} == {"mine"}
+heard: list[cambist.Event] = []
+
+
+async def main() -> str:
+    async with cambist.open(on_event=heard.append) as service:
+        account: cambist.NewAccount = await service.create_account("My shop")
+        merchant = await service.merchant(account.account_id, cambist.Mode.TEST)
+        payment: cambist.Payment = await merchant.create_payment("490.00", external_id="order-1")
+        await merchant.simulate(payment.id, "paid")
+        await service.run_due()
+        try:
+            service.asgi()
+        except cambist.NotInstalled as missing:
+            print(missing)
+    try:
+        async with cambist.open("sqlite:///shop.db"):
+            pass
+    except cambist.NotInstalled as missing:
+        print(missing)
+    [event] = heard
+    assert isinstance(event.payload, cambist.PaymentPayload)
+    return event.payload.status
+
+
+print(asyncio.run(main()))
+print(*sorted({name.partition(".")[0] for name, module in sys.modules.items()
+               if "site-packages" in (getattr(module, "__file__", None) or "")}))
+"""
+
+WRONG = """
+import cambist
+
+
+async def wrong(merchant: cambist.Merchant) -> int:
+    return await merchant.create_payment(4.90)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with an environment of its own: the wheel, msgspec, and nothing else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy(ROOT / part, source / part)
+    build = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", build, str(folder)], cwd=source, check=True, capture_output=True)
+    [wheel] = folder.glob("cambist-*.whl")
+    project = folder / "project"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(project / ".venv")], check=True)
+    [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+        file.extractall(packages)
+    assert not [name for name in names if name.startswith(("tests/", "core/", "benchmarks/", "examples/"))]
+    (packages / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+    for floor in FLOORS:
+        (project / floor).mkdir()
+        (project / floor / "__init__.py").write_text('MINE: str = "mine"\n')
+    (project / "program.py").write_text(PROGRAM)
+    (project / "wrong.py").write_text(WRONG)
+    return project
+
+
+def test_the_core_runs_on_msgspec_alone_and_says_which_extra_brings_the_rest(project: Path) -> None:
+    python = project / ".venv" / "bin" / "python"
+    done = subprocess.run([python, "program.py"], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    asgi, sql, status, loaded = done.stdout.splitlines()
+    assert "pip install 'cambist[http]'" in asgi
+    assert "pip install 'cambist[sql]'" in sql
+    assert status == "paid"
+    assert loaded == "cambist msgspec"
+
+
+def _checked(checker: list[str], project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *checker], cwd=project, capture_output=True, text=True, check=False)
+
+
+def test_it_is_typed_for_mypy(project: Path) -> None:
+    """Strict, and what is wrong is found: nothing is Any on the way."""
+    python = str(project / ".venv" / "bin" / "python")
+    found = _checked(["mypy", "--strict", "--python-executable", python, "program.py", "wrong.py", *FLOORS], project)
+    assert "Found 2 errors in 1 file" in found.stdout, found.stdout
+    assert 'has incompatible type "float"' in found.stdout
+    assert 'return value type (got "Payment", expected "int")' in found.stdout
+
+
+def test_it_is_typed_for_pyright(project: Path) -> None:
+    """The same."""
+    python = str(project / ".venv" / "bin" / "python")
+    found = _checked(["pyright", "--pythonpath", python, "program.py", "wrong.py"], project)
+    assert "2 errors" in found.stdout, found.stdout
+    assert "program.py:" not in found.stdout
+
+
+def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -> None:
+    """As docs/adapters.md says: a conftest.py with the fixture, and `pytest --pyargs`. Tried on the example bank."""
+    (project / "conftest.py").write_text("from examples.own_bank.conftest import bench\n")
+    [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W", "ignore",
+         "--pyargs", "cambist.frontends.conformance.bank"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "26 passed, 1 skipped" in done.stdout

@@ -1,0 +1,72 @@
+"""GET /docs: the whole interface on one page that asks nothing of anybody else."""
+
+import re
+
+import pytest
+
+from cambist.core.domain.errors import CATALOGUE
+from cambist.frontends.http.openapi import openapi_document
+from tests.houses import TestHouse
+
+_LOADED = re.compile(r"""(?:src|href)="([^"#][^"]*)"|url\(([^)]*)\)|@import|fetch\(|XMLHttpRequest""")
+
+
+async def test_it_needs_no_key_and_is_not_counted(house: TestHouse) -> None:
+    response = await house.http.get("/docs")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "x-ratelimit-limit" not in response.headers
+    assert (await house.http.head("/docs")).status_code == 200
+
+
+async def test_nothing_from_elsewhere_may_run_or_be_loaded(house: TestHouse) -> None:
+    response = await house.http.get("/docs")
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert response.headers["x-content-type-options"] == "nosniff"
+    texts = [response.text]
+    loaded = {found[1] for found in _LOADED.finditer(response.text) if found[1]}
+    for address in loaded - {"openapi.json"}:
+        assert address.startswith("docs/assets/")
+        asset = await house.http.get(f"/{address}")
+        assert asset.status_code == 200, address
+        assert "immutable" in asset.headers["cache-control"]
+        texts.append(asset.text)
+    assert len(texts) == 4
+    for text in texts[1:]:
+        assert not _LOADED.search(text)
+    assert "<script>" not in response.text
+    assert " style=" not in response.text
+
+
+async def test_it_shows_every_operation_with_its_codes_and_every_event(house: TestHouse) -> None:
+    page = (await house.http.get("/docs")).text
+    document = openapi_document(house.ports.places.base_url)
+    articles = dict(re.findall(r'<article id="(\w+)">(.*?)</article>', page, re.DOTALL))
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            article = articles.pop(operation["operationId"])
+            for parameter in operation["parameters"]:
+                assert f"<code>{parameter['name']}</code>" in article
+            for response in operation["responses"].values():
+                for code in response["content"]["application/json"].get("examples", ()):
+                    assert f"<code>{code}</code>" in article
+                    assert CATALOGUE[code].status
+    assert len(articles) == len(document["webhooks"])
+
+
+async def test_objects_in_objects_are_spelled_out(house: TestHouse) -> None:
+    page = (await house.http.get("/docs")).text
+    assert "<code>payer.full_name</code>" in page
+    assert "<code>data[].payment_url</code>" in page
+
+
+@pytest.mark.parametrize("name", ["window.html", "..%2Fopenapi.py", "none.css"])
+async def test_only_its_own_files_are_served(house: TestHouse, name: str) -> None:
+    assert (await house.http.get(f"/docs/assets/{name}")).status_code == 404
+
+
+async def test_an_asset_asked_for_without_its_hash_is_not_kept(house: TestHouse) -> None:
+    assert (await house.http.get("/docs/assets/docs.css")).headers["cache-control"] == "no-cache"

@@ -1,0 +1,166 @@
+"""The short way in front of the framework answers as the framework's own routes do, byte for byte."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+from litestar.types import ASGIApp, Message
+
+from cambist.core.usecases.accounts import KeyPair
+from cambist.frontends.http.app import create_app
+from cambist.frontends.http.edge import Edge
+from cambist.frontends.http.hot import HotPaths
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
+from tests.houses import TestHouse
+
+BODY = b'{"amount_rub":"100.00"}'
+Answered = tuple[int, dict[bytes, bytes], bytes]
+
+
+class Ways:
+    """Two applications over one house: with the short way, and without."""
+
+    def __init__(self, ports: Ports, pair: KeyPair) -> None:
+        self.ports = ports
+        self.pair = pair
+        short = create_app(ports)
+        assert isinstance(short, Edge)
+        assert isinstance(short._app, HotPaths)
+        self.short: ASGIApp = short
+        self.long: ASGIApp = Edge(short._app._app, ports, ())
+        self._came = 0
+
+    async def ask(
+        self, app: ASGIApp, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes, **scope: Any
+    ) -> Answered:
+        """The answer, without what is different every time."""
+        given = {"x-api-key": self.pair.api_key, "x-api-secret": self.pair.api_secret, "x-request-id": "one", **headers}
+        messages: list[Message] = []
+        bodies = iter(parts or (b"",))
+        left = len(parts or (b"",))
+
+        async def receive() -> Any:
+            nonlocal left
+            left -= 1
+            return {"type": "http.request", "body": next(bodies), "more_body": left > 0}
+
+        async def send(message: Message) -> None:
+            messages.append(message)
+
+        self._came += 1
+        asked: Any = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in given.items() if value is not None],
+            "client": (f"10.0.{self._came // 250}.{self._came % 250}", 5),
+            "server": ("127.0.0.1", 80),
+            "scheme": "http",
+            "root_path": "",
+            "state": {},
+            **scope,
+        }
+        await app(asked, receive, send)
+        start: Any = messages[0]
+        sent = {name.lower(): value for name, value in start["headers"] if b"ratelimit" not in name.lower()}
+        return start["status"], sent, b"".join(message.get("body", b"") for message in messages[1:])  # type: ignore[misc]
+
+    async def both(self, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes) -> Answered:
+        """What both ways answer, which must be the same."""
+        short, long = [await self.ask(app, method, path, headers, *parts) for app in (self.short, self.long)]
+        assert short == long
+        return short
+
+
+@pytest.fixture
+def ways(house: TestHouse) -> Ways:
+    return Ways(house.ports, house.account.test)
+
+
+def keyed(key: str | None = None, **more: str | None) -> dict[str, str | None]:
+    return {"idempotency-key": key or str(uuid4()), "content-type": "application/json", **more}
+
+
+async def test_a_repeat_and_a_reading_are_the_same_on_both_ways(ways: Ways) -> None:
+    headers = keyed()
+    status, sent, body = await ways.ask(ways.short, "POST", "/api/v1/payments", headers, BODY)
+    assert (status, sent[b"content-type"]) == (201, b"application/json")
+    repeated = await ways.both("POST", "/api/v1/payments", headers, BODY)
+    assert (repeated[0], repeated[1][b"idempotent-replayed"], repeated[2]) == (200, b"true", body)
+    shown = await ways.both("GET", f"/api/v1/payments/{msgspec.json.decode(body)['id']}", {})
+    assert (shown[0], shown[2]) == (200, body)
+
+
+async def test_a_body_in_parts_is_one_body(ways: Ways) -> None:
+    parts = BODY[:5], BODY[5:9], BODY[9:]
+    length = {"content-length": str(len(BODY))}
+    status, _, body = await ways.ask(ways.short, "POST", "/api/v1/payments", keyed(**length), *parts)
+    assert (status, msgspec.json.decode(body)["amount_rub"]) == (201, "100.00")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("POST", "/api/v1/payments", {"x-api-secret": "wrong"}, 401),
+        ("POST", "/api/v1/payments", {"x-api-key": None}, 401),
+        ("POST", "/api/v1/payments", {"idempotency-key": None}, 400),
+        ("POST", "/api/v1/payments", {"idempotency-key": "no uuid"}, 400),
+        ("POST", "/api/v1/payments", {"content-type": "text/plain"}, 400),
+        ("POST", "/api/v1//payments/", {"content-type": "text/plain"}, 400),
+        ("GET", "/api/v1/payments/pay_1", {}, 404),
+        ("GET", "/api/v1/payments/pay_00000000-0000-7000-8000-000000000000", {}, 404),
+        ("GET", "/api/v1/payments/pay_00000000-0000-7000-8000-000000000000/", {}, 404),
+        ("GET", "/api/v1/payments/pay_é", {}, 404),
+        ("GET", "/api/v1/payments/pay_1", {"x-api-secret": "wrong"}, 401),
+        ("DELETE", "/api/v1/payments", {}, 405),
+        ("PUT", "/api/v1/payments/pay_1", {}, 405),
+    ],
+)
+async def test_refusals_are_the_same_on_both_ways(
+    ways: Ways, method: str, path: str, headers: dict[str, str | None], status: int
+) -> None:
+    assert (await ways.both(method, path, keyed(**headers), BODY))[0] == status
+
+
+async def test_an_outage_is_the_same_on_both_ways(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise Unavailable("the storage is away")
+
+    monkeypatch.setattr(ways.ports.storage, "recent", away)
+    status, sent, _ = await ways.both("GET", "/api/v1/payments/pay_1", {})
+    assert (status, sent[b"retry-after"]) == (503, b"30")
+
+
+async def test_our_own_fault_is_the_same_on_both_ways(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a secret word")
+
+    monkeypatch.setattr(ways.ports.storage, "recent", broken)
+    status, _, body = await ways.both("GET", "/api/v1/payments/pay_1", {})
+    assert status == 500
+    assert b"secret" not in body
+
+
+async def test_a_client_that_goes_away_in_its_body_gets_no_answer(ways: Ways) -> None:
+    sent: list[Message] = []
+
+    async def gone() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope: Any = {"type": "http", "method": "POST", "path": "/api/v1/payments", "headers": [], "root_path": ""}
+    scope["headers"] = [
+        (b"x-api-key", ways.pair.api_key.encode()),
+        (b"x-api-secret", ways.pair.api_secret.encode()),
+    ]
+    await HotPaths(ways.long, ways.ports)(scope, gone, send)
+    assert sent == []
