@@ -58,6 +58,7 @@ class DetailScreen(DeskScreen):
 
     def _body(self) -> ComposeResult:
         yield Horizontal(id="acts")
+        yield Horizontal(id="parts")
         with Container(id="detail"):
             with VerticalScroll(id="facts"):
                 yield Static("", id="fact-lines")
@@ -111,9 +112,12 @@ class DetailScreen(DeskScreen):
         return [] if self.record is None else [act for act in self._kind.acts if act.allowed(self.record)]
 
     def _offer(self) -> None:
-        bar = self.query_one("#acts", Horizontal)
+        self._fill("#acts", [(each.title, each.key) for each in self.acts()])
+        self._fill("#parts", [(each.title, each.key) for each in self._kind.parts])
+
+    def _fill(self, bar_id: str, offered: list[tuple[str, str]]) -> None:
+        bar = self.query_one(bar_id, Horizontal)
         bar.remove_children()
-        offered = [(each.title, each.key) for each in (*self.acts(), *self._kind.parts)]
         bar.mount_all(Button(f"{title} [{key}]".replace("[", r"\["), name=key, compact=True) for title, key in offered)
         bar.display = bool(offered)
 
@@ -125,7 +129,7 @@ class DetailScreen(DeskScreen):
         if moment is not None and moment.of and moment.object_id != self._object_id:
             self.app.post_message(OpenObject(moment.of, moment.object_id))
 
-    @on(Button.Pressed, "#acts Button")
+    @on(Button.Pressed, "#acts Button, #parts Button")
     def _pressed(self, event: Button.Pressed) -> None:
         self.begin(event.button.name or "")
 

@@ -26,7 +26,10 @@ class HomeScreen(DeskScreen):
     """The first screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(kind.key, f"app.open('{kind.name}')", kind.title) for kind in KINDS if kind.key
+        Binding("slash", "app.search", "Find", key_display="/"),
+        Binding("g", "app.go", "Go"),
+        Binding("question_mark", "app.help", "Help", key_display="?"),
+        *(Binding(kind.key, f"app.open('{kind.name}')", kind.title) for kind in KINDS if kind.key),
     ]
 
     def __init__(self, desk: Desk) -> None:

@@ -57,7 +57,7 @@ async def _headline(ports: Ports) -> str:
     state = await ledger_state(ports)
     if state.faults:
         return f"ALARM: {'; '.join(state.faults)}"
-    return f"no alarm: sums are zero, the newest of {state.sealed} sealed entries are as they were sealed"
+    return f"no alarm: sums are zero, the newest of {state.sealed} sealed entries hold"
 
 
 async def _verify(doing: Doing) -> str:
@@ -99,6 +99,7 @@ LEDGER = Kind(
         Column(title="mode", cell=lambda each: each.mode, width=4),
         Column(title="purse", cell=lambda each: each.purse, width=14),
         Column(title="balance", cell=lambda each: amount(each.balance, currency_of(each.purse)), width=24, right=True),
+        Column(title="whose", cell=lambda each: each.owner, width=40, wide=True),
     ),
     read=_read,
     get=_get,

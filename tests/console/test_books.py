@@ -226,7 +226,7 @@ async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
         since = str(refunds.house.clock.now() - timedelta(days=1))
         wishes: list[tuple[str, dict[str, str], int]] = [
             ("ledger", {}, 7), ("ledger", {"account": account_id}, 2), ("ledger", {"mode": "live"}, 0),
-            ("entry", {}, 9), ("entry", {"kind": "receipt"}, 3), ("settlement", {}, 3),
+            ("entry", {}, 6), ("entry", {"kind": "receipt"}, 3), ("settlement", {}, 3),
             ("settlement", {"account": account_id, "mode": "test"}, 3), ("audit", {}, 5),
             ("audit", {"from": since}, 5), ("audit", {"to": since}, 0),
             ("audit", {"object": "pay_1", "from": since}, 2),

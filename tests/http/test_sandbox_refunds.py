@@ -99,6 +99,15 @@ async def test_while_the_bank_is_silent_the_sandbox_says_so_and_the_worker_finds
     assert await refunds.status(refund_id) == "completed"
 
 
+@pytest.mark.parametrize("status", ["processing", "completed", "rejected"])
+async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundHouse, status: str) -> None:
+    refund_id = await refunds.apply(await refunds.paid())
+    await refunds.simulate(refund_id, status)
+    response = await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "awaiting_approval"})
+    assert told(response) == (409, "INVALID_STATE")
+    assert await refunds.status(refund_id) == status
+
+
 @pytest.mark.parametrize("body", [{}, {"outcome": "done"}, {"outcome": "pending"}, {"outcome": None}, {"x": 1}])
 async def test_an_outcome_that_is_none_is_a_validation_error(refunds: RefundHouse, body: Any) -> None:
     refund_id = await refunds.apply(await refunds.paid())

@@ -52,7 +52,7 @@ async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tm
                 for drill in (worker_killed, api_killed, redis_gone, redis_restarted, postgres_restarted):
                     await drill(fleet, load)
                     await load.grows_by(10)
-                    await eventually(fleet.is_well)
+                    await eventually(fleet.is_well, within=60)
                     assert await fleet.burst(LIMIT + 10) == {400: LIMIT, 429: 10}, drill.__name__
                     # Only while Postgres is away there is something that workers cannot go on without.
                     assert fleet.postgres.starts > 1 or not any("Traceback" in each.err for each in fleet.place.started)

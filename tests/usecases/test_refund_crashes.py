@@ -146,8 +146,9 @@ async def _return(refunds: RefundHouse, ports: Ports, payment_id: str) -> None:
         await refunds.house.work(6)
 
 
-@pytest.mark.parametrize("refused", [0, 1], ids=["at the first attempt", "at the second"])
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("after", "refused"), [(False, 0), (True, 0), (True, 1)], ids=["before", "after", "at the second attempt"]
+)
 async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool, refused: int) -> None:
     points, at = 1, 0
     while at <= points:

@@ -21,9 +21,7 @@ from cambist.core.usecases.operations import resolve_mismatch
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.rates import market_rate
 from cambist.core.usecases.sandbox import PaymentSimulation, simulate
-from cambist.core.usecases.world_turns import turn_of
 from cambist.core.usecases.worlds import living_with
-from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
 from tests.books import check_books, everything
 from tests.clock_kit import DAY, YEAR, advance, ask, moment, record, second_merchant, standing
@@ -325,46 +323,6 @@ class TestManyObjects:
         assert set(told.values()) == {1}
         stamps = [body["timestamp"] for body in house.postman.bodies]
         assert stamps == sorted(stamps)
-
-
-class TestAtOnce:
-    """What is due within a second is done at once (world_turns.py)."""
-
-    def job(self, moment: float, argument: str = "", kind: str = "payment.watch", **more: Any) -> Job:
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=moment)
-        argument = argument or f"pay_{moment}"
-        return Job(id=f"{kind}:{argument}", kind=kind, argument=argument, due=at, moment=at, created_at=at, **more)
-
-    @pytest.mark.parametrize(
-        ("others", "taken"),
-        [
-            ([], 1),
-            ([(0.5, {}), (1.0, {})], 3),
-            ([(1.1, {})], 1),
-            ([(0.5, {}), (0.6, {"argument": "pay_0"}), (0.7, {})], 2),
-            ([(0.5, {}), (0.6, {"kind": "webhook.deliver"}), (0.7, {})], 2),
-            ([(0.5, {}), (0.6, {"kind": "settlement.own"})], 2),
-            ([(0.5, {"leased_until": datetime(2027, 1, 1, tzinfo=UTC)}), (0.6, {})], 1),
-        ],
-        ids=["one", "a second", "later", "one object", "letters", "settlement", "in hand"],
-    )
-    def test_a_turn(self, others: list[tuple[float, dict[str, Any]]], taken: int) -> None:
-        due = [self.job(0, "pay_0"), *(self.job(at, **more) for at, more in others)]
-        assert turn_of(due) == due[:taken]
-
-    @pytest.mark.parametrize("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
-    def test_work_on_the_whole_account_is_done_alone(self, kind: str) -> None:
-        assert len(turn_of([self.job(0, kind=kind), self.job(0.1)])) == 1
-
-    async def test_each_is_done_at_its_own_moment(self, house: TestHouse) -> None:
-        made = []
-        for _ in range(5):
-            made.append(await house.created())
-            await house.clock.advance(0.2)
-        await advance(house, HOUR)
-        for payment in made:
-            [event] = await house.events(payment["id"])
-            assert event["timestamp"] == payment["expires_at"]
 
 
 class TestRefusals:

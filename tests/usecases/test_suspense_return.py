@@ -297,7 +297,7 @@ async def test_what_goes_back_no_way_ends_with_people(refunds: RefundHouse) -> N
         if number < 10:
             await return_suspense(refunds.ports, money.id)
     with pytest.raises(Refusal, match="10 times"):
-        await return_suspense(refunds.ports, money.id)
+        await return_suspense(refunds.ports, (await only(refunds)).id)
 
 
 async def test_of_two_operators_one_attempt_comes(refunds: RefundHouse) -> None:

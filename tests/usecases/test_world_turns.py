@@ -1,0 +1,52 @@
+"""What is due within a second of an advanced clock is done at once, and nothing beside what is of the whole account
+(world_turns.py; DECISIONS 8)."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cambist.core.usecases.world_turns import turn_of
+from cambist.ports.jobs import Job
+from tests.clock_kit import advance
+from tests.houses import TestHouse
+
+
+def job(moment: float, argument: str = "", kind: str = "payment.watch", **more: Any) -> Job:
+    at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=moment)
+    argument = argument or f"pay_{moment}"
+    return Job(id=f"{kind}:{argument}", kind=kind, argument=argument, due=at, moment=at, created_at=at, **more)
+
+
+@pytest.mark.parametrize(
+    ("others", "taken"),
+    [
+        ([], 1),
+        ([(0.5, {}), (1.0, {})], 3),
+        ([(1.1, {})], 1),
+        ([(0.5, {}), (0.6, {"argument": "pay_0"}), (0.7, {})], 2),
+        ([(0.5, {}), (0.6, {"kind": "webhook.deliver"}), (0.7, {})], 2),
+        ([(0.5, {}), (0.6, {"kind": "settlement.own"})], 2),
+        ([(0.5, {"leased_until": datetime(2027, 1, 1, tzinfo=UTC)}), (0.6, {})], 1),
+    ],
+    ids=["one", "a second", "later", "one object", "letters", "settlement", "in hand"],
+)
+def test_a_turn(others: list[tuple[float, dict[str, Any]]], taken: int) -> None:
+    due = [job(0, "pay_0"), *(job(at, **more) for at, more in others)]
+    assert turn_of(due) == due[:taken]
+
+
+@pytest.mark.parametrize("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
+def test_work_on_the_whole_account_is_done_alone(kind: str) -> None:
+    assert len(turn_of([job(0, kind=kind), job(0.1)])) == 1
+
+
+async def test_each_is_done_at_its_own_moment(house: TestHouse) -> None:
+    made = []
+    for _ in range(5):
+        made.append(await house.created())
+        await house.clock.advance(0.2)
+    await advance(house, timedelta(hours=1))
+    for payment in made:
+        [event] = await house.events(payment["id"])
+        assert event["timestamp"] == payment["expires_at"]
