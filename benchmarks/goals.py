@@ -11,6 +11,8 @@ class Result(msgspec.Struct, frozen=True):
 
     median: float
     """Seconds of a round."""
+    least: float
+    """Seconds of the quickest round: for what works in this process alone, where all else is only disturbance."""
     extra: Mapping[str, Any]
 
 
@@ -23,6 +25,10 @@ class Results:
     def median(self, name: str) -> float:
         """Raises: KeyError for one that was not run."""
         return self._found[name].median
+
+    def least(self, name: str) -> float:
+        """Raises: KeyError for one that was not run."""
+        return self._found[name].least
 
     def extra(self, name: str, key: str) -> float:
         """Raises: KeyError for one that was not run."""
@@ -66,6 +72,10 @@ def _medians(over: str, under: str) -> Callable[[Results], float]:
     return lambda results: results.median(over) / results.median(under)
 
 
+def _leasts(over: str, under: str) -> Callable[[Results], float]:
+    return lambda results: results.least(over) / results.least(under)
+
+
 def _extras(key: str, over: str, under: str) -> Callable[[Results], float]:
     return lambda results: results.extra(over, key) / results.extra(under, key)
 
@@ -87,7 +97,7 @@ def _lookup(database: str, floor: str) -> Callable[[Results], float]:
     def ratio(results: Results) -> float:
         _, ours = results.sizes(f"{_LOOKUP}::{database}::test_storage")[-1]
         _, bare = results.sizes(f"{_LOOKUP}::{database}::{floor}")[-1]
-        return ours.median / bare.median
+        return ours.least / bare.least
 
     return ratio
 
@@ -96,7 +106,7 @@ def _growth(results: Results) -> float:
     sizes = results.sizes(f"{_LOOKUP}::TestSqlite::test_storage")
     if len(sizes) < 2:
         raise KeyError("one size only")
-    return sizes[-1][1].median / sizes[0][1].median
+    return sizes[-1][1].least / sizes[0][1].least
 
 
 def _spread(database: str) -> Callable[[Results], float]:
@@ -112,7 +122,7 @@ def _spread(database: str) -> Callable[[Results], float]:
 
 
 def _limits(results: Results) -> float:
-    ours = results.median("test_rate_limit.py::test_decision") * 1e6
+    ours = results.least("test_rate_limit.py::test_decision") * 1e6
     return results.extra("test_peers.py::test_limits_package", "us_per_1000") / ours
 
 
@@ -121,20 +131,20 @@ GOALS: Sequence[Goal] = (
         "webhook signature, 600 bytes",
         "`hmac.digest`",
         0.65,
-        _medians("test_signature.py::test_ours_x_webhook_signature", "test_signature.py::test_floor_hmac_digest"),
+        _leasts("test_signature.py::test_ours_x_webhook_signature", "test_signature.py::test_floor_hmac_digest"),
     ),
     Goal(
         "the same: times faster",
         "`standardwebhooks`",
         2.5,
-        _medians("test_signature.py::test_peer_standardwebhooks", "test_signature.py::test_ours_x_webhook_signature"),
+        _leasts("test_signature.py::test_peer_standardwebhooks", "test_signature.py::test_ours_x_webhook_signature"),
         at_least=True,
     ),
     Goal(
         "rate-limit decision in memory",
         "two dict counters, seven headers",
         1.5,
-        _medians("test_rate_limit.py::test_decision", "test_rate_limit.py::test_floor"),
+        _leasts("test_rate_limit.py::test_decision", "test_rate_limit.py::test_floor"),
     ),
     Goal("the same: times faster", "`limits`", 5, _limits, at_least=True),
     Goal(

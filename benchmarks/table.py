@@ -32,7 +32,7 @@ def read(paths: Sequence[Path]) -> tuple[Results, dict[str, Any], str]:
         machine, day = document["machine_info"], max(day, document["datetime"][:10])
         for each in document["benchmarks"]:
             name = each["fullname"].rsplit("/", 1)[-1]
-            found[name] = Result(each["stats"]["median"], each["extra_info"])
+            found[name] = Result(each["stats"]["median"], each["stats"]["min"], each["extra_info"])
     return Results(found), machine, day
 
 
