@@ -102,7 +102,7 @@ def test_service_after_payments(benchmark: BenchmarkFixture, running: tuple[Inst
 
 def wait_for_letters(path: Path, count: int) -> None:
     """Return when so many letters were delivered."""
-    deadline = time.monotonic() + PATIENCE
+    done, deadline = 0, time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
             (done,) = database.execute("SELECT count(*) FROM deliveries WHERE status = 'delivered'").fetchone()

@@ -29,8 +29,8 @@ ROUNDS = 5
 LOAD = 3000
 """Requests of one round."""
 
-PER_KEY = 60
-"""How many a merchant sends in one: what it may read in a minute, and half of what it may create."""
+PER_KEY = 40
+"""How many a merchant sends in one: within what it may read in a minute, and twice within what it may create."""
 
 MERCHANTS = LOAD * (ROUNDS + 1) // PER_KEY
 """So many that nobody's turn comes twice in a minute."""

@@ -206,8 +206,6 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(("object_id", "id"), ("operator", "id"), ("act", "id"), ("at", "id")),
         append_only=True,
     ),
-    Table(
-        Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True
-    ),
+    Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
 )

@@ -1,6 +1,6 @@
 """Records that every request asks for and nobody changes for days: kept in memory between two requests.
 
-Two reads by id are a fifth of what it costs to answer a GET, three a tenth of a new payment: SQLite's reading
+By samples (py-spy), authentication with its two reads was a tenth of what a new payment cost: SQLite's reading
 connection forgets its pages at every commit, and Postgres is a round trip away.
 """
 

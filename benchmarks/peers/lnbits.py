@@ -8,6 +8,7 @@ rate from the network. About a fifth of its work is the encoding of the invoice,
 import asyncio
 import os
 import secrets
+import signal
 import sqlite3
 import subprocess
 import time
@@ -73,6 +74,7 @@ def lnbits(folder: Path, database_url: str | None = None) -> Iterator[Running]:
             env={**os.environ, **settings},
             stdout=output,
             stderr=output,
+            start_new_session=True,  # it works in a child
         )
     try:
         base = f"http://127.0.0.1:{port}"
@@ -80,7 +82,7 @@ def lnbits(folder: Path, database_url: str | None = None) -> Iterator[Running]:
         _count_in_no_currency(data, database_url)
         yield Running(base, process.pid, wallet["inkey"])
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 

@@ -26,6 +26,8 @@ async def no_longer_listens(port: int) -> bool:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # it stopped listening just then
+        return False
     writer.close()
     with suppress(ConnectionError):  # it stopped listening before it took this one
         await writer.wait_closed()
