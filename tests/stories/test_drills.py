@@ -128,7 +128,9 @@ async def check_over_http(fleet: Fleet, orders: list[Order]) -> None:
     """Every answered payment is there, paid, alone under its key; and there are no others."""
     of_shop: dict[str, list[Order]] = defaultdict(list)
     for number, order in enumerate(orders):
-        door = Merchant(fleet.client, fleet.bases[number % len(fleet.bases)], order.shop.test, {})
+        door = Merchant(
+            fleet.client, fleet.bases[number % len(fleet.bases)], order.shop.test, {"X-Forwarded-For": order.address}
+        )
         of_shop[order.shop.account_id].append(order)
         assert len(order.ids) == 1
         if len(of_shop[order.shop.account_id]) == 1:
