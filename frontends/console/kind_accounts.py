@@ -6,13 +6,13 @@ from typing import Any
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
 from ...core.domain.accounts import Account, Mode
 from ...core.domain.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
-from ...core.usecases.accounts import create_account, set_settings, storable
+from ...core.usecases.accounts import create_account, set_settings
 from ...core.usecases.browse import Way, merged
 from ...core.usecases.shops import create_shop
 from ...core.usecases.terminals import create_terminal
 from ...ports.bundle import Ports
 from .kind_withdrawals import pay_out_and_follow
-from .kinds import Change, Column, ConsoleAct, Doing, Entry, Kind, Once, Part, Wish
+from .kinds import Change, Column, ConsoleAct, Doing, Entry, Kind, Once, Part, Wish, by_id
 
 _MAKE, _TYPED, _NONE = "make one", "as typed", "none"
 _YES_NO = ("true", "false")
@@ -25,9 +25,7 @@ async def _read(ports: Ports, wish: Wish, after: Account | None, limit: int) -> 
         return await merged(unit, [Way(Account, {})], after, limit, by="id", newest_first=newest_first)
 
 
-async def _get(ports: Ports, account_id: str) -> Account | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Account].get(account_id) if storable(account_id) else None
+_get = by_id(Account)
 
 
 def _facts(account: Account) -> list[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from ...core.usecases.browse_books import AuditWish, browse_audit
 from ...core.usecases.search import kind_of_id
 from ...core.usecases.timeline import Moment
 from ...ports.bundle import Ports
-from .kinds import Column, Filter, Kind, Wish
+from .kinds import Column, Filter, Kind, Wish, by_id
 
 _MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"
 
@@ -37,9 +37,7 @@ def _moment(name: str, wish: Wish) -> datetime | None:
         raise shape_error(name, f"must be a moment, such as {_MOMENT}") from None
 
 
-async def _get(ports: Ports, entry_id: str) -> AuditEntry | None:
-    async with ports.storage.unit() as unit:
-        return await unit[AuditEntry].get(entry_id)
+_get = by_id(AuditEntry)
 
 
 def _facts(entry: AuditEntry) -> list[tuple[str, Any]]:

@@ -3,13 +3,12 @@
 from typing import Any
 
 from ...core.domain.clients import Client, ClientStatus, client_status
-from ...core.usecases.accounts import storable
 from ...core.usecases.browse import browse
 from ...core.usecases.clients import set_blocked, stored_as
 from ...core.usecases.seals import open_client_phone
 from ...ports.bundle import Ports
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish, by_id
 
 
 async def _read(ports: Ports, wish: Wish, after: Client | None, limit: int) -> list[Client]:
@@ -18,9 +17,7 @@ async def _read(ports: Ports, wish: Wish, after: Client | None, limit: int) -> l
     return await browse(ports, Client, asked, after, limit, **named)
 
 
-async def _get(ports: Ports, client_id: str) -> Client | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Client].get(client_id) if storable(client_id) else None
+_get = by_id(Client)
 
 
 def _facts(client: Client) -> list[tuple[str, Any]]:

@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from ...core.domain.accounts import ApiKey
-from ...core.usecases.accounts import LONGEST_KEY_OVERLAP, rotate_key, storable
+from ...core.usecases.accounts import LONGEST_KEY_OVERLAP, rotate_key
 from ...core.usecases.browse import Way, merged
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Once, Wish
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Once, Wish, by_id
 
 _OVERLAPS = {
     "at once": timedelta(0),
@@ -25,9 +25,7 @@ async def _read(ports: Ports, wish: Wish, after: ApiKey | None, limit: int) -> l
         return await merged(unit, [Way(ApiKey, criteria)], after, limit, by="id", newest_first=False)
 
 
-async def _get(ports: Ports, key_id: str) -> ApiKey | None:
-    async with ports.storage.unit() as unit:
-        return await unit[ApiKey].get(key_id) if storable(key_id) else None
+_get = by_id(ApiKey)
 
 
 def _facts(key: ApiKey) -> list[tuple[str, Any]]:

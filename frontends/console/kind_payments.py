@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain import ids
 from ...core.domain.accounts import Mode
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, PaymentStatus
@@ -12,7 +11,7 @@ from ...core.usecases.browse import Wanted, browse
 from ...core.usecases.operations import resolve_mismatch
 from ...core.usecases.seals import open_payer_name, private_place
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id
 
 
 def wanted(wish: Wish) -> Wanted:
@@ -32,9 +31,7 @@ async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> 
     return await browse(ports, Payment, asked, after, limit, **named)
 
 
-async def _get(ports: Ports, payment_id: str) -> Payment | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Payment].get(payment_id) if ids.is_prefixed(ids.PAYMENT, payment_id) else None
+_get = by_id(Payment)
 
 
 def _facts(payment: Payment) -> list[tuple[str, Any]]:

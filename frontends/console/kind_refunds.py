@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from ...core.domain import ids
 from ...core.domain.refunds import Refund, RefundStatus
 from ...core.usecases.browse import browse
 from ...core.usecases.refund_contradictions import is_contradicted, settle_contradiction
 from ...core.usecases.refunds import approve_refund, reject_refund, reverse_refund
 from ...ports.bundle import Ports
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish, by_id
 
 
 async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:
@@ -18,9 +17,7 @@ async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> l
     return await browse(ports, Refund, asked, after, limit, **named)
 
 
-async def _get(ports: Ports, refund_id: str) -> Refund | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
+_get = by_id(Refund)
 
 
 def _facts(refund: Refund) -> list[tuple[str, Any]]:

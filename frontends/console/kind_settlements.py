@@ -10,7 +10,7 @@ from ...core.usecases.settlement_asked import Pace, settle_asked
 from ...core.usecases.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
 from ...ports.storage import Below
-from .kinds import MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Part, Wish
+from .kinds import MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Part, Wish, by_id
 
 _STATEMENTS = 1000
 _BOTH = "both"
@@ -27,9 +27,7 @@ async def _read(ports: Ports, wish: Wish, after: SettlementBatch | None, limit: 
         return await unit[SettlementBatch].find(order="-id", limit=limit, **criteria)
 
 
-async def _get(ports: Ports, batch_id: str) -> SettlementBatch | None:
-    async with ports.storage.unit() as unit:
-        return await unit[SettlementBatch].get(batch_id)
+_get = by_id(SettlementBatch)
 
 
 def _facts(batch: SettlementBatch) -> list[tuple[str, Any]]:

@@ -3,11 +3,10 @@
 from typing import Any
 
 from ...core.domain.accounts import Shop
-from ...core.usecases.accounts import storable
 from ...core.usecases.browse import Way, merged
 from ...core.usecases.shops import disable_shop, enable_shop, rename_shop, set_shop
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, Change, Column, ConsoleAct, Doing, Entry, Kind, Wish
+from .kinds import ACCOUNT, Change, Column, ConsoleAct, Doing, Entry, Kind, Wish, by_id, switches
 
 
 async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> list[Shop]:
@@ -18,9 +17,7 @@ async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> lis
         return await merged(unit, [Way(Shop, criteria)], after, limit, by="id", newest_first=newest_first)
 
 
-async def _get(ports: Ports, shop_id: str) -> Shop | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Shop].get(shop_id) if storable(shop_id) else None
+_get = by_id(Shop)
 
 
 def _facts(shop: Shop) -> list[tuple[str, Any]]:
@@ -48,16 +45,6 @@ async def _markup(doing: Doing) -> str:
 async def _return_url(doing: Doing) -> str:
     done = await set_shop(doing.ports, doing.record.id, {"return_url": doing.given["url"].strip()})
     return f"Payers return to {done.return_url or 'the address of the account'}."
-
-
-async def _disable(doing: Doing) -> str:
-    await disable_shop(doing.ports, doing.record.id)
-    return "Disabled: no new payments; what exists goes on."
-
-
-async def _enable(doing: Doing) -> str:
-    await enable_shop(doing.ports, doing.record.id)
-    return "Enabled."
 
 
 SHOPS = Kind(
@@ -105,21 +92,6 @@ SHOPS = Kind(
             follows=lambda each, given: [Change("return_url", each.return_url or "-", given.get("url") or "-")],
             run=_return_url,
         ),
-        ConsoleAct(
-            name="shop.disable",
-            title="Disable",
-            key="d",
-            allowed=lambda each: each.enabled,
-            changes=lambda _: [Change("enabled", "yes", "no: no new payments and subscriptions")],
-            run=_disable,
-        ),
-        ConsoleAct(
-            name="shop.enable",
-            title="Enable",
-            key="e",
-            allowed=lambda each: not each.enabled,
-            changes=lambda _: [Change("enabled", "no", "yes")],
-            run=_enable,
-        ),
+        *switches("shop", disable_shop, enable_shop, ends="no new payments and subscriptions"),
     ),
 )

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from ...core.domain import ids
 from ...core.domain.settlement import Correction, Settlement, SettlementItem
-from ...core.usecases.accounts import storable
 from ...core.usecases.browse_books import list_corrections, list_statement_items, list_statements
 from ...core.usecases.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Column, Filter, Kind, Part, Wish
+from .kinds import ACCOUNT, MODE, Column, Filter, Kind, Part, Wish, by_id
 
 _BATCH = Filter(name="batch", hint="a batch's id, such as live:2026-11-21")
 _STATEMENT = Filter(name="statement", hint="a statement's id")
@@ -19,9 +17,7 @@ async def _read(ports: Ports, wish: Wish, after: Settlement | None, limit: int) 
     return await list_statements(ports, wanted(wish), wish.of("batch"), after, limit)
 
 
-async def _get(ports: Ports, statement_id: str) -> Settlement | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Settlement].get(statement_id) if ids.is_prefixed(ids.SETTLEMENT, statement_id) else None
+_get = by_id(Settlement)
 
 
 def _facts(each: Settlement) -> list[tuple[str, Any]]:
@@ -80,9 +76,7 @@ async def _read_lines(ports: Ports, wish: Wish, after: SettlementItem | None, li
     return [] if statement is None else await list_statement_items(ports, statement, after, limit)
 
 
-async def _get_line(ports: Ports, line_id: str) -> SettlementItem | None:
-    async with ports.storage.unit() as unit:
-        return await unit[SettlementItem].get(line_id)
+_get_line = by_id(SettlementItem)
 
 
 def _line_facts(each: SettlementItem) -> list[tuple[str, Any]]:
@@ -136,9 +130,7 @@ async def _read_corrections(ports: Ports, wish: Wish, after: Correction | None, 
     return await list_corrections(ports, wanted(wish), after, limit)
 
 
-async def _get_correction(ports: Ports, correction_id: str) -> Correction | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Correction].get(correction_id) if storable(correction_id) else None
+_get_correction = by_id(Correction)
 
 
 def _correction_facts(each: Correction) -> list[tuple[str, Any]]:

@@ -3,11 +3,10 @@
 from typing import Any
 
 from ...core.domain.terminals import Terminal
-from ...core.usecases.accounts import storable
 from ...core.usecases.browse import Way, merged
 from ...core.usecases.terminals import disable_terminal, enable_terminal
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, Change, Column, ConsoleAct, Doing, Kind, Wish
+from .kinds import ACCOUNT, Column, Kind, Wish, by_id, switches
 
 
 async def _read(ports: Ports, wish: Wish, after: Terminal | None, limit: int) -> list[Terminal]:
@@ -19,9 +18,7 @@ async def _read(ports: Ports, wish: Wish, after: Terminal | None, limit: int) ->
         return await merged(unit, [Way(Terminal, criteria)], after, limit, by=by, newest_first=newest_first)
 
 
-async def _get(ports: Ports, terminal_id: str) -> Terminal | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Terminal].get(terminal_id) if storable(terminal_id) else None
+_get = by_id(Terminal)
 
 
 def _facts(each: Terminal) -> list[tuple[str, Any]]:
@@ -39,16 +36,6 @@ def _facts(each: Terminal) -> list[tuple[str, Any]]:
         ("enabled", each.enabled),
         ("created", each.created_at),
     ]
-
-
-async def _disable(doing: Doing) -> str:
-    await disable_terminal(doing.ports, doing.record.id)
-    return "Disabled: no new payments by it; what exists goes on."
-
-
-async def _enable(doing: Doing) -> str:
-    await enable_terminal(doing.ports, doing.record.id)
-    return "Enabled."
 
 
 TERMINALS = Kind(
@@ -69,22 +56,5 @@ TERMINALS = Kind(
     facts=_facts,
     filters=(ACCOUNT,),
     orders=("oldest", "newest"),
-    acts=(
-        ConsoleAct(
-            name="terminal.disable",
-            title="Disable",
-            key="d",
-            allowed=lambda each: each.enabled,
-            changes=lambda _: [Change("enabled", "yes", "no: no new payments by it")],
-            run=_disable,
-        ),
-        ConsoleAct(
-            name="terminal.enable",
-            title="Enable",
-            key="e",
-            allowed=lambda each: not each.enabled,
-            changes=lambda _: [Change("enabled", "no", "yes")],
-            run=_enable,
-        ),
-    ),
+    acts=switches("terminal", disable_terminal, enable_terminal, ends="no new payments by it"),
 )

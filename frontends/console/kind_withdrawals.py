@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from ...core.domain import ids
 from ...core.domain.accounts import Mode
 from ...core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from ...core.usecases.browse import browse
 from ...core.usecases.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ...ports.bundle import Ports
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id
 
 _LOOKS = 8
 _PAUSE = 1.0
@@ -22,9 +21,7 @@ async def _read(ports: Ports, wish: Wish, after: Withdrawal | None, limit: int) 
     return await browse(ports, Withdrawal, asked, after, limit, **named)
 
 
-async def _get(ports: Ports, withdrawal_id: str) -> Withdrawal | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Withdrawal].get(withdrawal_id) if ids.is_prefixed(ids.WITHDRAWAL, withdrawal_id) else None
+_get = by_id(Withdrawal)
 
 
 def _facts(each: Withdrawal) -> list[tuple[str, Any]]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
+from ...core.usecases.accounts import storable
 from ...core.usecases.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
+from ...ports.storage import R
 
 Tell = Callable[[str], None]
 """Says how far an act is."""
@@ -166,3 +168,50 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     private: Callable[[Ports, Any], dict[str, str]] | None = None
     """The personal data in plain; shown when asked for, and audited."""
     timeline: Callable[[Ports, Any], Awaitable[list[Moment]]] = read_timeline
+
+
+def by_id(kind: type[R]) -> Callable[[Ports, str], Awaitable[R | None]]:
+    """How a list reads the one record of an id; what cannot be an id is nobody's."""
+
+    async def get(ports: Ports, record_id: str) -> R | None:
+        async with ports.storage.unit() as unit:
+            return await unit[kind].get(record_id) if storable(record_id) else None
+
+    return get
+
+
+def switches(
+    name: str,
+    disable: Callable[[Ports, str], Awaitable[Any]],
+    enable: Callable[[Ports, str], Awaitable[Any]],
+    *,
+    ends: str,
+) -> tuple[ConsoleAct, ConsoleAct]:
+    """The acts `name.disable` and `name.enable` of what is on or off; `ends` says what there is no more while off."""
+
+    async def off(doing: Doing) -> str:
+        await disable(doing.ports, doing.record.id)
+        return f"Disabled: {ends}; what exists goes on."
+
+    async def on(doing: Doing) -> str:
+        await enable(doing.ports, doing.record.id)
+        return "Enabled."
+
+    return (
+        ConsoleAct(
+            name=f"{name}.disable",
+            title="Disable",
+            key="d",
+            allowed=lambda each: each.enabled,
+            changes=lambda _: [Change("enabled", "yes", f"no: {ends}")],
+            run=off,
+        ),
+        ConsoleAct(
+            name=f"{name}.enable",
+            title="Enable",
+            key="e",
+            allowed=lambda each: not each.enabled,
+            changes=lambda _: [Change("enabled", "no", "yes")],
+            run=on,
+        ),
+    )
