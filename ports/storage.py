@@ -10,7 +10,7 @@ A record is any frozen msgspec struct with `id: str` and `version: int` that the
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -103,6 +103,14 @@ class Shelf(Protocol[R]):
         """Write a changed record, and return it as it will stand (version + 1).
 
         Commit raises Stale when the stored version is not the one that `record` carries.
+        """
+        ...
+
+    def change(self, record: R, /, **changes: Any) -> R:
+        """Save a record that differs in these fields from the stored one, which `record` is, and in no other.
+
+        The same as `save`, for where it is done often: a storage may leave alone what did not change, indexes above
+        all (SQLite writes the index of every column anew that a statement names).
         """
         ...
 
@@ -205,4 +213,14 @@ class Storage(Protocol):
 
     async def close(self) -> None:
         """Finish what is being written and let go of every connection."""
+        ...
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """A storage in which units that lose races can wait for one another. Not every one is."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Inside is one at a time, in the order of asking: whoever lost a race tries again here, so that of many that
+        move one record each waits for its turn. Not to be entered again by whoever is inside."""
         ...

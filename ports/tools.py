@@ -1,9 +1,16 @@
-"""What an adapter from elsewhere is made with: the house's storage, time and chance."""
+"""What an adapter from elsewhere is made with: the house's storage, time, chance and files."""
+
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from .clock import Clock, Ids
+from .files import FileStore
+from .jobs import Job
 from .storage import Storage
+
+Kick = Callable[[Sequence[Job]], Awaitable[None]]
+"""Wakes the workers: called with the jobs of every commit that wrote some."""
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,3 +26,19 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     ids: Ids
     base_url: str
     """Where the API is reached from outside, no slash at the end: for the notices of a provider."""
+    files: FileStore
+    """What merchants uploaded, to be read by its key: the documents of a check (ports/kyc.py)."""
+
+
+class StorageTools(msgspec.Struct, frozen=True, kw_only=True):
+    """Given to the function that opens a storage from elsewhere. Its repr hides the URL, which may hold a password."""
+
+    url: str
+    """As the setting `database_url` says it; its scheme is the entry point's name."""
+    clock: Clock
+    """For a storage that has no clock of its own: due times and leases are judged by it (`Storage.now`)."""
+    kick: Kick
+    """To be called after each commit that added, saved or accrued jobs, with these; a failure of it fails no commit."""
+
+    def __repr__(self) -> str:
+        return "<StorageTools>"

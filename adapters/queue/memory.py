@@ -3,20 +3,22 @@
 import asyncio
 import heapq
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ...ports.clock import Clock
 from ...ports.jobs import Job
 
+_SOON = timedelta(seconds=1)
+"""Jobs due later than that are found by the workers' own look at what is due next. Every new payment has such a job."""
 _REMEMBERED = 10_000
 """Due times kept, the earliest ones; a job beyond them is found by the workers' sweep of the jobs table."""
 
 
 class MemoryQueue:
-    """Remembers when the kicked jobs are due.
+    """Remembers when the kicked jobs are due, for those that are due soon.
 
-    A job that is due wakes every waiting worker; a later one wakes them at its time. When nobody waits, the hint stays
-    until somebody does: a worker that was busy at the kick loses nothing.
+    A job that is due wakes every waiting worker; one that will be wakes them at its time. When nobody waits, the hint
+    stays until somebody does: a worker that was busy at the kick loses nothing.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -26,13 +28,15 @@ class MemoryQueue:
 
     async def kick(self, jobs: Sequence[Job]) -> None:
         """Note the due times, and wake whoever waits."""
-        if not jobs:
+        now = self._clock.now()
+        soon = [job.due for job in jobs if job.due <= now + _SOON]
+        if not soon:
             return
-        for job in jobs:
-            heapq.heappush(self._due, job.due)
+        for due in soon:
+            heapq.heappush(self._due, due)
         if len(self._due) > 2 * _REMEMBERED:
             self._due = sorted(set(self._due))[:_REMEMBERED]
-        is_due = self._due[0] <= self._clock.now()
+        is_due = self._due[0] <= now
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(is_due)

@@ -20,6 +20,8 @@ from ...core.domain.gateways import Gateway
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.kyc import Upload
 from ...core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
+from ...core.domain.limit_hits import LimitHits
+from ...core.domain.outcomes import UnknownOutcome
 from ...core.domain.payments import Payment, Suspense
 from ...core.domain.proofs import DeliveryProof
 from ...core.domain.rates import KnownRate
@@ -90,6 +92,9 @@ CATALOGUE: tuple[Table, ...] = (
         ),
         fixed=("account_id", "mode", "shop_id", "external_id", "subscription_id", "created_at"),
     ),
+    # Few, and in no unit of a payment that goes well: an index over payments would be in all of them. The mode is last
+    # in the index, so that who counts by it looks at no row.
+    Table(UnknownOutcome, "unknown_outcomes", indexes=(("operation", "created_at", "id", "mode"),), narrow=True),
     # Found by ranges of ids, which the primary key follows, and by operators over all accounts. What an index of
     # these holds never changes, so that moving the sums costs no more for it.
     Table(Tally, "tallies", indexes=(("period", "status", "account_id"),), sums=("count",), narrow=True),
@@ -106,7 +111,13 @@ CATALOGUE: tuple[Table, ...] = (
     # Found by ranges of ids, which the primary key follows.
     Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),
     Table(LedgerHead, "ledger_heads", narrow=True),
-    Table(SettlementBatch, "settlement_batches", sums=("payments", "amount", "fee", "credit"), narrow=True),
+    Table(
+        SettlementBatch,
+        "settlement_batches",
+        indexes=(("started_at", "id"),),
+        sums=("payments", "amount", "fee", "credit"),
+        narrow=True,
+    ),
     Table(
         Settlement,
         "settlements",
@@ -168,13 +179,14 @@ CATALOGUE: tuple[Table, ...] = (
             ("status", "created_at", "id"),
             ("direction", "created_at", "id"),
         ),
-        sparse=(("external_id", "id"),),
+        sparse=(("external_id", "id"), ("tx_hash", "id")),
     ),
     # Of an exchange found by ranges of ids, which the primary key follows; the index finds what waits in suspense.
     Table(
         ExchangeTransfer,
         "exchange_transfers",
         indexes=(("resolved_at", "reason", "received_at", "id"),),
+        sparse=(("came_by", "id"), ("went_by", "id")),
         narrow=True,
     ),
     Table(DirectionSwitch, "direction_switches", narrow=True),
@@ -200,6 +212,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Feed, "feeds", narrow=True),
     Table(Gateway, "gateways", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),
+    # Found by ranges of ids, which the primary key follows.
+    Table(LimitHits, "limit_hits", sums=("count",), narrow=True),
     Table(
         AuditEntry,
         "audit",

@@ -1,7 +1,7 @@
 """Which job of the memory storage is due next, without looking at all of them."""
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from .codec import Row
 
@@ -95,13 +95,10 @@ class DueKinds:
         found = [job_id for due in asked if (job_id := due.earliest(rows, now)) is not None]
         return min(found, key=lambda job_id: (rows[job_id][self._place["due"]], job_id), default=None)
 
-    def due(self, rows: Mapping[str, Row], now: int, *, kind: str | None, but_kind: str | None) -> Iterator[str]:
-        """Due jobs, the first due first. Each must be leased or removed before the next is asked for."""
-        due = self._place["due"]
-        while (job_id := self.earliest(rows, now, kind=kind, but_kind=but_kind)) is not None:
-            if rows[job_id][due] > now:
-                return
-            yield job_id
+    def due(self, rows: Mapping[str, Row], now: int, *, kind: str | None, but_kind: str | None) -> str | None:
+        """The job that has been due longest; it must be leased or removed before the next is asked for."""
+        job_id = self.earliest(rows, now, kind=kind, but_kind=but_kind)
+        return job_id if job_id is not None and rows[job_id][self._place["due"]] <= now else None
 
 
 def _kind_of(job_id: str) -> str:

@@ -18,12 +18,11 @@ from .catalogue import CATALOGUE, Table
 from .codec import Row, integer, microseconds, moment
 from .criteria import Condition, Query, Relation, conditions
 from .due import DueKinds
+from .kept import Keeping, Kept, keep, kept_of
 from .unit import (
     Accrue,
     Add,
     Increase,
-    Keeping,
-    Kept,
     Kick,
     Remove,
     Save,
@@ -31,8 +30,6 @@ from .unit import (
     WorkUnit,
     Write,
     added,
-    keep,
-    kept_of,
     kick_safely,
     lease_microseconds,
     no_kick,
@@ -95,7 +92,7 @@ class _Rows:
                 if record_id in self.rows:
                     raise Conflict(self.kept.id_rule)
                 self.put(record_id, row)
-            case Save(_, record_id, version, row):
+            case Save(_, record_id, version, row, _):
                 stored = self.at(record_id, version)
                 for place in self.kept.fixed:
                     if stored[place] != row[place]:
@@ -197,9 +194,10 @@ class MemoryStorage:
         self._refuse_when_closed()
         now, span = microseconds(self._clock.now()), lease_microseconds(lease)
         claimed: list[Job] = []
-        if limit <= 0:
-            return claimed
-        for job_id in self._due.due(table.rows, now, kind=kind, but_kind=but_kind):
+        while len(claimed) < limit:
+            job_id = self._due.due(table.rows, now, kind=kind, but_kind=but_kind)
+            if job_id is None:
+                break
             row = list(table.rows[job_id])
             row[place["attempts"]] += 1
             row[place["version"]] += 1
@@ -207,8 +205,6 @@ class MemoryStorage:
             table.put(job_id, row)
             self._due.note(job_id, table.rows)
             claimed.append(self._jobs.codec.decode(row))
-            if len(claimed) == limit:
-                break
         return claimed
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:

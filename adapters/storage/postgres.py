@@ -5,7 +5,7 @@ pool whose connections are read-only, so that a slow list never keeps a payment 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -21,14 +21,16 @@ from ...ports.jobs import Job
 from ...ports.storage import R
 from .catalogue import CATALOGUE, Table
 from .codec import microseconds, moment
+from .kept import kept_of
 from .migrate import postgres_current, require_head
 from .postgres_commits import Commits
+from .postgres_groups import Groups
+from .postgres_lookups import HotReader
 from .postgres_pool import ACQUIRE_SECONDS, Connections
-from .recent import Recent
 from .schema import HEARTBEAT
-from .sql import Connect, SqlReader, SqlStorage, Tables, Translate, translated
+from .sql import SqlStorage, translated
 from .statements import JobStatements, beat
-from .unit import Kept, Kick, Reader, Write, kept_of, kick_safely, lease_microseconds, no_kick
+from .unit import Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
@@ -38,6 +40,17 @@ _SETTINGS = {
     # A process that stops in the middle of a unit must not hold its rows for ever.
     "idle_in_transaction_session_timeout": "10s",
 }
+_BY_INDEX = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+"""All that units do goes by an index and is planned once. Left to itself Postgres plans it for the small tables of its
+last ANALYZE, and then walks ones that have grown: by measurement, twice the work within a minute of a new database."""
+_STATEMENTS = 512
+"""Kept prepared on each connection: units have some hundred forms, and one that was dropped is planned anew."""
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 """A commit that returned is on disk, whatever the server's default; a stronger setting is left alone."""
 _DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
@@ -144,9 +157,8 @@ class PostgresStorage(SqlStorage):
         super().__init__(_engine(url, connections), catalogue, kick, _translate)
         self._clock = clock
         self._pool = Connections(pool)
-        self._hot = _HotReader(self._tables, self._connect, _translate, self._fetch)
-        self._recent = Recent()
-        self._commits = Commits(self._pool, self._tables, self._fetch)
+        self._hot = HotReader(self._tables, self._connect, _translate, self._fetch)
+        self._groups = Groups(Commits(self._pool, self._tables, self._fetch))
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect, _DATABASE_NOW)
 
     @classmethod
@@ -172,7 +184,8 @@ class PostgresStorage(SqlStorage):
                 max_size=connections,
                 timeout=ACQUIRE_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
-                server_settings=_SETTINGS,
+                statement_cache_size=_STATEMENTS,
+                server_settings={**_SETTINGS, **_BY_INDEX},
                 init=_prepare,
                 reset=_leave,
             )
@@ -245,10 +258,15 @@ class PostgresStorage(SqlStorage):
         self._closed = True
         try:
             # A connection that hangs must not keep the process from ending.
-            await asyncio.wait_for(self._pool.close(), _COMMAND_SECONDS)
+            await asyncio.wait_for(self._end(), _COMMAND_SECONDS)
         except TimeoutError:
             self._pool.terminate()
         await self._engine.dispose()
+
+    async def _end(self) -> None:
+        await self._groups.close()
+        await self._kicked_late()
+        await self._pool.close()
 
     def _now(self) -> int | None:
         """What the statements take for the present; None lets the database judge."""
@@ -264,19 +282,7 @@ class PostgresStorage(SqlStorage):
         self._refuse_when_closed()
         try:
             with translated(_translate):
-                await self._commits.carry_out(writes)
+                await self._groups.carry_out(writes, lambda: self._wrote_late(writes, jobs))
         finally:
             self._recent.forget(writes)
         await kick_safely(self._kick, jobs)
-
-
-class _HotReader(SqlReader):
-    """Reads of units: `get` on asyncpg, all else as everywhere."""
-
-    def __init__(self, tables: Tables, connect: Connect, translate: Translate, fetch: Callable[..., Any]) -> None:
-        super().__init__(tables, connect, translate)
-        self._fetch = fetch
-
-    async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        rows = await self._fetch(self.tables.statements(kept).get, (record_id,))
-        return kept.codec.decode(rows[0]) if rows else None

@@ -13,9 +13,10 @@ from typing import Any
 import asyncpg
 
 from ...ports.faults import Conflict, Stale, Unavailable
+from .postgres_joined import REFUSED, joined
 from .postgres_pool import Connections
-from .sql import Tables
 from .statements import Statement
+from .tables import Tables
 from .unit import Add, Remove, Save, Write
 
 _TRIES = 20
@@ -54,7 +55,7 @@ class _Clash(Exception):
         self.rule = rule
 
 
-class _Broken(Exception):
+class Broken(Exception):
     """There is no connection any more; `fault` says why. Whether the transaction was committed is unknown."""
 
     def __init__(self, fault: Exception) -> None:
@@ -78,23 +79,28 @@ class Commits:
         statements = self._tables.of_unit(writes)
         try:
             await self._commit(statements)
-        except _Broken as broken:
-            if not _is_guarded(writes):
-                raise broken.fault from None
-            await self._once_more(writes, statements, broken)
+        except Broken as broken:
+            await self.recover(writes, broken)
+
+    async def recover(self, writes: Sequence[Write], broken: Broken) -> None:
+        """A unit of which it is unknown whether it was committed: make it, or find it made.
+
+        Raises: Stale, Conflict; what broke it where that stays unknown.
+        """
+        if not _is_guarded(writes):
+            raise broken.fault from None
+        await self._once_more(writes, self._tables.of_unit(writes), broken)
 
     async def _once_more(
-        self, writes: Sequence[Write], statements: Sequence[tuple[Write, Statement]], broken: _Broken
+        self, writes: Sequence[Write], statements: Sequence[tuple[Write, Statement]], broken: Broken
     ) -> None:
-        """Carry out a unit of which it is unknown whether it was committed. Raises what broke it where that stays
-        unknown."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 pauses = list(_PAUSES)
                 while True:
                     await asyncio.sleep(pauses.pop(0) if len(pauses) > 1 else pauses[0])
                     # The server may be gone, starting, or gone again.
-                    with contextlib.suppress(_Broken, Unavailable, TimeoutError):
+                    with contextlib.suppress(Broken, Unavailable, TimeoutError):
                         if await self._is_made(writes, statements):
                             return
                         break
@@ -121,10 +127,10 @@ class Commits:
         return True
 
     async def _commit(self, statements: Sequence[tuple[Write, Statement]]) -> None:
-        """Raises: Stale, Conflict; _Broken; the driver's faults."""
+        """Raises: Stale, Conflict; Broken; the driver's faults."""
         for tried in range(_TRIES):
             try:
-                async with self._connection() as connection:
+                async with self.connection() as connection:
                     await _transact(connection, statements, in_turn=tried > 0)
             except _Clash as clash:
                 raise await self._conflict(clash) from None
@@ -135,14 +141,14 @@ class Commits:
                 return
 
     @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Any]:
-        """A connection of the pool. Raises _Broken when it breaks, or cannot be made."""
+    async def connection(self) -> AsyncIterator[Any]:
+        """A connection of the pool. Raises Broken when it breaks, or cannot be made."""
         try:
             connection = await self._pool.take()
         except TimeoutError:
             raise
         except _NOT_THERE as fault:
-            raise _Broken(fault) from fault
+            raise Broken(fault) from fault
         went_well = False
         try:
             yield connection
@@ -152,7 +158,7 @@ class Commits:
             raise
         except Exception as fault:
             if isinstance(fault, _BROKEN) or _is_gone(connection):
-                raise _Broken(fault) from fault
+                raise Broken(fault) from fault
             raise
         finally:
             await (self._pool.give if went_well else self._pool.drop)(connection)
@@ -183,6 +189,11 @@ def _is_gone(connection: Any) -> bool:
 
 
 async def _transact(connection: Any, statements: Sequence[tuple[Write, Statement]], *, in_turn: bool) -> None:
+    one = None if in_turn else joined(statements)
+    if one is not None:
+        with contextlib.suppress(*REFUSED):
+            await connection.fetchval(one[0], *one[1])
+            return
     # A lone statement is a transaction already, in one round trip instead of three.
     whole = connection.transaction() if len(statements) > 1 else contextlib.nullcontext()
     async with whole:

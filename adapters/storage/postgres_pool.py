@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 ACQUIRE_SECONDS = 10
-_KEPT = 4
+_KEPT = 8
 """More go back to the pool, which closes those that nobody needs for some minutes."""
 
 

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
 from ...ports.storage import R
-from .unit import Kept, Write
+from .kept import Kept
+from .unit import Write
 
 _MOST = 10_000
 """Records kept. With one more all are forgotten, which costs a read of each that is asked for again."""

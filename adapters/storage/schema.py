@@ -1,14 +1,14 @@
 """The catalogue as SQLAlchemy tables, for both databases: for statements, and to hold the migrations against."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from .catalogue import CATALOGUE, Table
 from .codec import Storing
-from .unit import Kept, Rule
+from .kept import Kept, Rule
 
 HEARTBEAT = "heartbeat"
 """A table of one row that a health check writes to: a disk that is full still reads."""
@@ -18,7 +18,7 @@ def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
     match storing:
         case Storing.TEXT:
             # Compared by code points, as SQLite and Python do; else order would depend on the server's language.
-            return sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+            return sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
         case Storing.JSON:
             return sa.Text()
         case Storing.INTEGER:
@@ -29,31 +29,54 @@ def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
             return sa.LargeBinary()
 
 
-def metadata(catalogue: Iterable[Table] = CATALOGUE) -> sa.MetaData:
-    """All tables. A unique rule is a unique index of its name, because only an index may be partial."""
+class TablesByName(dict[str, sa.Table]):
+    """For statements: tables without indexes, each made when it is first asked for. All of them would be 25 ms and two
+    megabytes, and for indexes SQLAlchemy loads the dialects of all databases that one names."""
+
+    def __init__(self, catalogue: Iterable[Table]) -> None:
+        super().__init__()
+        self._catalogue = {declared.name: declared for declared in catalogue}
+
+    def __missing__(self, name: str) -> sa.Table:
+        schema = sa.MetaData()
+        made = _heartbeat(schema) if name == HEARTBEAT else _table(schema, self._catalogue[name])
+        return self.setdefault(name, made)
+
+
+@cache
+def metadata(catalogue: tuple[Table, ...] = CATALOGUE) -> sa.MetaData:
+    """All tables, made once for the process. A unique rule is a unique index of its name, because only an index may be
+    partial."""
     schema = sa.MetaData()
     for declared in catalogue:
-        _add(schema, declared)
-    sa.Table(
+        _add_indexes(_table(schema, declared), declared)
+    _heartbeat(schema)
+    return schema
+
+
+def _heartbeat(schema: sa.MetaData) -> sa.Table:
+    return sa.Table(
         HEARTBEAT,
         schema,
         sa.Column("id", _type(Storing.TEXT), nullable=False),
         sa.Column("beaten_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=f"{HEARTBEAT}_id"),
     )
-    return schema
 
 
-def _add(schema: sa.MetaData, declared: Table) -> None:
-    kept = Kept(declared.kind, declared)
-    table = sa.Table(
+def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
+    columns = Kept(declared.kind, declared).codec.columns
+    return sa.Table(
         declared.name,
         schema,
-        *(sa.Column(column.name, _type(column.storing), nullable=column.nullable) for column in kept.codec.columns),
+        *(sa.Column(column.name, _type(column.storing), nullable=column.nullable) for column in columns),
         sa.PrimaryKeyConstraint("id", name=f"{declared.name}_id"),
         sqlite_with_rowid=not declared.narrow,
     )
-    for rule in kept.rules:
+
+
+def _add_indexes(table: sa.Table, declared: Table) -> None:
+    for rule in Kept(declared.kind, declared).rules:
         where = _where(table, rule)
         columns = [table.c[field] for field in rule.fields]
         sa.Index(rule.name, *columns, unique=True, postgresql_where=where, sqlite_where=where)

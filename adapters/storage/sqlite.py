@@ -2,12 +2,12 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from math import inf
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import aiosqlite
 import sqlalchemy as sa
@@ -22,14 +22,14 @@ from ...ports.storage import R
 from . import sqlite_file
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, moment
-from .committer import Committer, take_back
-from .criteria import Query
+from .committer import Committer, Doubtful
+from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
-from .recent import Recent
 from .schema import HEARTBEAT
-from .sql import Connect, SqlReader, SqlStorage, Tables, Translate
+from .sql import SqlStorage
+from .sqlite_reads import HotReader, Reading
 from .statements import JobStatements, Statement, beat
-from .unit import Kept, Kick, Reader, Write, kept_of, kick_safely, lease_microseconds, no_kick, refuse_both
+from .unit import Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
 
 _READERS = 4
 _POOL_SECONDS = 10.0
@@ -51,6 +51,21 @@ def _translate(fault: Exception) -> Exception | None:
 
 def _text_of(statement: tuple[Write, Statement]) -> str:
     return statement[1][0]
+
+
+def _write_all(connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
+    """Carry out statements of which none is expected to be refused. Raises: Doubtful, sqlite3.IntegrityError."""
+    if len(statements) < _MANY:
+        for _, (text, parameters) in statements:
+            if not connection.execute(text, parameters).rowcount:
+                raise Doubtful
+        return
+    # Each row on its own costs half as much again.
+    for text, group in groupby(statements, key=_text_of):
+        rows = [parameters for _, (_, parameters) in group]
+        # All but accruals change one row at most; of those each statement changes several.
+        if connection.executemany(text, rows).rowcount < len(rows):
+            raise Doubtful
 
 
 def _absolute(path: Path | str) -> Path:
@@ -110,16 +125,13 @@ class SqliteStorage(SqlStorage):
         catalogue: Sequence[Table],
     ) -> None:
         super().__init__(_engine(path), catalogue, kick, _translate)
-        self._path = path
         self._clock = clock
         self._committer = Committer(writing)
-        self._recent = Recent()
         self._seen: int | None = None
         self._looked = False
-        self._reading = reading
-        self._hot = _HotReader(self._tables, self._connect, _translate, self._read_all)
+        self._reading = Reading(path, reading)
+        self._hot = HotReader(self._tables, self._connect, _translate, self._reading)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect)
-        self._kicking: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def open(
@@ -192,7 +204,9 @@ class SqliteStorage(SqlStorage):
 
     async def _is_due(self, kind: str | None, but_kind: str | None) -> bool:
         now = microseconds(self._clock.now())
-        return await self._read(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)) is not None
+        return (
+            await self._reading.first(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)) is not None
+        )
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
         """Make leases last longer, in one transaction."""
@@ -212,7 +226,7 @@ class SqliteStorage(SqlStorage):
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""
         now = microseconds(self._clock.now())
-        row = await self._read(*self._job_statements.next_due.with_values(now=now))
+        row = await self._reading.first(*self._job_statements.next_due.with_values(now=now))
         return None if row is None else moment(row[0])
 
     async def now(self) -> datetime:
@@ -231,58 +245,24 @@ class SqliteStorage(SqlStorage):
             return
         self._closed = True
         await self._committer.close()
-        if self._kicking:
-            await asyncio.wait(self._kicking)
+        await self._kicked_late()
         self._reading.close()
         await self._engine.dispose()
-
-    async def _read(self, statement: str, parameters: Sequence[Any]) -> Row | None:
-        """The first row of a quick statement. Raises Unavailable."""
-        rows = await self._read_all(statement, parameters)
-        return rows[0] if rows else None
-
-    async def _read_all(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
-        """The rows of a quick statement, read on the event loop; in a thread when the file is locked (another
-        process is opening or closing it). Raises Unavailable."""
-        self._refuse_when_closed()
-        try:
-            rows: list[Row] = self._reading.execute(statement, parameters).fetchall()
-        except sqlite3.Error:
-            try:
-                return await asyncio.to_thread(self._read_patiently, statement, parameters)
-            except sqlite3.Error as fault:
-                raise Unavailable(f"SQLite could not read: {fault}") from fault
-        return rows
-
-    def _read_patiently(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
-        connection = sqlite_file.connect_to_read(self._path, wait=True)
-        try:
-            rows: list[Row] = connection.execute(statement, parameters).fetchall()
-        finally:
-            connection.close()
-        return rows
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         statements = self._tables.of_unit(writes)
 
+        def quick(connection: sqlite3.Connection) -> None:
+            try:
+                _write_all(connection, statements)
+            except sqlite3.IntegrityError as refused:
+                raise Doubtful from refused
+
         def work(connection: sqlite3.Connection) -> None:
-            if len(statements) < _MANY:
-                self._carry_out(connection, statements)
-                return
-            # Each row on its own costs half as much again. Where one is refused, that way says which.
-            for text, group in groupby(statements, key=_text_of):
-                rows = [parameters for _, (_, parameters) in group]
-                try:
-                    changed = connection.executemany(text, rows).rowcount
-                except sqlite3.IntegrityError:
-                    changed = -1
-                if changed != len(rows):
-                    take_back(connection)
-                    self._carry_out(connection, statements)
-                    return
+            self._carry_out(connection, statements)
 
         try:
-            await self._committer.run(work, late=lambda: self._wrote_late(writes, jobs))
+            await self._committer.run(work, quick=quick, late=lambda: self._wrote_late(writes, jobs))
         finally:
             self._recent.forget(writes)
         await kick_safely(self._kick, jobs)
@@ -302,34 +282,3 @@ class SqliteStorage(SqlStorage):
             if connection.execute(*statement).fetchone():
                 return Conflict(rule)
         return ValueError(f"{write.kept.name}: beyond 64 bits, or otherwise refused by the table")
-
-    def _wrote_late(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
-        """Tell of what was written after its committer was cancelled."""
-        self._recent.forget(writes)
-        task = asyncio.get_running_loop().create_task(kick_safely(self._kick, jobs))
-        self._kicking.add(task)
-        task.add_done_callback(self._kicking.discard)
-
-
-class _HotReader(SqlReader):
-    """Reads of units: `get` and what is quick on the event loop, all else as everywhere."""
-
-    def __init__(
-        self,
-        tables: Tables,
-        connect: Connect,
-        translate: Translate,
-        read: Callable[[str, Sequence[Any]], Awaitable[list[Row]]],
-    ) -> None:
-        super().__init__(tables, connect, translate)
-        self._read = read
-
-    async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        rows = await self._read(self.tables.statements(kept).get, (record_id,))
-        return kept.codec.decode(rows[0]) if rows else None
-
-    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
-        # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
-        if not asked.quick:
-            return await super().find(kept, asked)
-        return [kept.codec.decode(row) for row in await self._read(*self.tables.question(kept, asked))]

@@ -4,17 +4,17 @@ SQLAlchemy's own execution costs some hundred microseconds a statement, several 
 Postgres takes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 
 from .codec import Row
+from .kept import Kept, Rule
 from .schema import HEARTBEAT
-from .unit import Accrue, Add, Increase, Kept, Remove, Rule, Save, Write, refuse_both
+from .unit import Accrue, Add, Increase, Remove, Save, Write, refuse_both
 
 Statement = tuple[str, Sequence[Any]]
 """Text and parameters, as the driver takes them."""
@@ -59,21 +59,17 @@ class TableStatements:
         self._dialect = dialect
         names = kept.codec.names
         values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
-        staying = {kept.codec.place["id"], *kept.sums, *kept.fixed}
-        changing = [name for number, name in enumerate(names) if number not in staying]
         self.get = Prepared(sa.select(table).where(table.c.id == values["id"]), dialect).expect("id")
         self._insert = Prepared(table.insert().inline().values(values), dialect).expect(*names)
         # Parameters may not share a name with a column that is set, hence the underscores.
-        guard = sa.and_(
+        self._guard = sa.and_(
             table.c.id == sa.bindparam("id_", type_=table.c.id.type),
             table.c.version == sa.bindparam("version_", type_=table.c.version.type),
         )
-        update = table.update().values({name: values[name] for name in changing}).where(guard)
-        self._update = Prepared(update, dialect).expect(*changing, "id_", "version_")
-        self._changed = itemgetter(*(kept.codec.place[name] for name in changing))
+        self._updates: dict[tuple[str, ...], tuple[str, Callable[[Row], Any]]] = {}
         sums = [names[number] for number in kept.sums_in_order]
         unmoved = [table.c[name] == sa.bindparam(f"{name}_", type_=table.c[name].type) for name in sums]
-        self._delete = Prepared(table.delete().where(guard, *unmoved), dialect).expect(
+        self._delete = Prepared(table.delete().where(self._guard, *unmoved), dialect).expect(
             "id_", "version_", *(f"{name}_" for name in sums)
         )
         self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
@@ -88,7 +84,8 @@ class TableStatements:
         if isinstance(write, Add):
             return self._insert, write.row
         if isinstance(write, Save):
-            return self._update, self._update_values(write.row, write.id, write.version)
+            text, changed = self._updates.get(write.changed) or self._update(write.changed)
+            return text, (*changed(write.row), write.id, write.version)
         match write:
             case Remove(_, record_id, version, sums):
                 return self._delete, (record_id, version, *sums)
@@ -107,7 +104,7 @@ class TableStatements:
         match write:
             case Add(_, record_id, row):
                 yield self._kept.id_rule, (self._id_taken, (record_id,))
-            case Save(_, record_id, _, row):
+            case Save(_, record_id, _, row, _):
                 pass
             case _:
                 return
@@ -125,10 +122,19 @@ class TableStatements:
             sa.select(sa.literal_column("1")).select_from(self._table).where(*clauses, others), self._dialect
         )
 
-    def _update_values(self, row: Row, record_id: str, version: int) -> Sequence[Any]:
-        # Never a lone column, of which itemgetter would make no tuple: there is always the version.
-        changed = self._changed(row)
-        return (*changed, record_id, version) if isinstance(changed, tuple) else (changed, record_id, version)
+    def _update(self, changed: tuple[str, ...]) -> tuple[str, Callable[[Row], Any]]:
+        """The text that sets these fields, or all where none is named, and what takes their values out of a row; made
+        when they are first asked for."""
+        setting = self._kept.setting(changed)
+        columns = self._table.c
+        values = {name: sa.bindparam(name, type_=columns[name].type) for name in setting}
+        update = self._table.update().values(values).where(self._guard)
+        text = Prepared(update, self._dialect).expect(*setting, "id_", "version_")
+        places = [self._kept.codec.place[name] for name in setting]
+        # Of one place itemgetter would make no tuple.
+        taking = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
+        self._updates[changed] = text, taking
+        return text, taking
 
     def _increase(self, field: str) -> Prepared:
         column = self._table.c[field]
@@ -146,7 +152,7 @@ class TableStatements:
         """The text for so many rows, made when it is first asked for."""
         if rows not in self._upserts:
             names, columns = self._kept.codec.names, self._table.c
-            insert: Any = (sqlite if self._dialect.name == "sqlite" else postgresql).insert(self._table)
+            insert = self._inserting()
             values = [
                 {name: sa.bindparam(f"{name}_{row}", type_=columns[name].type) for name in names} for row in range(rows)
             ]
@@ -158,6 +164,16 @@ class TableStatements:
             order = [f"{name}_{row}" for row in range(rows) for name in names]
             self._upserts[rows] = Prepared(insert, self._dialect).expect(*order)
         return self._upserts[rows]
+
+    def _inserting(self) -> Any:
+        # Here: each dialect is some megabytes, and a process speaks one of them.
+        if self._dialect.name == "sqlite":
+            from sqlalchemy.dialects import sqlite
+
+            return sqlite.insert(self._table)
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(self._table)
 
 
 def ids_of_kind(kind: str) -> tuple[str, str]:

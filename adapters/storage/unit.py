@@ -3,9 +3,8 @@
 What differs between memory, SQLite and Postgres is how they read (Reader) and how they apply a unit's writes.
 """
 
-import functools
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
@@ -13,72 +12,14 @@ import msgspec
 
 from ...ports.jobs import Job
 from ...ports.storage import R, Shelf
-from .catalogue import Table, Unique
-from .codec import Codec, Row, integer, text
+from .codec import Row, integer, text
 from .criteria import Condition, Query, conditions, query
+from .kept import Keeping, Kept, kept_of
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 """Told of jobs that were committed, so that workers wake (Queue.kick)."""
 
 _log = logging.getLogger("cambist.storage")
-
-
-class Rule:
-    """A unique rule of the catalogue over rows."""
-
-    def __init__(self, codec: Codec[Any], declared: Unique) -> None:
-        self.name = declared.name
-        self.fields = declared.fields
-        self._key = tuple(codec.place[field] for field in declared.fields)
-        self.where = {field: codec.column(field).encode(value) for field, value in declared.where}
-        self._where = tuple((codec.place[field], value) for field, value in self.where.items())
-
-    def key(self, row: Row) -> tuple[Any, ...] | None:
-        """What must be unique; None when the rule does not bind this row."""
-        key = tuple(row[place] for place in self._key)
-        if None in key or any(row[place] != value for place, value in self._where):
-            return None
-        return key
-
-
-class Kept(Generic[R]):
-    """A table of the catalogue, with its codec."""
-
-    def __init__(self, kind: type[R], table: Table) -> None:
-        self.table = table
-        self.name = table.name
-        self.id_rule = f"{table.name}_id"
-        self.codec = Codec(kind)
-        self.rules = tuple(Rule(self.codec, declared) for declared in table.uniques)
-        for field in table.sums:
-            if not self.codec.column(field).summable:
-                raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
-        self.sums = frozenset(self.codec.place[field] for field in table.sums)
-        self.sums_in_order = tuple(sorted(self.sums))
-        self.fixed = frozenset(self.codec.place[field] for field in table.fixed)
-        self.of_jobs = issubclass(kind, Job)
-
-
-Keeping = dict[type[Any], Kept[Any]]
-
-
-def keep(catalogue: Iterable[Table]) -> Keeping:
-    """Everything a catalogue declares, by record type."""
-    return {table.kind: _kept(table) for table in catalogue}
-
-
-@functools.cache
-def _kept(table: Table) -> Kept[Any]:
-    """One for all storages of the process: it never changes, and to read the hints of all records takes a while."""
-    return Kept(table.kind, table)
-
-
-def kept_of(keeping: Keeping, kind: type[R]) -> Kept[R]:
-    """The table of a record type. Raises TypeError for a type that the catalogue does not declare."""
-    try:
-        return keeping[kind]
-    except KeyError:
-        raise TypeError(f"the catalogue declares no {kind.__name__}") from None
 
 
 def lease_microseconds(lease: float) -> int:
@@ -110,6 +51,8 @@ class Save(msgspec.Struct, frozen=True, gc=False):
     id: str
     version: int
     row: Row
+    changed: tuple[str, ...] = ()
+    """The only fields that changed, where that is known."""
 
 
 class Remove(msgspec.Struct, frozen=True):
@@ -156,6 +99,8 @@ class Reader(Protocol):
 class Pending:
     """What a unit has written and not yet committed. One that is `closed` takes no more."""
 
+    __slots__ = ("accruals", "closed", "jobs", "writes")
+
     def __init__(self, *, closed: str | None = None) -> None:
         self.writes: list[Write] = []
         self.jobs: list[Job] = []
@@ -180,6 +125,8 @@ class Pending:
 
     def all_writes(self) -> list[Write]:
         """The writes as they were made, then what was accrued, in the order of tables and ids."""
+        if not self.accruals:
+            return self.writes
         return [*self.writes, *(accrual for _, accrual in sorted(self.accruals.items()))]
 
 
@@ -239,10 +186,14 @@ class BoundShelf(Generic[R]):
 
     def save(self, record: R, /) -> R:
         """Write a changed record. Raises ValueError for a value that cannot be stored."""
+        return self.change(record)
+
+    def change(self, record: R, /, **changes: Any) -> R:
+        """Write a record with these fields changed. Raises ValueError for a value that cannot be stored."""
         self._refuse_to_change()
-        codec = self._kept.codec
-        saved: R = msgspec.structs.replace(record, version=record.version + 1)  # type: ignore[type-var]  # see Codec
-        self._pending.put(Save(self._kept, record.id, record.version, codec.encode(saved)))
+        saved: R = msgspec.structs.replace(record, version=record.version + 1, **changes)  # type: ignore[type-var]  # see Codec
+        row = self._kept.codec.encode(saved)
+        self._pending.put(Save(self._kept, record.id, record.version, row, tuple(changes)))
         return self._written(saved) if self._kept.of_jobs else saved
 
     def remove(self, record: R, /) -> None:
@@ -286,6 +237,8 @@ class BoundShelf(Generic[R]):
 
 class View:
     """Shelves over one reader; a Snapshot, unless `pending` takes writes."""
+
+    __slots__ = ("_keeping", "_pending", "_reader")
 
     def __init__(self, keeping: Keeping, reader: Reader, pending: Pending | None = None) -> None:
         self._keeping = keeping

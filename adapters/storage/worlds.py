@@ -6,6 +6,7 @@ Use cases speak of their world's time only. A job is kept with both: the `moment
 as they are stored.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
@@ -15,11 +16,41 @@ from typing import Any, Self, cast
 import msgspec
 
 from ...ports.clock import World, WorldClock
+from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R, Shelf, Snapshot, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
 """How far from now the jobs of a world are kept from workers while its clock is being advanced."""
+
+
+_PATIENCE = 10.0
+"""Seconds that somebody waits for his turn: those before him may be waiting for a database that does not answer."""
+
+
+class _Turn:
+    """One at a time, in the order of coming. It is its own context manager, for all who wait."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._whose: asyncio.Task[Any] | None = None
+
+    async def __aenter__(self) -> None:
+        """Raises: Unavailable after some seconds; RuntimeError for who has the turn already and would wait for ever."""
+        if self._whose is asyncio.current_task():
+            raise RuntimeError("who has the turn asks for it again")
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise Unavailable("too many units change the same records") from None
+        self._whose = asyncio.current_task()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._whose = None
+        self._lock.release()
 
 
 class WorldStorage:
@@ -28,6 +59,11 @@ class WorldStorage:
     def __init__(self, storage: Storage, clock: WorldClock) -> None:
         self._storage = storage
         self._clock = clock
+        self._turn = _Turn()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """As the port Queueing has it, for this process."""
+        return self._turn
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A unit whose jobs are, at each use, those of the world that was entered."""
@@ -134,6 +170,9 @@ class _JobsInWorld:
         # Its very first version may be saved unread, by whoever wrote it.
         mine = self._of_here(record) if record.world is None and record.version == 0 else record
         return self._seen(self._shelf.save(self._kept(mine)))
+
+    def change(self, record: Job, /, **changes: Any) -> Job:
+        return self.save(msgspec.structs.replace(record, **changes))
 
     def remove(self, record: Job, /) -> None:
         self._shelf.remove(record)

@@ -1,34 +1,68 @@
-"""How a use case loses gracefully: read again, decide again."""
+"""How a use case loses gracefully: read again, decide again, one at a time."""
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, TypeVar
 
 from ...ports.faults import Conflict, Stale, Unavailable
-from ...ports.storage import Storage, Unit
+from ...ports.storage import Queueing, Storage, Unit
 
 T = TypeVar("T")
 
+FREE = 2
+"""Tries that wait for nobody: two that meet by chance are through after them."""
 TRIES = 20
-"""Each lost try means that another unit won, so the whole makes progress; twenty in a row is not contention."""
+"""Each lost try means that another unit won, so the whole makes progress; twenty in a row is not contention: who waited
+for its turn loses only to who comes fresh and to other processes."""
+
+
+class _Lost:
+    """Tries that other units overtook; the last of them."""
+
+    __slots__ = ("to",)
+
+    def __init__(self, to: Stale | Conflict) -> None:
+        self.to = to
 
 
 async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, again_on: Collection[str] = ()) -> T:
     """Run `work` in a unit and commit it, again from the start as often as a record changed under it.
 
-    `work` must therefore do nothing but read and write the unit. `again_on` names unique rules whose Conflict means
-    the same: another unit wrote what this one was about to write, and reading again will find it.
+    `work` must therefore do nothing but read and write the unit; least of all retry another one. `again_on` names
+    unique rules whose Conflict means the same: another unit wrote what this one was about to write, and reading again
+    will find it.
     Raises what `work` raises; Conflict for any other rule; Unavailable when it kept losing.
     """
-    for _ in range(TRIES):
+    done = await _tried(storage, work, again_on, FREE)
+    if isinstance(done, _Lost):
+        # Of many that move one record all would read it and all but one lose, again and again.
+        async with _turn(storage):
+            done = await _tried(storage, work, again_on, TRIES - FREE)
+    if isinstance(done, _Lost):
+        raise Unavailable(f"{TRIES} times in a row another unit changed the same records") from done.to
+    return done
+
+
+async def _tried(
+    storage: Storage, work: Callable[[Unit], Awaitable[T]], again_on: Collection[str], times: int
+) -> T | _Lost:
+    lost: Stale | Conflict = Stale("never tried")
+    for _ in range(times):
         async with storage.unit() as unit:
             result = await work(unit)
             try:
                 await unit.commit()
-            except Stale:
+            except Stale as stale:
+                lost = stale
                 continue
             except Conflict as conflict:
                 if conflict.rule not in again_on:
                     raise
+                lost = conflict
                 continue
             return result
-    raise Unavailable(f"{TRIES} times in a row another unit changed the same records")
+    return _Lost(lost)
+
+
+def _turn(storage: Storage) -> AbstractAsyncContextManager[Any]:
+    return storage.turn() if isinstance(storage, Queueing) else nullcontext()

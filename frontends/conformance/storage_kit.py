@@ -14,13 +14,13 @@ import msgspec
 
 from ...adapters.clock import VirtualClock
 from ...adapters.storage.catalogue import CATALOGUE, Table, Unique
-from ...adapters.storage.unit import Kick
 from ...core.domain.accounts import Mode, Shop
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.money import Rub, Usdt
 from ...core.domain.payments import Payment, PaymentStatus
 from ...ports.jobs import Job
 from ...ports.storage import R, Storage
+from ...ports.tools import Kick
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -98,8 +98,16 @@ KIT_CATALOGUE = (
 class Place:
     """One database (or none, in memory), and storages opened on it. All share the clock and the list of kicks."""
 
-    def __init__(self, name: str, where: str, opener: Callable[[VirtualClock, Kick], Awaitable[Storage]]) -> None:
-        self.name = name
+    def __init__(
+        self,
+        opener: Callable[[VirtualClock, Kick], Awaitable[Storage]],
+        *,
+        is_shared: bool = True,
+        where: str = "",
+    ) -> None:
+        """`opener`: opens a storage of KIT_CATALOGUE's tables, by that clock. `is_shared`: several may be open at once,
+        and what is in them is still there after the last was closed."""
+        self.is_shared = is_shared
         self.where = where
         """The path of the file or the URL of the database."""
         self.clock = VirtualClock(START)

@@ -10,7 +10,7 @@ from ...core.domain.payments import Payment, PaymentStatus
 from ...ports.faults import Conflict, Stale, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Storage
-from .storage_kit import Place, Tally, job, key, must_read, payment, put, read, shop
+from .storage_kit import START, Place, Tally, job, key, must_read, payment, put, read, shop
 
 
 async def test_a_record_comes_back_as_it_was_added(storage: Storage) -> None:
@@ -125,6 +125,31 @@ async def test_save_of_a_record_that_is_not_there_is_stale(storage: Storage) -> 
             await unit.commit()
 
 
+async def test_change_writes_the_fields_it_names(storage: Storage) -> None:
+    await put(storage, payment("pay_1", description="before"), job("watch:1"))
+    async with storage.unit() as unit:
+        before = await unit[Payment].get("pay_1")
+        assert before is not None
+        changed = unit[Payment].change(before, status=PaymentStatus.PAID, amount=Rub(99_00), description=None)
+        moved = unit[Job].change(job("watch:1"), due=START, attempts=3)
+        await unit.commit()
+    wanted = msgspec.structs.replace(
+        before, status=PaymentStatus.PAID, amount=Rub(99_00), description=None, version=before.version + 1
+    )
+    assert changed == wanted == await must_read(storage, Payment, "pay_1")
+    assert moved == await must_read(storage, Job, "watch:1")
+    assert (moved.due, moved.attempts, moved.version) == (START, 3, 1)
+
+
+async def test_change_of_a_changed_record_is_stale(storage: Storage) -> None:
+    await put(storage, payment("pay_1"))
+    async with storage.unit() as unit:
+        unit[Payment].change(payment("pay_1", version=1), status=PaymentStatus.PAID)
+        with pytest.raises(Stale):
+            await unit.commit()
+    assert (await must_read(storage, Payment, "pay_1")).status is PaymentStatus.PENDING
+
+
 async def test_remove_takes_the_record_away(storage: Storage) -> None:
     await put(storage, job("watch:1"))
     async with storage.unit() as unit:
@@ -144,74 +169,6 @@ async def test_remove_of_a_changed_or_missing_record_is_stale(storage: Storage) 
             with pytest.raises(Stale):
                 await unit.commit()
     assert await read(storage, Job, "watch:1") == changed
-
-
-async def test_a_taken_id_is_a_conflict_that_names_the_primary_key(storage: Storage) -> None:
-    await put(storage, payment("pay_1"), key("acc_1:test:k"))
-    for taken, rule in ((payment("pay_1"), "payments_id"), (key("acc_1:test:k", "pay_2"), "idempotency_keys_id")):
-        with pytest.raises(Conflict) as refused:
-            await put(storage, taken)
-        assert refused.value.rule == rule
-    assert (await must_read(storage, IdempotencyKey, "acc_1:test:k")).resource_id == "pay_1"
-
-
-async def test_an_id_added_twice_in_one_unit_is_a_conflict(storage: Storage) -> None:
-    with pytest.raises(Conflict, match="payments_id"):
-        await put(storage, payment("pay_1"), payment("pay_1"))
-    assert await read(storage, Payment, "pay_1") is None
-
-
-async def test_a_broken_unique_rule_is_a_conflict_that_names_it(storage: Storage) -> None:
-    """SPEC "Shop": names are unique in the account ignoring case."""
-    await put(storage, shop("s1", "Касса"), shop("s2", "Other"), shop("s3", "Касса", "acc_2"))
-    with pytest.raises(Conflict) as added:
-        await put(storage, shop("s4", "КАССА"))
-    assert added.value.rule == "shops_name"
-    async with storage.unit() as unit:
-        unit[Shop].save(msgspec.structs.replace(shop("s2", "касса")))
-        with pytest.raises(Conflict) as saved:
-            await unit.commit()
-    assert saved.value.rule == "shops_name"
-    assert (await must_read(storage, Shop, "s2")).name == "Other"
-
-
-async def test_a_record_does_not_clash_with_itself(storage: Storage) -> None:
-    await put(storage, shop("s1", "Касса"))
-    async with storage.unit() as unit:
-        saved = unit[Shop].save(shop("s1", "КАССА"))
-        await unit.commit()
-    assert await read(storage, Shop, "s1") == saved
-
-
-async def test_of_several_broken_rules_the_first_declared_is_named(storage: Storage) -> None:
-    """The use case decides by the name, so it must not depend on the database: the id, then as the catalogue has it."""
-    await put(storage, Tally(id="t1", owner="a", label="x"))
-    with pytest.raises(Conflict, match="kit_tallies_id"):
-        await put(storage, Tally(id="t1", owner="a", label="x"))
-    with pytest.raises(Conflict, match="kit_tallies_open_owner"):
-        await put(storage, Tally(id="t2", owner="a", label="x"))
-
-
-async def test_a_partial_rule_binds_only_what_it_is_for(storage: Storage) -> None:
-    await put(storage, Tally(id="t1", owner="a", open=False), Tally(id="t2", owner="a", open=False))
-    await put(storage, Tally(id="t3", owner="a"), Tally(id="t4", owner="b"))
-    with pytest.raises(Conflict, match="kit_tallies_open_owner"):
-        await put(storage, Tally(id="t5", owner="a"))
-    async with storage.unit() as unit:
-        unit[Tally].save(Tally(id="t1", owner="a", open=True))
-        with pytest.raises(Conflict, match="kit_tallies_open_owner"):
-            await unit.commit()
-    async with storage.unit() as unit:
-        unit[Tally].save(Tally(id="t3", owner="a", open=False))
-        unit[Tally].save(Tally(id="t1", owner="a", open=True))
-        await unit.commit()
-
-
-async def test_nulls_do_not_clash(storage: Storage) -> None:
-    await put(storage, *(Tally(id=f"t{n}", owner="a", open=False, label=None) for n in range(3)))
-    await put(storage, Tally(id="t8", owner="a", open=False, label="x"))
-    with pytest.raises(Conflict, match="kit_tallies_label"):
-        await put(storage, Tally(id="t9", owner="a", open=False, label="x"))
 
 
 @pytest.mark.parametrize("last", ["stale", "conflict", "remove", "increase"])
@@ -257,52 +214,6 @@ async def test_writes_apply_in_the_order_made(storage: Storage) -> None:
         unit[Shop].save(msgspec.structs.replace(freed, name="C", name_folded="c"))
         with pytest.raises(Conflict, match="shops_name"):
             await unit.commit()
-
-
-async def test_increase_adds_and_leaves_the_version(storage: Storage) -> None:
-    await put(storage, Tally(id="t1", owner="a", count=1, pending=Rub(100)))
-    async with storage.unit() as unit:
-        unit[Tally].increase("t1", "count", 4)
-        unit[Tally].increase("t1", "pending", -250)
-        await unit.commit()
-    assert await read(storage, Tally, "t1") == Tally(id="t1", owner="a", count=5, pending=Rub(-150))
-
-
-async def test_increase_of_what_is_not_there_is_stale(storage: Storage) -> None:
-    async with storage.unit() as unit:
-        unit[Tally].increase("t1", "count", 1)
-        with pytest.raises(Stale):
-            await unit.commit()
-
-
-async def test_save_leaves_sums_as_they_stand(storage: Storage) -> None:
-    """A save carries the sums of when the record was read; it must not take back what was added since."""
-    await put(storage, Tally(id="t1", owner="a", count=1))
-    async with storage.unit() as unit:
-        record = await unit[Tally].get("t1")
-        assert record is not None
-        async with storage.unit() as other:
-            other[Tally].increase("t1", "count", 10)
-            await other.commit()
-        unit[Tally].save(msgspec.structs.replace(record, owner="b"))
-        await unit.commit()
-    assert await read(storage, Tally, "t1") == Tally(id="t1", owner="b", count=11, version=1)
-
-
-async def test_a_sum_stays_within_64_bits(storage: Storage) -> None:
-    await put(storage, Tally(id="t1", owner="a", count=2**63 - 1))
-    async with storage.unit() as unit:
-        unit[Tally].increase("t1", "count", 1)
-        with pytest.raises(ValueError, match=r"64 bit|Postgres refused"):
-            await unit.commit()
-    assert (await must_read(storage, Tally, "t1")).count == 2**63 - 1
-
-
-async def test_only_declared_sums_are_increased(storage: Storage) -> None:
-    async with storage.unit() as unit:
-        for field in ("version", "owner", "nonsense"):
-            with pytest.raises(TypeError):
-                unit[Tally].increase("t1", field, 1)
 
 
 async def test_a_type_that_the_catalogue_does_not_declare_has_no_shelf(storage: Storage) -> None:

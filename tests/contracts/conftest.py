@@ -16,17 +16,16 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.postgres import PostgresStorage
 from cambist.adapters.storage.schema import metadata
 from cambist.adapters.storage.sqlite import SqliteStorage
-from cambist.adapters.storage.unit import Kick
 from cambist.ports.storage import Storage
+from cambist.ports.tools import Kick
 from tests.contracts.storage_kit import KIT_CATALOGUE, Place
-from tests.servers import database, empty, postgres_server
+from tests.servers import database, empty
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres(server: str) -> str:
     """The URL of a Postgres server."""
-    with postgres_server() as url:
-        yield url
+    return server
 
 
 @pytest.fixture
@@ -131,7 +130,7 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> Place:
         async def in_memory(clock: VirtualClock, kick: Kick) -> Storage:
             return MemoryStorage(clock, kick, catalogue=KIT_CATALOGUE)
 
-        return Place(name, "", in_memory)
+        return Place(in_memory, is_shared=False)
     if name == "sqlite":
         path = folder / "house.db"
         shutil.copy(request.getfixturevalue("kit_sqlite"), path)
@@ -139,11 +138,11 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> Place:
         async def in_file(clock: VirtualClock, kick: Kick) -> Storage:
             return await SqliteStorage.open(path, clock, kick, catalogue=KIT_CATALOGUE)
 
-        return Place(name, str(path), in_file)
+        return Place(in_file, where=str(path))
     url: str = request.getfixturevalue("kit_postgres")
     empty(url, metadata(KIT_CATALOGUE).tables)
 
     async def on_server(clock: VirtualClock, kick: Kick) -> Storage:
         return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE)
 
-    return Place(name, url, on_server)
+    return Place(on_server, where=url)

@@ -168,49 +168,63 @@ class TestEveryQueue:
 
 
 class TestMemory:
-    async def test_a_later_job_wakes_all_at_its_time(self, clock: VirtualClock) -> None:
+    async def test_a_job_due_soon_wakes_all_at_its_time(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
         workers = [Worker(queue, clock, 60) for _ in range(2)]
-        await clock.advance(1)
-        await queue.kick([job(30), job(20)])
-        await clock.advance(18.9)
+        await clock.advance(0.125)
+        await queue.kick([job(1), job(0.5)])
+        await clock.advance(0.25)
         assert [worker.woke for worker in workers] == [None, None]
         await clock.advance(10)
-        assert [worker.woke for worker in workers] == [20.0, 20.0]
+        assert [worker.woke for worker in workers] == [0.5, 0.5]
 
-    async def test_a_later_job_kicked_before_the_wait_counts_too(self, clock: VirtualClock) -> None:
+    async def test_a_job_due_soon_kicked_before_the_wait_counts_too(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
-        await queue.kick([job(20), job(30)])
+        await queue.kick([job(0.5), job(0.75)])
         first = Worker(queue, clock, 60)
-        await clock.advance(25)
-        assert first.woke == 20.0
+        await clock.advance(0.625)
+        assert first.woke == 0.5
         second = Worker(queue, clock, 60)
-        await clock.advance(25)
-        assert second.woke == 30.0
+        await clock.advance(1)
+        assert second.woke == 0.75
+
+    async def test_a_later_job_wakes_nobody(self, clock: VirtualClock) -> None:
+        """Workers look by themselves at what is due next."""
+        queue = MemoryQueue(clock)
+        worker = Worker(queue, clock, 60)
+        await queue.kick([job(1.125)])
+        await clock.advance(59)
+        assert worker.woke is None
+        assert queue._due == []
+        await clock.advance(1)
+        assert worker.woke == 60.0
 
     async def test_a_job_later_than_the_wait_does_not_lengthen_it(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
-        await queue.kick([job(100)])
-        worker = Worker(queue, clock, 10)
+        await queue.kick([job(1)])
+        worker = Worker(queue, clock, 0.25)
         await clock.advance(50)
-        assert worker.woke == 10.0
+        assert worker.woke == 0.25
 
     async def test_an_earlier_job_moves_the_time_to_wake_at(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
         worker = Worker(queue, clock, 60)
-        await queue.kick([job(40)])
-        await clock.advance(10)
-        await queue.kick([job(15)])
+        await queue.kick([job(1)])
+        await clock.advance(0.25)
+        await queue.kick([job(0.5)])
         await clock.advance(30)
-        assert worker.woke == 15.0
+        assert worker.woke == 0.5
 
-    async def test_due_times_are_kept_up_to_a_bound_the_earliest_first(self, clock: VirtualClock) -> None:
+    async def test_due_times_are_kept_up_to_a_bound_the_earliest_first(
+        self, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(room, "_REMEMBERED", 100)
         queue = MemoryQueue(clock)
-        await queue.kick([job(1 + number) for number in reversed(range(3 * room._REMEMBERED))])
-        assert len(queue._due) <= 2 * room._REMEMBERED
+        await queue.kick([job(0.25 + number / 512) for number in reversed(range(300))])
+        assert len(queue._due) <= 200
         worker = Worker(queue, clock, 60)
         await clock.advance(5)
-        assert worker.woke == 1.0
+        assert worker.woke == 0.25
 
     async def test_works_by_the_system_clock(self) -> None:
         clock = SystemClock()

@@ -3,6 +3,8 @@
 from collections import UserDict
 from datetime import UTC, datetime
 
+import msgspec
+
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.codec import Codec
 from cambist.adapters.storage.due import DueJobs
@@ -66,3 +68,16 @@ async def test_a_clock_set_back_frees_no_lease_twice() -> None:
     assert await claimed(storage) == []
     clock.set(10)
     assert await claimed(storage) == ["a"]
+
+
+async def test_the_memory_storage_forgets_jobs_that_are_over() -> None:
+    """A job moved a thousand times leaves no thousand marks behind."""
+    storage = MemoryStorage(VirtualClock(START))
+    moving = job("a", 1000)
+    await put(storage, moving)
+    for n in range(300):
+        async with storage.unit() as unit:
+            moving = unit[Job].save(msgspec.structs.replace(moving, due=at(1000 + n)))
+            await unit.commit()
+    assert await storage.next_due() == at(1299)
+    assert len(storage._due) < 100

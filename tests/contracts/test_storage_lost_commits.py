@@ -106,7 +106,7 @@ async def test_a_server_that_is_not_there_for_a_moment_is_waited_for(
         return await take()
 
     pool = msgspec.defstruct("Pool", ["take", "give", "drop"])
-    monkeypatch.setattr(server._commits, "_pool", pool(refusing, server._pool.give, server._pool.drop))
+    monkeypatch.setattr(server._groups._commits, "_pool", pool(refusing, server._pool.give, server._pool.drop))
     await put(server, payment("pay_1"))
     assert await read(server, Payment, "pay_1") is not None
 

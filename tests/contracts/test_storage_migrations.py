@@ -24,12 +24,12 @@ from cambist.adapters.storage import migrate as migrations
 from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.codec import Codec
 from cambist.adapters.storage.criteria import query
+from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import SchemaMismatch, current, head, migrate
 from cambist.adapters.storage.postgres import PostgresStorage
 from cambist.adapters.storage.schema import metadata
-from cambist.adapters.storage.sql import Tables
 from cambist.adapters.storage.sqlite import SqliteStorage
-from cambist.adapters.storage.unit import keep
+from cambist.adapters.storage.tables import Tables
 from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.audit import AuditEntry
 from cambist.core.domain.breaker import Breaker
@@ -41,10 +41,12 @@ from cambist.core.domain.feed import FeedEntry
 from cambist.core.domain.gateways import Gateway
 from cambist.core.domain.kyc import Upload
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
+from cambist.core.domain.limit_hits import LimitHits
+from cambist.core.domain.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
-from cambist.core.domain.settlement import Correction, Settlement, SettlementItem
+from cambist.core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
 from cambist.core.domain.tallies import EVER, Tally, Turnover
 from cambist.core.domain.terminals import Terminal
@@ -269,6 +271,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     # What operators ask for over all accounts.
     (Tally, "id", {"period": EVER, "status": PaymentStatus.AMOUNT_MISMATCH}),
     (Turnover, "id", {"day": "2026-11-21"}),
+    (LimitHits, "id", {"id": AtLeast("2026-11-21")}),
+    (LimitHits, "id", {"id": Below("2026-11-21T00:00")}),
     (LedgerAccount, "id", {"purse": Purse.PENDING}),
     (Payment, "-id", {"id": Below("pay_1"), "mode": Mode.TEST}),
     (Payment, "-id", {"account_id": "a", "mode": Mode.TEST, "created_at": START, "id": Below("pay_1")}),
@@ -280,8 +284,17 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Exchange, "-created_at", {"status": ExchangeStatus.PARTIAL, "created_at": Below(START)}),
     (Exchange, "created_at", {"direction": Direction.RUB_TO_USDT, "created_at": AtLeast(START)}),
     (Exchange, "id", {"external_id": "x"}),
+    (Exchange, "id", {"tx_hash": "x"}),
+    (ExchangeTransfer, "id", {"came_by": "x"}),
+    (ExchangeTransfer, "id", {"went_by": "x"}),
+    (SettlementBatch, "-started_at", {"started_at": Below(START), "mode": Mode.TEST}),
+    (SettlementBatch, "-id", {"started_at": START, "id": Below("b")}),
     (Client, "-created_at", {"blocked": False, "kyc": KycStatus.FAILED, "created_at": Below(START)}),
     (Client, "-created_at", {"blocked": True, "created_at": Below(START)}),
+    (Payment, "created_at", {"status": PaymentStatus.AMOUNT_MISMATCH}),
+    (UnknownOutcome, "created_at", {"operation": Operation.CHARGE, "created_at": Between(START, START)}),
+    (UnknownOutcome, "id", {"operation": Operation.BIND, "mode": Mode.LIVE, "created_at": AtLeast(START)}),
+    (UnknownOutcome, "id", {"id": AtLeast("pay_1!")}),
     (Suspense, "-resolved_at", {"resolved_at": AtLeast(START)}),
     (ExchangeTransfer, "-resolved_at", {"resolved_at": AtLeast(START)}),
     (ExchangeTransfer, "received_at", {"resolved_at": None, "reason": OneOf(SUSPENDED_FOR)}),
@@ -317,7 +330,9 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
 def plan_of(connection: sa.Connection, kind: type[Any], order: str, criteria: dict[str, Any], offset: int) -> list[str]:
     """The steps in which SQLite does a find."""
     kept = keep(CATALOGUE)[kind]
-    statement = Tables(metadata(), connection.dialect).select(kept, query(kept.codec, criteria, order, 20, offset))
+    statement = Tables(metadata().tables, connection.dialect).select(
+        kept, query(kept.codec, criteria, order, 20, offset)
+    )
     text = statement.compile(connection, compile_kwargs={"literal_binds": True})
     return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
 

@@ -1,4 +1,4 @@
-"""What every request asks for may be kept in memory, but never shown older than the port says (Storage.recent)."""
+"""How our own storages keep in memory what every request asks for (Storage.recent), beyond what all must do."""
 
 import asyncio
 
@@ -7,57 +7,14 @@ import pytest
 
 from cambist.adapters.storage import recent
 from cambist.core.domain.accounts import Account
+from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
+from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename
 from cambist.ports.storage import Storage
-from tests.contracts.storage_kit import START, Place, put
-
-LONG = 3600.0
+from tests.contracts.storage_kit import Place, put
 
 
-def account(name: str = "Merchant") -> Account:
-    return Account(id="acc_1", name=name, default_shop_id="shop", created_at=START)
-
-
-async def rename(storage: Storage, name: str) -> None:
-    async with storage.unit() as unit:
-        known = await unit[Account].get("acc_1")
-        assert known is not None
-        unit[Account].save(msgspec.structs.replace(known, name=name))
-        await unit.commit()
-
-
-async def name_of(storage: Storage, within: float = LONG) -> str | None:
-    known = await storage.recent(Account, "acc_1", within=within)
-    return None if known is None else known.name
-
-
-async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
-    assert await name_of(storage) is None
-    await put(storage, account())
-    assert await name_of(storage) == "Merchant"
-    await rename(storage, "Another")
-    assert await name_of(storage) == "Another"
-    async with storage.unit() as unit:
-        known = await unit[Account].get("acc_1")
-        assert known is not None
-        unit[Account].remove(known)
-        await unit.commit()
-    assert await name_of(storage) is None
-
-
-async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(place: Place) -> None:
-    if place.name == "memory":
-        pytest.skip("nobody else sees this memory")
-    ours, theirs = await place.open(), await place.open()
-    await put(theirs, account())
-    for turn in range(5):
-        await rename(theirs, f"Merchant {turn}")
-        assert await name_of(ours, within=0.0) == f"Merchant {turn}"
-
-
-async def test_a_file_tells_of_all_that_others_wrote(place: Place) -> None:
-    if place.name != "sqlite":
-        pytest.skip("of a SQLite file")
-    ours, theirs = await place.open(), await place.open()
+async def test_a_file_tells_of_all_that_others_wrote(file_place: Place) -> None:
+    ours, theirs = await file_place.open(), await file_place.open()
     await put(theirs, account())
     for turn in range(5):
         await rename(theirs, f"Merchant {turn}")

@@ -17,6 +17,7 @@ from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.storage import committer
 from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.limit_hits import LimitHits, limit_hits
 from cambist.core.domain.payments import Payment
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
@@ -101,7 +102,52 @@ async def test_units_that_wait_together_share_a_transaction(watched: tuple[Stora
     storage, writing = watched
     await asyncio.gather(*(put(storage, payment(f"pay_{n}"), key(f"k{n}")) for n in range(100)))
     assert writing.count("BEGIN") == writing.count("COMMIT") == 1
-    assert writing.count("SAVEPOINT") == writing.count("RELEASE") == 100
+    assert writing.count("SAVEPOINT") == 0
+
+
+async def test_a_long_unit_that_accrues_is_not_carried_out_twice(watched: tuple[Storage, Watched]) -> None:
+    """Many rows are accrued by one statement: that it changes more than one is no refusal."""
+    storage, writing = watched
+    hits = [limit_hits("money:ip", minute, 1) for minute in (0, 60, 120)]
+    async with storage.unit() as unit:
+        for n in range(10):
+            unit[Payment].add(payment(f"pay_{n}"))
+        unit[LimitHits].accrue(*hits)
+        await unit.commit()
+    assert [await read(storage, LimitHits, each.id) for each in hits] == hits
+    assert (writing.count("BEGIN"), writing.count("SAVEPOINT")) == (1, 0)
+
+
+async def test_a_refused_unit_fails_alone(watched: tuple[Storage, Watched]) -> None:
+    """One unit of a transaction is refused, wherever it stands: the others are written, and only it hears of it."""
+    storage, writing = watched
+    await put(storage, key("taken"))
+    outcomes = await asyncio.gather(
+        *(put(storage, payment(f"pay_{n}"), key("taken" if n == 57 else f"k{n}")) for n in range(100)),
+        return_exceptions=True,
+    )
+    refused = [n for n, outcome in enumerate(outcomes) if outcome is not None]
+    assert refused == [57]
+    assert isinstance(outcomes[57], Conflict)
+    assert outcomes[57].rule == "idempotency_keys_id"
+    assert await read(storage, Payment, "pay_57") is None
+    assert await read(storage, Payment, "pay_56") is not None
+    assert await read(storage, Payment, "pay_99") is not None
+    assert writing.count("COMMIT") == 2
+    assert writing.count("ROLLBACK") == 1
+
+
+async def test_a_change_leaves_indexes_over_other_fields_alone(watched: tuple[Storage, Watched]) -> None:
+    storage, writing = watched
+    await put(storage, payment("pay_1"))
+    statements: list[str] = []
+    writing.set_trace_callback(statements.append)
+    async with storage.unit() as unit:
+        unit[Payment].change(payment("pay_1"), bank_reference="reference", bank="bank")
+        await unit.commit()
+    writing.set_trace_callback(None)
+    [update] = [each for each in statements if each.startswith("UPDATE")]
+    assert update.startswith("UPDATE payments SET bank='bank', bank_reference='reference', version=1 WHERE")
 
 
 async def test_a_transaction_takes_256_units_at_most(watched: tuple[Storage, Watched]) -> None:
@@ -113,7 +159,7 @@ async def test_a_transaction_takes_256_units_at_most(watched: tuple[Storage, Wat
 async def test_only_commit_leaves_the_event_loops_thread(watched: tuple[Storage, Watched]) -> None:
     storage, writing = watched
     await put(storage, payment("pay_1"))
-    inside = {"BEGIN": True, "PRAGMA": True, "SAVEPOINT": True, "INSERT": True, "RELEASE": True}
+    inside = {"BEGIN": True, "PRAGMA": True, "INSERT": True}
     assert dict(writing.seen) == inside | {"COMMIT": False}
 
 

@@ -1,17 +1,15 @@
 """Jobs of test mode that were written before accounts had clocks: migration 0009 says whose they are, so that they
 follow a clock that is moved later (DECISIONS 8)."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 from alembic import command
-from alembic.config import Config
-from sqlalchemy.ext.asyncio import create_async_engine
 
-from cambist.adapters.storage import migrate as migrations
-from cambist.adapters.storage.schema import metadata
+from tests.contracts.migration_kit import done_on, old_url, steps_on
+
+__all__ = ["old_url"]
+
 
 PAYMENT: dict[str, Any] = {
     "account_id": "acc_1",
@@ -39,10 +37,7 @@ JOBS = {
 
 def upgraded(connection: sa.Connection) -> dict[str, tuple[str | None, int | None]]:
     """World and moment of each job."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent / "migrations"))
-    config.attributes["metadata"] = metadata()
-    config.attributes["connection"] = connection
+    config = steps_on(connection)
     command.upgrade(config, "0008")
     known = sa.MetaData()
     payments = sa.Table("payments", known, autoload_with=connection)
@@ -59,25 +54,8 @@ def upgraded(connection: sa.Connection) -> dict[str, tuple[str | None, int | Non
     return {row.id: (row.world, row.moment) for row in found}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'old.db'}"
-    found: str = request.getfixturevalue("empty_postgres")
-    return found
-
-
-async def test_jobs_of_test_mode_are_stamped_and_no_others(url: str) -> None:
-    if url.startswith("postgres"):
-        engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
-        async with engine.begin() as opened:
-            found = await opened.run_sync(upgraded)
-        await engine.dispose()
-    else:
-        plain = sa.create_engine(url)
-        with plain.begin() as connection:
-            found = upgraded(connection)
-        plain.dispose()
+async def test_jobs_of_test_mode_are_stamped_and_no_others(old_url: str) -> None:
+    found = await done_on(old_url, upgraded)
     assert found == {
         "payment.watch:pay_test": ("acc_1", 7),
         "payment.watch:pay_live": (None, None),

@@ -1,0 +1,160 @@
+"""Contract of what the deliveries rest on (ports/storage.py, ports/jobs.py): a job that many units ask for, removing it
+only when nobody asked meanwhile, and quick reads."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from ...core.domain.money import Rub
+from ...ports.faults import Stale
+from ...ports.jobs import Job
+from ...ports.storage import OneOf, Storage
+from .storage_kit import Place, Sample, Tally, job, must_read, put, read
+from .storage_reads import CRITERIA, ORDERS, SAMPLES
+
+
+async def ask(storage: Storage, job_id: str = "a") -> None:
+    async with storage.unit() as unit:
+        unit[Job].accrue(job(job_id, asked=1))
+        await unit.commit()
+
+
+async def test_asking_writes_the_job_or_counts_where_it_stands(storage: Storage) -> None:
+    await ask(storage)
+    assert await read(storage, Job, "a") == job("a", asked=1)
+    await asyncio.gather(*(ask(storage) for _ in range(20)))
+    assert await read(storage, Job, "a") == job("a", asked=21)
+
+
+async def test_asking_kicks_and_makes_it_claimable(place: Place) -> None:
+    storage = await place.open()
+    await ask(storage)
+    await ask(storage)
+    assert place.kicked == [["a"], ["a"]]
+    assert [taken.id for taken in await storage.claim(10, 60)] == ["a"]
+
+
+async def test_asking_leaves_the_lease_and_the_claim_says_how_often_it_was_asked(storage: Storage) -> None:
+    await ask(storage)
+    await ask(storage)
+    [taken] = await storage.claim(10, 60)
+    assert taken.asked == 2
+    await ask(storage)
+    assert await must_read(storage, Job, "a") == msgspec.structs.replace(taken, asked=3)
+    assert await storage.claim(10, 60) == []
+
+
+async def test_who_removes_a_job_that_was_asked_for_meanwhile_goes_stale(storage: Storage) -> None:
+    """Else what the asking unit made due would be forgotten."""
+    await ask(storage)
+    [taken] = await storage.claim(10, 60)
+    await ask(storage)
+    async with storage.unit() as unit:
+        unit[Job].remove(taken)
+        with pytest.raises(Stale):
+            await unit.commit()
+    async with storage.unit() as unit:
+        unit[Job].remove(msgspec.structs.replace(taken, asked=2))
+        await unit.commit()
+    assert await read(storage, Job, "a") is None
+
+
+async def test_who_asks_after_the_removal_writes_it_anew(storage: Storage) -> None:
+    await ask(storage)
+    [taken] = await storage.claim(10, 60)
+    async with storage.unit() as unit:
+        unit[Job].remove(taken)
+        await unit.commit()
+    await ask(storage)
+    assert await read(storage, Job, "a") == job("a", asked=1)
+
+
+async def test_of_asking_and_removing_at_once_nothing_is_forgotten(storage: Storage) -> None:
+    """However they fall together: afterwards the job stands exactly when somebody asked after it was read."""
+    for _ in range(20):
+        await ask(storage)
+        [taken] = await storage.claim(10, 60)
+
+        async def remove(seen: Job = taken) -> bool:
+            async with storage.unit() as unit:
+                unit[Job].remove(seen)
+                try:
+                    await unit.commit()
+                except Stale:
+                    return False
+                return True
+
+        removed, _ = await asyncio.gather(remove(), ask(storage))
+        left = await must_read(storage, Job, "a")
+        assert (left.asked, left.leased_until is None) == ((1, True) if removed else (2, False))
+        async with storage.unit() as unit:
+            unit[Job].remove(left)
+            await unit.commit()
+
+
+async def test_a_save_of_the_job_leaves_how_often_it_was_asked_for(storage: Storage) -> None:
+    await ask(storage)
+    [taken] = await storage.claim(10, 60)
+    await ask(storage)
+    async with storage.unit() as unit:
+        unit[Job].save(msgspec.structs.replace(taken, leased_until=None))
+        await unit.commit()
+    assert (await must_read(storage, Job, "a")).asked == 2
+
+
+@pytest.mark.parametrize("field", ["count", "pending"])
+async def test_removing_a_record_whose_sums_moved_is_stale(storage: Storage, field: str) -> None:
+    """ports/storage.py: "Commit raises Stale when it changed, sums included"."""
+    await put(storage, Tally(id="t1", owner="a", count=1, pending=Rub(5)))
+    seen = await must_read(storage, Tally, "t1")
+    async with storage.unit() as unit:
+        unit[Tally].increase("t1", field, 1)
+        await unit.commit()
+    async with storage.unit() as unit:
+        unit[Tally].remove(seen)
+        with pytest.raises(Stale):
+            await unit.commit()
+    async with storage.unit() as unit:
+        unit[Tally].remove(await must_read(storage, Tally, "t1"))
+        await unit.commit()
+    assert await read(storage, Tally, "t1") is None
+
+
+class TestQuick:
+    """ "`quick`: ... A storage may then read them at once": the same records, in the same order."""
+
+    async def test_it_finds_what_find_finds(self, storage: Storage) -> None:
+        await put(storage, *SAMPLES)
+        for _ in range(2):  # the second time from what was prepared
+            for criteria, expected in CRITERIA:
+                async with storage.unit() as unit:
+                    found = await unit[Sample].find(quick=True, **criteria)
+                    assert found == await unit[Sample].find(**criteria)
+                assert "".join(each.id for each in found) == expected, criteria
+
+    async def test_in_every_order(self, storage: Storage) -> None:
+        await put(storage, *SAMPLES)
+        for order, expected in ORDERS.items():
+            async with storage.unit() as unit:
+                for limit in (0, 1, 3, 10):
+                    found = await unit[Sample].find(order=order, limit=limit, quick=True)
+                    assert "".join(each.id for each in found) == expected[:limit], order
+                for offset in range(5):
+                    found = await unit[Sample].find(order=order, limit=2, offset=offset, quick=True)
+                    assert "".join(each.id for each in found) == expected[offset : offset + 2], order
+
+    async def test_of_one_of_many_values(self, storage: Storage) -> None:
+        """However many: they are asked for in few forms."""
+        await put(storage, *(Sample(id=f"s{number:03}", number=number) for number in range(70)))
+        async with storage.unit() as unit:
+            for size in (1, 2, 3, 4, 5, 8, 9, 31, 33, 64, 65):
+                wanted = tuple(range(0, 2 * size, 2))
+                found = await unit[Sample].find(number=OneOf(wanted), limit=100, quick=True)
+                assert [each.number for each in found] == [number for number in wanted if number < 70]
+
+    async def test_it_sees_the_last_commit(self, storage: Storage) -> None:
+        for number in range(5):
+            await put(storage, Sample(id=f"s{number}"))
+            async with storage.unit() as unit:
+                assert len(await unit[Sample].find(quick=True)) == number + 1

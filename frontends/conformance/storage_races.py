@@ -1,0 +1,227 @@
+"""Contract under concurrency: exactly the right unit wins, sums are never lost, cancelled waiters harm nobody."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.money import Rub
+from ...core.domain.payments import Payment
+from ...ports.faults import Conflict, Stale
+from ...ports.jobs import Job
+from ...ports.storage import Storage
+from .storage_kit import Place, Tally, job, key, must_read, payment, put, read
+
+
+async def open_some(place: Place) -> list[Storage]:
+    """Two storages on one database; one, where there can be no second."""
+    return [await place.open() for _ in range(2 if place.is_shared else 1)]
+
+
+async def outcome(storage: Storage, *records: object) -> str:
+    """`won`, or the rule by which it lost."""
+    try:
+        await put(storage, *records)
+    except Conflict as conflict:
+        return conflict.rule
+    return "won"
+
+
+async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: Place) -> None:
+    """DECISIONS 1: two requests with the same new key at once, exactly one creates."""
+    storages = await open_some(place)
+    outcomes = await asyncio.gather(
+        *(
+            outcome(storages[n % len(storages)], payment(f"pay_{n}"), key(f"key_{n % 20}", f"pay_{n}"), job(f"j{n}"))
+            for n in range(200)
+        )
+    )
+    assert sorted(set(outcomes)) == ["idempotency_keys_id", "won"]
+    winners = {n for n, end in enumerate(outcomes) if end == "won"}
+    assert len(winners) == 20
+    for n in range(20):
+        holder = await must_read(storages[0], IdempotencyKey, f"key_{n}")
+        assert int(holder.resource_id.removeprefix("pay_")) in winners
+    for storage in storages:
+        async with storage.unit() as unit:
+            assert {found.id for found in await unit[Payment].find()} == {f"pay_{n}" for n in winners}
+            assert await unit[Job].total() == 20
+    assert sorted(name for names in place.kicked for name in names) == sorted(f"j{n}" for n in winners)
+
+
+async def test_of_many_saves_of_one_version_one_wins(place: Place) -> None:
+    storages = await open_some(place)
+    await put(storages[0], payment("pay_1"))
+
+    async def save(n: int) -> bool:
+        async with storages[n % len(storages)].unit() as unit:
+            unit[Payment].save(payment("pay_1", sequence=n + 1))
+            unit[IdempotencyKey].add(key(f"k{n}"))
+            try:
+                await unit.commit()
+            except Stale:
+                return False
+            return True
+
+    won = await asyncio.gather(*(save(n) for n in range(50)))
+    assert sum(won) == 1
+    stored = await must_read(storages[0], Payment, "pay_1")
+    assert (stored.version, stored.sequence) == (1, won.index(True) + 1)
+    async with storages[-1].unit() as unit:
+        assert [found.id for found in await unit[IdempotencyKey].find()] == [f"k{won.index(True)}"]
+
+
+async def test_losers_that_read_again_all_get_through(place: Place) -> None:
+    storages = await open_some(place)
+    await put(storages[0], payment("pay_1"))
+
+    async def step(n: int) -> None:
+        while True:
+            async with storages[n % len(storages)].unit() as unit:
+                record = await unit[Payment].get("pay_1")
+                assert record is not None
+                unit[Payment].save(msgspec.structs.replace(record, sequence=record.sequence + 1))
+                try:
+                    await unit.commit()
+                except Stale:
+                    continue
+                return
+
+    await asyncio.gather(*(step(n) for n in range(12)))
+    stored = await must_read(storages[0], Payment, "pay_1")
+    assert (stored.version, stored.sequence) == (12, 12)
+
+
+async def test_50_increases_beside_saves_are_all_there(place: Place) -> None:
+    """ "Sums that every request moves commute, and so never go stale"."""
+    storages = await open_some(place)
+    await put(storages[0], Tally(id="t1", owner="a"))
+
+    async def increase(n: int) -> None:
+        async with storages[n % len(storages)].unit() as unit:
+            unit[Tally].increase("t1", "count", n)
+            unit[Tally].increase("t1", "pending", -1)
+            await unit.commit()
+
+    async def rename(n: int) -> int:
+        async with storages[n % len(storages)].unit() as unit:
+            record = await unit[Tally].get("t1")
+            assert record is not None
+            unit[Tally].save(msgspec.structs.replace(record, owner=f"owner {n}"))
+            try:
+                await unit.commit()
+            except Stale:
+                return 0
+            return 1
+
+    ends = await asyncio.gather(*(increase(n) if n % 2 else rename(n) for n in range(100)))
+    stored = await must_read(storages[0], Tally, "t1")
+    assert stored.count == sum(range(1, 100, 2))
+    assert stored.pending == Rub(-50)
+    assert stored.version == sum(end or 0 for end in ends) >= 1
+
+
+async def test_units_that_write_the_same_rows_in_opposite_orders_all_commit(place: Place) -> None:
+    """On Postgres they deadlock; the server breaks one off, and the storage tries it again."""
+    storages = await open_some(place)
+    await put(storages[0], Tally(id="t1", owner="a"), Tally(id="t2", owner="b"))
+
+    async def increase(n: int) -> None:
+        async with storages[n % len(storages)].unit() as unit:
+            for name in ("t1", "t2") if n % 2 else ("t2", "t1"):
+                unit[Tally].increase(name, "count", 1)
+            await unit.commit()
+
+    await asyncio.gather(*(increase(n) for n in range(30)))
+    for name in ("t1", "t2"):
+        assert (await must_read(storages[0], Tally, name)).count == 30
+
+
+async def test_cancelled_committers_leave_whole_units_or_nothing(place: Place) -> None:
+    """A client that goes away cancels its request at any point. Each unit is all there or not at all, everyone
+    else's is there, and every job that is there was told of."""
+    storage = await place.open()
+
+    async def create(n: int) -> None:
+        await put(storage, payment(f"pay_{n}"), key(f"key_{n}"), job(f"j{n}"))
+
+    tasks = []
+    for n in range(90):
+        tasks.append(asyncio.create_task(create(n)))
+        if n % 10 == 9:
+            await read(storage, Payment, "pay_0")
+        if n % 3 == 2:
+            # One that has not begun, one that waits, one that may just be written.
+            tasks[n - n % 11].cancel()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(end) for end in ends} <= {type(None), asyncio.CancelledError}
+    await put(storage, payment("pay_after"))
+    async with storage.unit() as unit:
+        payments = {found.id for found in await unit[Payment].find()} - {"pay_after"}
+        assert {found.id.replace("key", "pay") for found in await unit[IdempotencyKey].find()} == payments
+        jobs = {found.id.replace("j", "pay_") for found in await unit[Job].find()}
+    assert jobs == payments
+    assert {f"pay_{n}" for n, end in enumerate(ends) if end is None} <= payments
+
+
+async def test_closing_finishes_what_is_being_written(shared_place: Place) -> None:
+    storage = await shared_place.open()
+    tasks = [asyncio.create_task(put(storage, payment(f"pay_{n}"))) for n in range(40)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await storage.close()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    written = {f"pay_{n}" for n, end in enumerate(ends) if end is None}
+    assert written
+    again = await shared_place.open()
+    async with again.unit() as unit:
+        assert written <= {found.id for found in await unit[Payment].find()}
+
+
+async def test_a_unit_reads_nothing_half_done(place: Place) -> None:
+    """A reader beside a writer of pairs sees both halves of a unit or none."""
+    storages = await open_some(place)
+    await put(storages[0], Tally(id="t1", owner="a"), Tally(id="t2", owner="b"))
+    over = asyncio.Event()
+
+    async def write() -> int:
+        written = 0
+        while not over.is_set():
+            async with storages[0].unit() as unit:
+                unit[Tally].increase("t1", "count", 1)
+                unit[Tally].increase("t2", "count", -1)
+                await unit.commit()
+            written += 1
+            await asyncio.sleep(0)  # noqa: TID251 - lets the reader on; no time passes
+        return written
+
+    async def watch() -> None:
+        for _ in range(20):
+            async with storages[-1].snapshot() as snapshot:
+                one, two = await snapshot[Tally].get("t1"), await snapshot[Tally].get("t2")
+                assert one is not None
+                assert two is not None
+                assert one.count + two.count == 0
+                async with storages[-1].unit() as unit:
+                    assert sum(tally.count for tally in await unit[Tally].find()) == 0
+            await asyncio.sleep(0)  # noqa: TID251 - lets the writer on; no time passes
+        over.set()
+
+    written, _ = await asyncio.gather(write(), watch())
+    assert written > 1
+
+
+async def test_a_unit_holds_no_lock_while_it_thinks(place: Place) -> None:
+    """DESIGN 1: no transaction and no lock is ever held across an await."""
+    storages = await open_some(place)
+    await put(storages[0], payment("pay_1"))
+    async with storages[0].unit() as slow:
+        record = await slow[Payment].get("pay_1")
+        assert record is not None
+        slow[Payment].save(msgspec.structs.replace(record, sequence=1))
+        async with storages[-1].unit() as quick:
+            quick[Payment].save(msgspec.structs.replace(record, sequence=2))
+            await quick.commit()
+        with pytest.raises(Stale):
+            await slow.commit()
+    assert (await must_read(storages[0], Payment, "pay_1")).sequence == 2

@@ -1,0 +1,81 @@
+"""Contract of `recent` (ports/storage.py: never shown older than asked for), of fields that the catalogue declares
+fixed, and of jobs in a time of their own."""
+
+from datetime import timedelta
+
+import msgspec
+
+from ...core.domain.accounts import Account
+from ...core.domain.payments import Payment
+from ...ports.jobs import Job
+from ...ports.storage import AtMost, Storage
+from .storage_kit import START, Place, job, must_read, payment, put
+
+LONG = 3600.0
+
+
+def account(name: str = "Merchant") -> Account:
+    return Account(id="acc_1", name=name, default_shop_id="shop", created_at=START)
+
+
+async def rename(storage: Storage, name: str) -> None:
+    async with storage.unit() as unit:
+        known = await unit[Account].get("acc_1")
+        assert known is not None
+        unit[Account].save(msgspec.structs.replace(known, name=name))
+        await unit.commit()
+
+
+async def name_of(storage: Storage, within: float = LONG) -> str | None:
+    known = await storage.recent(Account, "acc_1", within=within)
+    return None if known is None else known.name
+
+
+async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
+    assert await name_of(storage) is None
+    await put(storage, account())
+    assert await name_of(storage) == "Merchant"
+    await rename(storage, "Another")
+    assert await name_of(storage) == "Another"
+    async with storage.unit() as unit:
+        known = await unit[Account].get("acc_1")
+        assert known is not None
+        unit[Account].remove(known)
+        await unit.commit()
+    assert await name_of(storage) is None
+
+
+async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(shared_place: Place) -> None:
+    ours, theirs = await shared_place.open(), await shared_place.open()
+    await put(theirs, account())
+    for turn in range(5):
+        await rename(theirs, f"Merchant {turn}")
+        assert await name_of(ours, within=0.0) == f"Merchant {turn}"
+
+
+async def test_a_field_that_is_declared_fixed_never_changes(storage: Storage) -> None:
+    """A database may leave it out of what it writes; a storage may also refuse the save (TypeError)."""
+    await put(storage, payment("pay_1", external_id="order 1"))
+    changed = msgspec.structs.replace(payment("pay_1"), external_id="order 2", description="changed")
+    refused = False
+    async with storage.unit() as unit:
+        try:
+            unit[Payment].save(changed)
+            await unit.commit()
+        except TypeError:
+            refused = True
+    kept = await must_read(storage, Payment, "pay_1")
+    assert (kept.external_id, kept.description) == ("order 1", None if refused else "changed")
+
+
+async def test_jobs_of_a_world_are_claimed_by_due_and_found_by_moment(storage: Storage) -> None:
+    """ports/jobs.py: `due` is what the moment is by the storage's clock, and claiming asks nothing but that."""
+    ahead = START + timedelta(days=100)
+    moments = {"c": ahead + timedelta(hours=3), "a": ahead + timedelta(hours=1), "b": ahead + timedelta(hours=2)}
+    await put(storage, *(job(name, world="acc_1", moment=moment) for name, moment in moments.items()))
+    await put(storage, job("later", 1, world="acc_1", moment=ahead), job("other", world="acc_2", moment=ahead))
+    async with storage.unit() as unit:
+        until = AtMost(ahead + timedelta(hours=2))
+        found = await unit[Job].find(world="acc_1", moment=until, order="moment", quick=True)
+    assert [each.id for each in found] == ["later", "a", "b"]
+    assert {taken.id for taken in await storage.claim(10, 60)} == {"a", "b", "c", "other"}
