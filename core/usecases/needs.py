@@ -1,43 +1,46 @@
 """What waits for a person now, over all accounts and both modes, oldest first.
 
-Every find follows an index and is bounded, so that a console may ask every few seconds beside a busy service. Over
-accounts it goes by tallies, which say whose payments stand where; what no index follows is looked for within days.
+Every find follows an index that leads to little else than what is shown, and is bounded, so that a console may ask
+every few seconds beside a busy service.
 """
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import AtLeast, AtMost, OneOf, Unit
+from ...ports.storage import AtLeast, AtMost, Between, OneOf, Unit
 from ..domain.accounts import Mode
 from ..domain.breaker import Breaker
 from ..domain.days import LONG_AGO
 from ..domain.events import Delivery, DeliveryStatus
 from ..domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
+from ..domain.exchange_reversals import LOST
 from ..domain.gateways import GatewayStatus
-from ..domain.payments import Opening, Payment, PaymentStatus, Suspense
+from ..domain.money import Rub
+from ..domain.outcomes import Operation, UnknownOutcome
+from ..domain.payments import Payment, PaymentStatus, Suspense
 from ..domain.proofs import STUCK, DeliveryProof, ProofStatus
 from ..domain.refunds import PendingReason, Refund, RefundStatus
-from ..domain.tallies import EVER, Tally, day_of
 from ..domain.withdrawals import Withdrawal, WithdrawalStatus
 from .gateways import list_gateways
 from .ledger_watch import ledger_faults
+from .outcomes import told_from
 from .refund_contradictions import list_contradicted
+from .worlds import Owned
 
 MOST = 100
-"""Of one kind, and of one account."""
+"""Of one kind."""
 
 UNKNOWN_FROM = timedelta(hours=6)
 """From when on nobody asks the bank by itself any more (DECISIONS 2)."""
-UNKNOWN_FOR = timedelta(days=3)
-"""How long an expired payment of unknown outcome is shown: its payer never had a way to pay it."""
 REFUND_LATE = timedelta(days=1)
 PAYOUT_LATE = timedelta(hours=1)
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LETTERS_FAILED_FOR = timedelta(days=30)
+LOSS_FOR = timedelta(days=90)
+"""How long RUB that were taken back are shown, from when they had come."""
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +65,18 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
 
 
+def _need(kind: str, of: str, row: Owned, text: str, since: datetime | None, *, object_id: str | None = None) -> Need:
+    return Need(
+        kind=kind,
+        of=of,
+        object_id=object_id or row.id,
+        text=text,
+        since=since,
+        account_id=row.account_id,
+        mode=row.mode,
+    )
+
+
 Finder = Callable[[Ports, Unit], Awaitable[list[Need]]]
 
 
@@ -77,42 +92,12 @@ async def read_needs(ports: Ports) -> Needs:
     return Needs(found=sorted(found, key=lambda need: need.since or LONG_AGO), complete=complete)
 
 
-async def _with_payments(unit: Unit, status: PaymentStatus, *periods: str) -> list[str]:
-    """The accounts that have payments of this status, of days or ever."""
-    counts = await unit[Tally].sums("count", by="account_id", period=OneOf(periods), status=status)
-    return [account_id for account_id, count in counts.items() if count > 0]
-
-
-async def _payments(unit: Unit, accounts: list[str], **criteria: Any) -> list[Payment]:
-    found: list[Payment] = []
-    for account_id in accounts:
-        for mode in Mode:
-            found += await unit[Payment].find(
-                account_id=account_id, mode=mode, order="created_at", limit=MOST, **criteria
-            )
-            if len(found) >= MOST:
-                return found[:MOST]
-    return found
-
-
-def _of_payment(kind: str, payment: Payment, text: str, since: datetime) -> Need:
-    return Need(
-        kind=kind,
-        of="payment",
-        object_id=payment.id,
-        text=text,
-        since=since,
-        account_id=payment.account_id,
-        mode=payment.mode,
-    )
-
-
 async def _mismatches(_ports: Ports, unit: Unit) -> list[Need]:
-    accounts = await _with_payments(unit, PaymentStatus.AMOUNT_MISMATCH, EVER)
-    found = await _payments(unit, accounts, status=PaymentStatus.AMOUNT_MISMATCH)
+    found = await unit[Payment].find(status=PaymentStatus.AMOUNT_MISMATCH, order="created_at", limit=MOST)
     return [
-        _of_payment(
+        _need(
             "mismatch",
+            "payment",
             payment,
             f"{payment.amount} RUB asked, {payment.actual_amount or 'unknown'} came",
             payment.created_at,
@@ -122,28 +107,15 @@ async def _mismatches(_ports: Ports, unit: Unit) -> list[Need]:
 
 
 async def _unknown(ports: Ports, unit: Unit) -> list[Need]:
-    """Payments of which nobody will ask the bank again: charges stay pending, all others have expired."""
+    """Payments that the bank was asked about for long enough: it may never say."""
     now = ports.clock.now()
-    before = AtMost(now - UNKNOWN_FROM)
-    days = [day_of(now - timedelta(days=back)) for back in range(UNKNOWN_FOR.days + 1)]
-    pending = await _payments(
-        unit,
-        await _with_payments(unit, PaymentStatus.PENDING, EVER),
-        status=PaymentStatus.PENDING,
-        opening=Opening.UNKNOWN,
-        created_at=before,
-    )
-    expired = await _payments(
-        unit,
-        await _with_payments(unit, PaymentStatus.EXPIRED, *days),
-        status=PaymentStatus.EXPIRED,
-        opening=Opening.UNKNOWN,
-        bank_reference=None,
-        created_at=AtLeast(now - UNKNOWN_FOR),
-    )
-    late = [payment for payment in expired if payment.created_at <= now - UNKNOWN_FROM]
+    found: list[UnknownOutcome] = []
+    for operation in Operation:
+        span = Between(told_from(operation, now), now - UNKNOWN_FROM)
+        found += await unit[UnknownOutcome].find(operation=operation, created_at=span, order="created_at", limit=MOST)
     text = "the bank never said what became of it"
-    return [_of_payment("unknown", payment, text, payment.created_at) for payment in (*pending, *late)]
+    oldest = sorted(found, key=lambda row: row.created_at)[:MOST]
+    return [_need("unknown", "payment", row, text, row.created_at) for row in oldest]
 
 
 async def _suspense(_ports: Ports, unit: Unit) -> list[Need]:
@@ -158,28 +130,25 @@ async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[Need]:
     return [_of_suspended(row, f"{row.currency} of an exchange: {row.reason}") for row in found]
 
 
-def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> Need:
-    return Need(
-        kind="suspense",
-        of="suspense",
-        object_id=row.id,
-        text=text,
-        since=row.received_at,
-        account_id=row.account_id,
-        mode=row.mode,
+async def _losses(ports: Ports, unit: Unit) -> list[Need]:
+    """RUB that payers' banks took back once something was given for them."""
+    since = AtLeast(ports.clock.now() - LOSS_FOR)
+    found = await unit[ExchangeTransfer].find(
+        resolved_at=None, reason=LOST, received_at=since, order="received_at", limit=MOST
     )
+    text = "RUB were taken back once the exchange was over: a loss"
+    return [
+        _need("loss", "exchange", row, f"{Rub(row.taken_back)} {text}", row.received_at, object_id=row.exchange_id)
+        for row in found
+    ]
+
+
+def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> Need:
+    return _need("suspense", "suspense", row, text, row.received_at)
 
 
 def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = None) -> Need:
-    return Need(
-        kind=kind,
-        of="refund",
-        object_id=refund.id,
-        text=text,
-        since=since or refund.created_at,
-        account_id=refund.account_id,
-        mode=refund.mode,
-    )
+    return _need(kind, "refund", refund, text, since or refund.created_at)
 
 
 async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
@@ -208,16 +177,9 @@ async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
         status=WithdrawalStatus.PENDING, created_at=AtMost(now - PAYOUT_LATE), order="created_at", limit=MOST
     )
     return [
-        Need(
-            kind="payout",
-            of="withdrawal",
-            object_id=row.id,
-            text=f"{row.amount} USDT {'failed' if row.status is WithdrawalStatus.FAILED else 'cannot be signed yet'}",
-            since=row.created_at,
-            account_id=row.account_id,
-            mode=row.mode,
-        )
-        for row in (*failed, *waiting)
+        _need("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
+        for what, rows in (("failed", failed), ("cannot be signed yet", waiting))
+        for row in rows
     ]
 
 
@@ -249,15 +211,7 @@ async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
 
 
 def _of_receiver(kind: str, row: Breaker, text: str, since: datetime | None) -> Need:
-    return Need(
-        kind=kind,
-        of="receiver",
-        object_id=row.id,
-        text=text,
-        since=since,
-        account_id=row.account_id,
-        mode=row.mode,
-    )
+    return _need(kind, "receiver", row, text, since)
 
 
 async def _gateways(ports: Ports, _unit: Unit) -> list[Need]:
@@ -285,6 +239,7 @@ FINDERS: tuple[Finder, ...] = (
     _mismatches,
     _suspense,
     _exchange_suspense,
+    _losses,
     _unknown,
     _refunds,
     _payouts,

@@ -16,6 +16,7 @@ from ..domain.payments import Payment
 from ..domain.rates import KnownRate
 from ..domain.settlement import cutoff_of, next_run
 from ..domain.tallies import TOOK_MONEY, Tally, Turnover, day_of
+from .limit_hits import Hits, read_hits
 
 DAYS = 30
 LETTERS_OF = 60
@@ -44,6 +45,8 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
     """Both modes' turnover of today."""
     days: list[int]
     """Payments of the last DAYS days, the last one today."""
+    hits: Hits
+    """Requests that limits refused."""
     next_run: datetime
     due: tuple[Due, ...]
     payments_since: int
@@ -88,12 +91,14 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
             dues.append(Due(mode=mode, pending=Rub(whole), expected=Rub(expected), about_usdt=about))
         last_payment, payments = await _since(seen, Payment, None if before is None else before.last_payment)
         last_event, events = await _since(seen, Event, None if before is None else before.last_event)
+        hits = await read_hits(seen, now)
         delivered, refused = (0, 0) if before is None else await _letters(seen, before)
     return Pulse(
         at=now,
         by_status={str(status): count for status, count in by_status.items() if count},
         taken_today=Rub(taken.get(days[-1], 0)),
         days=[by_day.get(day, 0) for day in days],
+        hits=hits,
         next_run=run,
         due=tuple(dues),
         payments_since=payments if before is not None else 0,

@@ -11,9 +11,11 @@ from ...ports.storage import AtLeast, AtMost, Between
 from ..domain.accounts import Mode
 from ..domain.breaker import Breaker
 from ..domain.gateways import GatewayStatus
+from ..domain.outcomes import Operation, UnknownOutcome
 from ..domain.payments import Suspense
 from ..domain.settlement import SettlementBatch
 from .gateways import ShownGateway, list_gateways
+from .outcomes import told_from
 from .settlement import DAILY
 
 COUNTED = 1000
@@ -31,6 +33,14 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     lateness: float
     """Seconds since the oldest of them fell due."""
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """How many operations of one kind have an unknown outcome."""
+
+    mode: Mode
+    operation: Operation
+    count: int
 
 
 class SettlementSigns(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +87,26 @@ async def waiting_suspense(ports: Ports) -> int:
     """How many sums of money wait for an operator."""
     async with ports.storage.unit() as unit:
         return await unit[Suspense].total(resolved_at=None)
+
+
+async def unknown_outcomes(ports: Ports) -> tuple[Unknown, ...]:
+    """Of how many operations at banks nobody knows what became of them, those that operators need not be told of any
+    more left out."""
+    now = ports.clock.now()
+    async with ports.storage.unit() as unit:
+        return tuple(
+            [
+                Unknown(
+                    mode=mode,
+                    operation=operation,
+                    count=await unit[UnknownOutcome].total(
+                        mode=mode, operation=operation, created_at=AtLeast(told_from(operation, now))
+                    ),
+                )
+                for mode in Mode
+                for operation in Operation
+            ]
+        )
 
 
 async def gateways(ports: Ports) -> list[ShownGateway]:

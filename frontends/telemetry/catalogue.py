@@ -47,6 +47,11 @@ _OWN = (
     _histogram("http_request_seconds", "route", "time until the answer begins"),
     _gauge("http_requests_in_progress", "", "requests being answered, streams of open payment windows included"),
     _counter(
+        "limit_hits",
+        "counter",
+        "requests refused by a rate limit: `money:ip`, `money:key`, `general:ip`, `general:key`",
+    ),
+    _counter(
         "jobs",
         "kind outcome",
         "jobs done; `failed` ones come back after a pause, `overtaken` ones were another's already, "
@@ -65,7 +70,7 @@ _OWN = (
     _counter(
         "deliveries",
         "outcome",
-        "letters posted to receivers: `2xx` to `5xx` by their answer, or `timeout`, `connection`, `tls`, `blocked`",
+        "webhooks posted to receivers: `2xx` to `5xx` by their answer, or `timeout`, `connection`, `tls`, `blocked`",
     ),
     _histogram("delivery_seconds", "", "time that a receiver took"),
     _gauge("event_loop_lag_seconds", "", "the most by which the event loop was late in the last interval"),
@@ -81,6 +86,12 @@ _SHARED = (
     _gauge("breakers_open", "", "receivers that are not sent to, because they do not answer well"),
     _gauge("gateway_status", "gateway mode status", "1 for the status that the gateway has, 0 for the others"),
     _gauge("suspense_waiting", "", "sums of money that wait for an operator"),
+    _gauge(
+        "outcomes_unknown",
+        "mode operation",
+        "operations at banks whose outcome nobody knows: asked about until it is known, or left to an operator; a "
+        "payment or binding counts for 3 days, a charge until it is known",
+    ),
     _gauge("settlement_last_success_seconds", "mode", "Unix time when a settlement was last completed (of a week)"),
     _gauge("settlement_late_seconds", "mode", "since when a settlement should have begun, or an open one goes on"),
     _gauge("ledger_faults", "", "what the look at the ledger found wrong: 0, or run `cambist ledger verify`"),

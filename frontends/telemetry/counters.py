@@ -6,6 +6,8 @@ Labels are bounded: routes as they are declared, kinds of jobs, names of adapter
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from ...core.usecases.limit_hits import HitCounter
+
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of durations."""
 LATENESS = (0.05, 0.25, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0)
@@ -65,6 +67,8 @@ class Counters:
         self.request_seconds = Durations()
         """route"""
         self.requests_in_progress = 0
+        self.limit_hits = HitCounter()
+        """counter; of the same numbers the rows of the storage are made"""
         self.jobs = Tallies()
         """kind, outcome"""
         self.job_seconds = Durations()

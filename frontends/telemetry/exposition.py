@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from ...core.domain.gateways import GatewayStatus
+from ...core.usecases.limit_hits import HitCounter
 from .catalogue import METRICS
 from .counters import Durations, Tallies
 from .signs import Reader, Signs
@@ -41,6 +42,7 @@ class Exposition(Collector):
         yield _counter("http_requests", counters.requests)
         yield _histogram("http_request_seconds", counters.request_seconds)
         yield _one("http_requests_in_progress", counters.requests_in_progress)
+        yield _counter("limit_hits", counters.limit_hits)
         yield _counter("jobs", counters.jobs)
         yield _histogram("job_seconds", counters.job_seconds)
         yield _histogram("job_lateness_seconds", counters.job_lateness)
@@ -71,6 +73,7 @@ class Exposition(Collector):
             ],
         )
         yield _one("suspense_waiting", signs.suspense)
+        yield _gauge("outcomes_unknown", [((each.mode, each.operation), each.count) for each in signs.unknown])
         yield _gauge(
             "settlement_last_success_seconds",
             [((each.mode,), _unix(each.completed_at)) for each in signs.settlements if each.completed_at is not None],
@@ -91,7 +94,7 @@ def _one(name: str, value: float | None) -> Metric:
     return _gauge(name, [] if value is None else [((), value)])
 
 
-def _counter(name: str, tallies: Tallies) -> Metric:
+def _counter(name: str, tallies: Tallies | HitCounter) -> Metric:
     metric = METRICS[f"cambist_{name}"]
     family = CounterMetricFamily(metric.name, metric.meaning, labels=metric.labels)
     for labels, count in tallies.read():

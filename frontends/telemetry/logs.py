@@ -1,11 +1,13 @@
 """Log lines on stderr, each with the request or the job it belongs to. No body, no header, no query is ever logged, and
 what slips through is masked (masking.py)."""
 
+import json
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
 from ...ports.jobs import Job
@@ -52,45 +54,62 @@ def job_context(job: Job) -> AbstractContextManager[None]:
     return _Carrying({**fields, "object_id": job.argument} if job.argument else fields)
 
 
-def _add_bound(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    for name, value in _BOUND.get({}).items():
-        event.setdefault(name, value)
-    return event
-
-
 def configure_logging(level: str, form: str) -> None:
     """Send all logging of the process to stderr, as JSON lines or as text for people; `auto`: text on a terminal."""
-    # Imported here: a worker that is embedded carries its fields, and logs as its program does.
-    import structlog
-
     if form == "auto":
         form = "text" if sys.stderr.isatty() else "json"
-    shared: list[structlog.types.Processor] = [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(allow=ACCESS),
-        _add_bound,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    # Plain tracebacks: the renderer's own choice, where rich is installed, prints the local variables of every frame,
-    # and those are request bodies and secrets.
-    for_people = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    renderer: structlog.types.Processor = structlog.processors.JSONRenderer() if form == "json" else for_people
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                mask_event,
-                renderer,
-            ],
-        )
-    )
+    handler.setFormatter(_Lines(_as_json if form == "json" else _as_text))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     # What libraries say at their lower levels is of no use to operators, and statements carry their values.
     for name in ("alembic", "aiosqlite", "asyncio", "dramatiq", "opentelemetry", "sqlalchemy", "urllib3"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _Lines(logging.Formatter):
+    """Makes a line of a record, out of nothing but the message, what is allowed, and what the block around it says."""
+
+    def __init__(self, write: Callable[[dict[str, Any]], str]) -> None:
+        super().__init__()
+        self._write = write
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "event": _message(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            **{name: vars(record)[name] for name in ACCESS if name in vars(record)},
+        }
+        line = {**line, **{name: value for name, value in _BOUND.get({}).items() if name not in line}}
+        line["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        if record.exc_info:
+            # Plain: some tracebacks print the local variables of every frame, and those are bodies and secrets.
+            line["exception"] = self.formatException(record.exc_info)
+        return self._write(mask_event(line))
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as fault:  # noqa: BLE001 - `logging` would print the arguments as they are, past every mask
+        text = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+        return f"{text} (its arguments do not fit: {type(fault).__name__})"
+
+
+def _as_json(line: dict[str, Any]) -> str:
+    return json.dumps(line, default=str, skipkeys=True)
+
+
+def _as_text(line: dict[str, Any]) -> str:
+    moment, level, event, logger = (line.pop(name) for name in ("timestamp", "level", "event", "logger"))
+    exception = line.pop("exception", None)
+    rest = "".join(f" {name}={_as_word(value)}" for name, value in sorted(line.items()))
+    text = f"{moment} [{level:<8}] {event:<30} [{logger}]{rest}"
+    return text if exception is None else f"{text}\n{exception}"
+
+
+def _as_word(value: Any) -> str:
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(value)

@@ -7,7 +7,7 @@ cannot be found by its form: for that, see that it is never logged.
 """
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any
 
 MASK = "***"
@@ -91,12 +91,9 @@ def _is_card(text: str) -> bool:
     return total % 10 == 0
 
 
-def mask_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The processor before the renderer: every text of a log line, however deep it lies."""
-    for name, value in event.items():
-        if name not in _OUR_WORDS:
-            event[name] = _masked_value(name, value)
-    return event
+def mask_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """A log line with every text masked, however deep it lies."""
+    return {name: value if name in _OUR_WORDS else _masked_value(name, value) for name, value in event.items()}
 
 
 def _masked_value(name: object, value: Any) -> Any:

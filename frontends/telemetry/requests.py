@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from litestar.types import HTTPScope
 
+from ...core.usecases.limit_hits import HitCounter
 from ...ports.clock import Clock
 from .telemetry import Telemetry
 from .tracing import Tracing, ended
@@ -25,11 +26,21 @@ log = logging.getLogger("cambist.access")
 
 
 class RequestWatch:
-    """What watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`."""
+    """What watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`.
 
-    def __init__(self, clock: Clock, telemetry: Telemetry | None = None, access_log: str = "off") -> None:
+    Those that a limit refuses are counted with telemetry and without: in `hits`, else in the telemetry's own counter.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        telemetry: Telemetry | None = None,
+        access_log: str = "off",
+        hits: HitCounter | None = None,
+    ) -> None:
         self.clock = clock
         self.telemetry = telemetry
+        self.hits = hits or (HitCounter() if telemetry is None else telemetry.counters.limit_hits)
         self._every = access_log == "all"
         self._failed = access_log != "off"
         self._routes: dict[str, str] = {}

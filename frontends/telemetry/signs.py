@@ -13,7 +13,7 @@ import msgspec
 from ...core.usecases import vitals
 from ...core.usecases.gateways import ShownGateway
 from ...core.usecases.ledger_watch import ledger_faults
-from ...core.usecases.vitals import SettlementSigns, Waiting
+from ...core.usecases.vitals import SettlementSigns, Unknown, Waiting
 from ...ports.bundle import Ports
 from .counters import Counters
 
@@ -43,6 +43,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     breakers_open: int | None = None
     gateways: tuple[ShownGateway, ...] = ()
     suspense: int | None = None
+    unknown: tuple[Unknown, ...] = ()
     settlements: tuple[SettlementSigns, ...] = ()
     ledger_faults: int | None = None
 
@@ -82,6 +83,7 @@ class Reader:
             breakers_open=await _asked(vitals.open_breakers(ports)),
             gateways=tuple(await _asked(vitals.gateways(ports)) or ()),
             suspense=await _asked(vitals.waiting_suspense(ports)),
+            unknown=await _asked(vitals.unknown_outcomes(ports)) or (),
             settlements=await _asked(vitals.settlements(ports)) or (),
             ledger_faults=self._ledger,
         )

@@ -110,6 +110,27 @@ def test_what_slips_into_a_line_or_a_traceback_is_masked(stderr: Stderr, form: s
     assert [word for word in ("79161237788", "Канарейкина", "0123456789abcdef", "4111") if word in said] == []
 
 
+class Unspeakable:
+    """Its text cannot be made."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("+79161237788")
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("arguments", [("4111111111111111", "too many"), (Unspeakable(),)])
+def test_a_message_that_cannot_be_made_is_a_line_without_its_arguments(
+    stderr: Stderr, form: str, arguments: tuple[object, ...]
+) -> None:
+    """Else `logging` prints a traceback and the arguments, unmasked."""
+    configure_logging("debug", form)
+    logging.getLogger("somebody.else").warning("answer %s", *arguments)
+    said = stderr.getvalue()
+    assert len(said.splitlines()) == 1
+    assert "answer %s" in said
+    assert [word for word in ("4111", "79161237788") if word in said] == []
+
+
 @pytest.mark.parametrize(
     ("form", "terminal", "is_json"),
     [

@@ -104,7 +104,7 @@ def test_every_field_of_a_line_is_masked_however_deep() -> None:
         "fault": ValueError("+79161237788"),
         "payer_name": None,
     }
-    assert mask_event(None, "info", event) == {
+    assert mask_event(event) == {
         "event": "paid by ***7788",
         "client_phone": "***",
         "status": 200,

@@ -73,6 +73,7 @@ async def _flood_is_counted(house: Watched) -> None:
     found = await house.scrape()
     assert found[sample("http_requests_total", method="POST", route="none", code="413")] == 1
     assert found[sample("http_requests_total", method="GET", route="none", code="429")] == 1
+    assert found[sample("limit_hits_total", counter="general:key")] == 1
 
 
 async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Watched) -> None:
@@ -115,6 +116,7 @@ async def test_what_is_read_from_the_storage(house: Watched) -> None:
     assert found[sample("jobs_waiting_seconds", kind="feed.tidy")] == 200
     assert found[sample("gateway_status", gateway="simulator-live", mode="live", status="down")] == 1
     assert found[sample("gateway_status", gateway="simulator-live", mode="live", status="operational")] == 0
+    assert found[sample("outcomes_unknown", mode="live", operation="charge")] == 0
     assert found[sample("ledger_faults")] == 0
     assert found[sample("settlement_late_seconds", mode="live")] == 0
 
@@ -128,6 +130,8 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: W
     await house.clock.advance(2 * 86_400)
     await house.work()
     await house.clock.advance(3600)
+    for _ in range(61):
+        await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
     found = await house.scrape()
     for metric in METRICS.values():
         for series in metric.series:

@@ -1,0 +1,35 @@
+"""Objects of simulated providers while a sandbox clock is advanced over them (DECISIONS 8).
+
+A provider is looked at now and then in case a notice of it was lost. At a simulated one nothing happens but by a call,
+which tells of it, or a second after one, before the first look. So while a clock is advanced only the looks at
+deadlines are left: all others would be most of what a year costs, for nothing.
+"""
+
+from ...ports.bundle import Ports
+from ...ports.deposits import DepositSimulator
+from ...ports.faults import NotConfigured
+
+
+def is_played(ports: Ports, bank: str | None) -> bool:
+    """Whether the clock is being advanced over an object of a simulated bank."""
+    if not _is_advanced(ports) or bank is None:
+        return False
+    try:
+        return ports.banks.named(bank).capabilities.simulated
+    except NotConfigured:
+        return False
+
+
+def is_played_on_chain(ports: Ports, watcher: str | None) -> bool:
+    """The same for an address at a simulated chain."""
+    if not _is_advanced(ports) or watcher is None:
+        return False
+    try:
+        return isinstance(ports.deposits.named(watcher), DepositSimulator)
+    except NotConfigured:
+        return False
+
+
+def _is_advanced(ports: Ports) -> bool:
+    world = ports.clock.world
+    return world is not None and world.held

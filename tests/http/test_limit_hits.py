@@ -1,0 +1,161 @@
+"""Requests that a limit refused are counted for operators, and a flood of them is none of writes (docs/decisions.md,
+"Operators")."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.core.domain.limit_hits import LimitHits
+from cambist.core.usecases import limit_hits
+from cambist.core.usecases.limit_hits import read_hits
+from cambist.frontends.http.edge import Edge
+from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
+from cambist.frontends.telemetry.requests import RequestWatch
+from cambist.ports.faults import Unavailable
+from tests.books import everything
+from tests.houses import TestHouse
+
+
+class Storage:
+    """The house's, which counts the units that are begun, and may be away."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+        self.units = 0
+        self.away = False
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def unit(self) -> Any:
+        if self.away:
+            raise Unavailable("no connection")
+        self.units += 1
+        return self._slow_unit()
+
+    @asynccontextmanager
+    async def _slow_unit(self) -> AsyncIterator[Any]:
+        await self.answers.wait()
+        async with self._storage.unit() as unit:
+            yield unit
+
+
+class Door:
+    """The edge of a process, with nothing behind it."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.storage = Storage(house.ports.storage)
+        self.ports = msgspec.structs.replace(house.ports, storage=self.storage)
+        self.watch = RequestWatch(house.ports.clock)
+        self.edge: Any = Edge(_answer, self.ports, (), self.watch)
+
+    async def ask(
+        self, times: int, key: str | None = "nobody", *, ip: str = "192.0.2.1", way: str = "GET"
+    ) -> list[int]:
+        headers = {} if key is None else {"X-Api-Key": key}
+        transport = httpx.ASGITransport(self.edge, client=(ip, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as http:
+            return [(await http.request(way, "/api/v1/payments", headers=headers)).status_code for _ in range(times)]
+
+    @contextmanager
+    def gone(self) -> Iterator[None]:
+        self.storage.away = True
+        yield
+        self.storage.away = False
+
+
+async def _answer(_scope: Any, _receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def rows(house: TestHouse) -> dict[str, int]:
+    return {each.id: each.count for each in await everything(house.ports, LimitHits)}
+
+
+async def test_a_thousand_refused_requests_are_three_writes(house: TestHouse) -> None:
+    door = Door(house)
+    async with hits_kept(door.ports, door.watch.hits):
+        assert await door.ask(60) == [200] * 60
+        for _ in range(2):
+            assert set(await door.ask(120)) == {429}
+            await house.clock.advance(EVERY)
+        assert set(await door.ask(760)) == {429}
+        assert door.storage.units == 2
+    assert door.storage.units == 3
+    assert sum((await rows(house)).values()) == 1000
+    # Past 300 it is the address's limit that refuses.
+    assert sorted(each.counter for each in await everything(house.ports, LimitHits)) == ["general:ip", "general:key"]
+
+
+async def test_requests_that_are_let_in_write_nothing(house: TestHouse) -> None:
+    door = Door(house)
+    async with hits_kept(door.ports, door.watch.hits):
+        await door.ask(60)
+        await house.clock.advance(10 * EVERY)
+    assert door.storage.units == 0
+
+
+async def test_each_of_the_four_limits_is_told_apart_and_by_minute(house: TestHouse) -> None:
+    """SPEC "Limits": two buckets, each with a counter per key and one per IP."""
+    door = Door(house)
+    begun = house.clock.now()
+    async with hits_kept(door.ports, door.watch.hits):
+        await door.ask(61)
+        await house.clock.advance(60)
+        await door.ask(303, None)
+        await door.ask(122, None, way="POST")
+        await house.clock.advance(60)
+        for ip in ("192.0.2.1", "192.0.2.2"):
+            await door.ask(62, way="POST", ip=ip)
+    found = await everything(house.ports, LimitHits)
+    assert {(each.counter, (each.minute - begun).total_seconds() // 60, each.count) for each in found} == {
+        ("general:key", 0, 1),
+        ("general:ip", 1, 3),
+        ("money:ip", 1, 2),
+        ("money:key", 2, 4),
+    }
+
+
+async def test_while_the_storage_is_away_requests_are_answered_and_counts_wait_with_their_minutes(
+    house: TestHouse,
+) -> None:
+    door = Door(house)
+    begun = house.clock.now()
+    async with hits_kept(door.ports, door.watch.hits):
+        with door.gone():
+            assert (await door.ask(62))[-2:] == [429, 429]
+            await house.clock.advance(10 * EVERY)
+        assert await rows(house) == {}
+        await house.clock.advance(EVERY)
+        [written] = await everything(house.ports, LimitHits)
+    assert (written.count, written.minute) == (2, begun.replace(second=0, microsecond=0))
+
+
+async def test_what_is_counted_beside_the_writing_is_written_at_the_end(house: TestHouse) -> None:
+    door = Door(house)
+    async with hits_kept(door.ports, door.watch.hits):
+        await door.ask(62)
+        door.storage.answers.clear()
+        await house.clock.advance(EVERY)
+        await door.ask(3)
+        asyncio.get_running_loop().call_soon(door.storage.answers.set)
+    assert list((await rows(house)).values()) == [5]
+
+
+async def test_what_waits_is_bounded_and_the_newest_stays(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit_hits, "WAITING", 3)
+    door = Door(house)
+    now = int(house.clock.now().timestamp())
+    for back in range(5, 0, -1):
+        door.watch.hits.add("general:key", now - back * 60)
+    await door.watch.hits.flush(door.ports)
+    async with house.ports.storage.snapshot() as seen:
+        assert (await read_hits(seen, house.clock.now())).hour[-6:] == [0, 0, 1, 1, 1, 0]

@@ -1,0 +1,235 @@
+"""Operations of unknown outcome (DECISIONS 2): a row each, from the unit in which nobody knows any more to the one in
+which somebody does. That rows and payments agree is held at the end of every house (tests/books.py)."""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.outcomes import Operation, UnknownOutcome
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.periods import Interval
+from cambist.core.usecases import needs, vitals
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.needs import read_needs
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.retention import first_retention, retain
+from cambist.core.usecases.sandbox_data import forget_test_data
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from tests.books import check_books, everything
+from tests.charge_house import HOUR, open_charge_house
+from tests.fuses import Fuse, Killed, fused
+from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import bindings, open_link, subscribed
+
+AWAY = Twist(ending=Ending.UNAVAILABLE)
+DONE = Twist(ending=Ending.UNKNOWN_DONE)
+NOT_DONE = Twist(ending=Ending.UNKNOWN_NOT_DONE)
+
+
+async def lost(house: TestHouse, mode: str = "live") -> str:
+    """The id of a payment of which its bank has not said whether it has it, and does not say for long."""
+    house.script.create.append(DONE)
+    house.script.find = deque([AWAY] * 50)
+    assert (await house.create(mode=mode)).status_code == 502
+    return str((await house.get("/payments", mode=mode)).json()["data"][0]["id"])
+
+
+async def rows(house: TestHouse) -> list[str]:
+    return [row.id for row in await everything(house.ports, UnknownOutcome)]
+
+
+async def told(house: TestHouse) -> list[str]:
+    """What the console's home says that nobody knows of."""
+    return [need.object_id for need in (await read_needs(house.ports)).found if need.kind == "unknown"]
+
+
+async def counted(house: TestHouse, mode: Mode, operation: Operation) -> int:
+    found = await vitals.unknown_outcomes(house.ports)
+    [count] = [each.count for each in found if (each.mode, each.operation) == (mode, operation)]
+    assert sum(each.count for each in found) == count
+    return count
+
+
+async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_try(house: TestHouse) -> None:
+    first = await lost(house)
+    await house.clock.advance(1)
+    second = await lost(house)
+    assert sorted(await rows(house)) == sorted([first, second])
+    assert await counted(house, Mode.LIVE, Operation.CREATE_INVOICE) == 2
+    await house.work(5 * 3600)
+    assert await told(house) == []
+    await house.work(2 * 3600)
+    assert [payment.status for payment in await everything(house.ports, Payment)] == [PaymentStatus.EXPIRED] * 2
+    assert await told(house) == [first, second], "the oldest first"
+    await house.work(72 * 3600)
+    assert (await told(house), await counted(house, Mode.LIVE, Operation.CREATE_INVOICE)) == ([], 0)
+
+
+@pytest.mark.parametrize("hours", [0, 7], ids=["before anybody asked", "after the last try"])
+async def test_a_notice_of_the_bank_makes_it_known(house: TestHouse, hours: int) -> None:
+    payment_id = await lost(house)
+    await house.work(hours * 3600)
+    house.script.find.clear()
+    bank: Any = house.ports.banks.named("simulator-live")
+    for notice in await bank.pretend(payment_id, Pretence(status=InvoiceStatus.EXPIRED)):
+        await on_notice(house.ports, notice)
+    [payment] = await everything(house.ports, Payment)
+    assert payment.bank_reference is not None
+    assert (await rows(house), await told(house)) == ([], [])
+
+
+@pytest.mark.parametrize("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
+async def test_what_the_bank_says_when_asked_makes_it_known(house: TestHouse, twist: Twist) -> None:
+    house.script.create.append(twist)
+    await house.create()
+    assert len(await rows(house)) == 1
+    await house.work(60)
+    [payment] = await everything(house.ports, Payment)
+    assert payment.status is (PaymentStatus.PENDING if twist is DONE else PaymentStatus.FAILED)
+    assert await rows(house) == []
+
+
+async def test_a_binding_that_its_bank_never_saw_is_taken_back_with_its_row(house: TestHouse) -> None:
+    made = await subscribed(house)
+    house.script.bind.extend([NOT_DONE] * 20)
+    payment = await open_link(house, made["id"])
+    assert await rows(house) == [payment.id]
+    assert await counted(house, Mode.TEST, Operation.BIND) == 1
+    await house.work(3600)
+    assert (await bindings(house, made["id"]), await rows(house)) == ([], [])
+
+
+async def test_a_charge_is_told_of_for_as_long_as_it_holds_its_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_charge_house() as charges:
+        subscription_id = await charges.subscribed(Interval.DAY, 3)
+        await charges.open_next(subscription_id)
+        charges.house.script.charge.append(DONE)
+        charges.house.script.find_charge = deque([AWAY] * 100)
+        with pytest.raises(Refusal, match="not known"):
+            await charges.charge(subscription_id)
+        await charges.house.work(5 * 24 * 3600)
+        [*_, charge] = await charges.payments(subscription_id)
+        assert await told(charges.house) == [charge.id]
+        assert await counted(charges.house, Mode.TEST, Operation.CHARGE) == 1
+        payment_id = await lost(charges.house)
+        await charges.house.work(7 * 3600)
+        assert await told(charges.house) == [charge.id, payment_id]
+        with monkeypatch.context() as patched:
+            patched.setattr(needs, "MOST", 1)
+            assert await told(charges.house) == [charge.id], "the oldest of all operations"
+        charges.house.script.find_charge.clear()
+        await charges.house.work(6 * HOUR.total_seconds())
+        assert await rows(charges.house) == [payment_id]
+
+
+async def test_test_data_is_forgotten_with_what_nobody_knows_of(house: TestHouse) -> None:
+    await lost(house, mode="test")
+    async with house.ports.storage.unit() as unit:
+        account = await unit[Account].get(house.account.account_id)
+    assert account is not None
+    await forget_test_data(house.ports, Caller(account=account, mode=Mode.TEST, key_id="a-key"))
+    assert await rows(house) == []
+
+
+async def create(house: TestHouse, ports: Ports) -> None:
+    """POST /payments, as far as the use case does it."""
+    async with house.ports.storage.unit() as unit:
+        account = await unit[Account].get(house.account.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.TEST, key_id="a-key")
+    with suppress(Refusal):
+        await create_payment(ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
+
+
+async def _swept(twist: Twist, fuse: Fuse) -> int:
+    """A creation of unknown outcome until it is known, with a crash on the way. Returns commits seen."""
+    async with open_test_house(receiver=False) as house:
+        whole = house.ports
+        house.script.create.append(twist)
+        with suppress(Killed):
+            house.ports = fused(whole, fuse)
+            await create(house, house.ports)
+            await house.work(60)
+        house.ports = whole
+        await check_books(whole)
+        # The lease of the dead one ends first.
+        await house.work(LEASE)
+        await house.work(600)
+        assert await rows(house) == []
+    return fuse.commits
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
+async def test_a_crash_at_any_commit_leaves_rows_that_fit_their_payments(twist: Twist, after: bool) -> None:
+    commits = await _swept(twist, Fuse(0, after=after))
+    assert commits >= 4, "the payment, its row, the bank's word, the watch"
+    for at in range(1, commits + 1):
+        await _swept(twist, Fuse(at, after=after))
+
+
+class _Asking:
+    """A storage that notes which kinds of records its units are asked for."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+        self.kinds: set[type[Any]] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Any]:
+        async with self._storage.unit() as unit:
+            yield _AskingUnit(unit, self.kinds)
+
+
+class _AskingUnit:
+    def __init__(self, unit: Any, kinds: set[type[Any]]) -> None:
+        self._unit = unit
+        self._kinds = kinds
+
+    def __getitem__(self, kind: Any) -> Any:
+        self._kinds.add(kind)
+        return self._unit[kind]
+
+    async def commit(self) -> None:
+        await self._unit.commit()
+
+
+@pytest.mark.parametrize("twist", [None, NOT_DONE], ids=["goes well", "unknown"])
+async def test_a_creation_that_goes_well_asks_for_no_row(house: TestHouse, twist: Twist | None) -> None:
+    house.script.create.extend([] if twist is None else [twist])
+    storage: Any = _Asking(house.ports.storage)
+    await create(house, msgspec.structs.replace(house.ports, storage=storage))
+    assert Payment in storage.kinds
+    assert (UnknownOutcome in storage.kinds) is (twist is not None)
+
+
+async def test_rows_that_an_older_version_left_behind_are_deleted(house: TestHouse) -> None:
+    """Such a process, in a rolling restart, moves payments and knows no rows."""
+    waiting = await lost(house)
+    known = (await house.create(mode="live")).json()["id"]
+    async with house.ports.storage.unit() as unit:
+        [row] = await unit[UnknownOutcome].find()
+        for payment_id in (known, "pay_of_no_payment"):
+            unit[UnknownOutcome].add(msgspec.structs.replace(row, id=payment_id))
+        unit[Job].add(first_retention(house.clock.now()))
+        await unit.commit()
+    async with house.ports.storage.unit() as unit:
+        job = await unit[Job].get("webhook.retain")
+    assert job is not None
+    await retain(house.ports, job)
+    assert await rows(house) == [waiting]

@@ -1,0 +1,90 @@
+"""While a sandbox clock is advanced, simulated providers are looked at at deadlines only (DECISIONS 8): nothing happens
+there but by a call. Nothing that came is missed for it, and a real provider is looked at as ever."""
+
+from datetime import timedelta
+
+import msgspec
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.payments import Payment
+from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
+from cambist.core.usecases.worlds import living_with
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import RefundStatus
+from tests.books import everything
+from tests.clock_kit import DAY, advance
+from tests.exchange_house import open_exchange_house
+from tests.houses import TestHouse, open_test_house
+from tests.refund_house import open_refund_house
+
+HOUR = timedelta(hours=1)
+LOST = timedelta(hours=5)
+"""When a late payment comes of which nobody tells: within the window for late money."""
+
+
+class TestExchanges:
+    async def test_one_that_gets_no_money_is_looked_at_at_its_end_and_once_more(self) -> None:
+        async with open_exchange_house() as exchanges:
+            made = await exchanges.created()
+            done = await advance(exchanges.house, DAY)
+            assert await exchanges.status(made["id"]) == "expired"
+            assert done["jobs_run"] == len(["the first look", "its end", "its event", "the last look"])
+
+    async def test_money_of_which_nobody_told_is_found_at_the_deadline(self) -> None:
+        async with open_exchange_house() as exchanges:
+            made = await exchanges.created()
+            await exchanges.send(made["id"])
+            await advance(exchanges.house, DAY)
+            assert await exchanges.status(made["id"]) == "completed"
+
+    async def test_late_money_of_which_nobody_told_is_found_by_the_last_look(self) -> None:
+        async with open_exchange_house() as exchanges:
+            made = await exchanges.created()
+            await advance(exchanges.house, LOST)
+            assert await exchanges.status(made["id"]) == "expired"
+            async with living_with(exchanges.ports, exchanges.house.account.account_id, Mode.TEST):
+                await exchanges.send(made["id"])
+            await advance(exchanges.house, 2 * HOUR)
+            [transfer] = await exchanges.transfers()
+            assert transfer.suspended == transfer.amount
+
+    async def test_rub_are_waited_for_in_the_same_way(self) -> None:
+        async with open_exchange_house() as exchanges:
+            body = {"client_phone": "+70000000001", "amount_rub": "10000.00"}
+            answer = await exchanges.act("/sandbox/exchanges", body)
+            assert answer.status_code == 201, answer.text
+            done = await advance(exchanges.house, DAY)
+            assert await exchanges.status(answer.json()["id"]) == "expired"
+            assert done["jobs_run"] == len(["the first look", "its end", "its event", "the last look"])
+
+
+class TestPayments:
+    async def test_an_expired_one_is_looked_at_once_more(self, house: TestHouse) -> None:
+        await house.created()
+        assert (await advance(house, DAY))["jobs_run"] == len(["its end", "its event", "the last look"])
+
+    async def test_at_a_real_bank_it_is_looked_at_as_ever(self) -> None:
+        async with open_test_house() as plain:
+            bank = plain.ports.banks.named("simulator-test").capabilities
+        real = msgspec.structs.replace(bank, simulated=False)
+        async with open_test_house(further_banks=[FurtherBank(name="real", capabilities=real)]) as house:
+            house.script.create.append(Twist(ending=Ending.UNAVAILABLE))
+            await house.created()
+            [payment] = await everything(house.ports, Payment)
+            assert payment.bank == "real"
+            done = await advance(house, DAY)
+            assert done["jobs_run"] == len(["its end", "its event", "30 minutes", "2 hours", "6 hours"])
+
+
+async def test_a_reversal_of_which_nobody_told_is_found_by_the_last_look() -> None:
+    async with open_refund_house() as refunds:
+        _, refund_id = await refunds.processing()
+        await advance(refunds.house, HOUR)
+        assert await refunds.status(refund_id) == "completed"
+        async with living_with(refunds.ports, refunds.house.account.account_id, Mode.TEST):
+            await refunds.bank().pretend_refund(refund_id, RefundStatus.REVERSED)
+        await advance(refunds.house, REVERSAL_LOOKS[-1] - 2 * HOUR)
+        assert await refunds.status(refund_id) == "completed"
+        await advance(refunds.house, 2 * HOUR)
+        assert await refunds.status(refund_id) == "reversed"
