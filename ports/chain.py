@@ -56,7 +56,10 @@ class ChainWatcher(Protocol):
     """Sees what happens on the chains."""
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
-        """How a transaction stands now. `tx_hash` is 64 hex digits in lower case without `0x`, for every network."""
+        """How a transaction stands now. `tx_hash` is 64 hex digits in lower case without `0x`, for every network.
+
+        Raises: ValueError for what is no such hash: it becomes part of a request to a node.
+        """
         ...
 
 

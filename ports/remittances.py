@@ -6,7 +6,7 @@ remittance may be; more than that goes in several, each an operation of its own.
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -82,8 +82,13 @@ class RemittanceSimulator(RemittanceBank, Protocol):
         ...
 
 
+def remits(bank: Bank) -> TypeGuard[RemittanceBank]:
+    """Whether the bank sends money to people at present."""
+    return bank.capabilities.remittances and isinstance(bank, RemittanceBank)
+
+
 def remitting(bank: Bank) -> RemittanceBank:
     """The bank as one that remits. Raises: NotSupported when it is none, or says that it does not at present."""
-    if not bank.capabilities.remittances or not isinstance(bank, RemittanceBank):
+    if not remits(bank):
         raise NotSupported(f"{bank.name} sends no money to people")
     return bank

@@ -7,6 +7,8 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.exchange_funds import ExchangeTransfer
 from cambist.core.domain.exchange_money import shares
 from cambist.core.domain.exchange_payouts import paid_out
+from cambist.core.domain.exchange_returns import ReturnStatus
+from cambist.core.domain.exchange_reversals import LOST
 from cambist.core.domain.exchanges import Exchange, ExchangeStatus, held_units
 from cambist.core.domain.ledger import SERVICE, Currency, Purse
 
@@ -14,7 +16,7 @@ S = ExchangeStatus
 Sums = Counter[tuple[str, Mode, Purse]]
 
 CLIENT_PURSES = (Purse.EXCHANGING_USDT, Purse.EXCHANGING_RUB, Purse.SUSPENSE_USDT)
-SERVICE_PURSES = (Purse.REMITTING, Purse.SENDING, Purse.STOCK_RUB, Purse.STOCK_USDT)
+SERVICE_PURSES = (Purse.REMITTING, Purse.SENDING, Purse.STOCK_RUB, Purse.STOCK_USDT, Purse.LOSSES_RUB)
 
 
 def add_exchanges(sums: Sums, exchanges: Sequence[Exchange], transfers: Sequence[ExchangeTransfer]) -> None:
@@ -25,6 +27,19 @@ def add_exchanges(sums: Sums, exchanges: Sequence[Exchange], transfers: Sequence
         purse = Purse.SUSPENSE_USDT if transfer.currency is Currency.USDT else Purse.SUSPENSE
         if transfer.resolved_at is None:
             sums[transfer.account_id, transfer.mode, purse] += transfer.suspended
+        back = transfer.sent_back
+        if transfer.taken_back and back is not None and back.status is ReturnStatus.RETURNED:
+            sums[SERVICE, transfer.mode, Purse.LOSSES_RUB] -= back.amount
+    for exchange in exchanges:
+        sums[SERVICE, exchange.mode, Purse.LOSSES_RUB] -= _lost(exchange, transfers)
+
+
+def _lost(exchange: Exchange, transfers: Sequence[ExchangeTransfer]) -> int:
+    """Of what a completed exchange of RUB was made with, what its payers' banks took back."""
+    if exchange.takes_usdt or exchange.status is not S.COMPLETED:
+        return 0
+    counted = sum(transfer.counted for transfer in transfers if transfer.exchange_id == exchange.id)
+    return exchange.amount_rub.kopecks - counted
 
 
 def _add(sums: Sums, exchange: Exchange) -> None:
@@ -71,4 +86,6 @@ def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeT
             kept = shares(exchange, paid_out(exchange.parts))
             assert counted == kept.total.units - kept.client.units, exchange
         else:
-            assert counted == (exchange.amount_rub.kopecks if exchange.status is S.COMPLETED else 0), exchange
+            is_whole = not any(each.reason == LOST for each in mine)
+            made_with = exchange.amount_rub.kopecks if exchange.status is S.COMPLETED else 0
+            assert (counted == made_with) if is_whole else (0 <= counted < made_with or not made_with), exchange

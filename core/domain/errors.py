@@ -21,6 +21,9 @@ class Retry(StrEnum):
     """The key keeps this answer: try again with a new one."""
 
 
+_AWAY = 503
+
+
 class Entry(msgspec.Struct, frozen=True):
     """One code. `status` is its usual status, `variants` further ones that SPEC.md gives the same code."""
 
@@ -29,6 +32,10 @@ class Entry(msgspec.Struct, frozen=True):
     meaning: str
     retry: Retry = Retry.NEVER
     variants: tuple[int, ...] = ()
+
+    def retry_at(self, status: int) -> Retry:
+        """What to do after this code with this status: PAYMENT_ROUTE_UNAVAILABLE is for good with 400, not with 503."""
+        return Retry.SAME_KEY if self.retry is Retry.NEVER and status == _AWAY else self.retry
 
 
 _ENTRIES = (

@@ -6,6 +6,7 @@ received   chain -> exchanging, suspense, rounding  bank -> exchanging, suspense
 given      stock -> remitting                       stock -> sending
 delivered  remitting -> bank, for each part         (with completed)
 completed  exchanging -> stock, available, rounding exchanging -> stock -> available, sending -> chain
+lost                                                losses -> bank, when a payer's bank takes it back after that
 failed     remitting -> stock, exchanging ->        sending -> stock, exchanging -> suspense
            suspense; as completed for what the
            client has got already
@@ -59,29 +60,33 @@ def money_taken_back(exchange: Exchange, gone: TakenBack, at: datetime) -> Journ
         _P.BANK: sum(transfer.amount for transfer in gone.lost),
         _P.EXCHANGING_RUB: -gone.counted,
         _P.SUSPENSE: -gone.suspended,
+        _P.LOSSES_RUB: -gone.loss,
     }
     return _entry(_K.EXCHANGE_TAKEN_BACK, exchange, at, postings, object_id=gone.lost[0].id)
 
 
 def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """What is suspended of a transfer went back to the client; rounded away is less than the network can move. To
-    be booked in the unit that resolves it. Raises: ValueError for one that nobody sends back."""
-    sent = _return_of(transfer).amount
-    postings = {_SUSPENSE[transfer.currency]: -transfer.suspended, _OUTSIDE[transfer.currency]: sent}
-    if transfer.suspended != sent:
-        postings[_P.ROUNDING] = transfer.suspended - sent
-    number = _return_of(transfer).number
+    """What is suspended of a transfer went back to the client; rounded away is less than the network can move. What
+    the payer's bank had taken back before is lost. To be booked in the unit that resolves it. Raises: ValueError for
+    one that nobody sends back."""
+    sent, number = _return_of(transfer).amount, _return_of(transfer).number
+    waited = sent if transfer.taken_back else transfer.suspended
+    postings = {_waited_in(transfer): -waited, _OUTSIDE[transfer.currency]: sent}
+    if waited != sent:
+        postings[_P.ROUNDING] = waited - sent
     return _entry(_K.EXCHANGE_RETURNED, exchange, at, postings, object_id=transfer.id, revision=number)
 
 
 def return_reversed(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """What had gone back was given back to us: it is in suspense again. Raises: ValueError as above."""
-    postings = {
-        _OUTSIDE[transfer.currency]: -transfer.suspended,
-        _SUSPENSE[transfer.currency]: transfer.suspended,
-    }
-    number = _return_of(transfer).number
+    """What had gone back was given back to us: it is in suspense again, or makes good for what was taken back besides.
+    Raises: ValueError as above."""
+    sent, number = _return_of(transfer).amount, _return_of(transfer).number
+    postings = {_OUTSIDE[transfer.currency]: -sent, _waited_in(transfer): sent}
     return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings, object_id=transfer.id, revision=number)
+
+
+def _waited_in(transfer: ExchangeTransfer) -> Purse:
+    return _P.LOSSES_RUB if transfer.taken_back else _SUSPENSE[transfer.currency]
 
 
 def _return_of(transfer: ExchangeTransfer) -> MoneyReturn:

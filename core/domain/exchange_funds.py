@@ -65,6 +65,10 @@ class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
     """When what is suspended had gone back."""
     sent_back: MoneyReturn | None = None
     """The last attempt to send it back."""
+    came_by: str | None = None
+    """The transaction that USDT came by."""
+    went_by: str | None = None
+    """The last transaction that was signed to send it back, whatever became of it."""
     version: int = 0
 
 
@@ -212,6 +216,7 @@ def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reaso
         suspended=suspended,
         rounded=beyond - suspended,
         reason=reason if suspended else None,
+        came_by=incoming.source.partition(":")[0] if exchange.takes_usdt else None,
     )
 
 

@@ -67,6 +67,8 @@ class Purse(StrEnum):
     """The service's stock that exchanges are made from: what it took, less what it gave. May be below zero."""
     STOCK_USDT = "stock_usdt"
     """The same in USDT."""
+    LOSSES_RUB = "losses_rub"
+    """Below zero by the RUB that payers' banks took back once the service had given something for them."""
 
 
 SERVICE = "service"
@@ -78,7 +80,7 @@ MERCHANT_PURSES = frozenset(
 
 _RUB_PURSES = frozenset(
     (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.BANK, Purse.REFUNDING, Purse.CONVERTED_RUB)
-) | frozenset((Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.STOCK_RUB))
+) | frozenset((Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.STOCK_RUB, Purse.LOSSES_RUB))
 
 _STRIPES: Mapping[Purse, int] = {Purse.PENDING: 4, Purse.BANK: 16}
 """Over how many rows a running balance is spread where every payment moves it: a database locks a row until its commit
@@ -124,7 +126,8 @@ class EntryKind(StrEnum):
     EXCHANGE_SUSPENDED = "exchange_suspended"
     """The exchange ended without it: exchanging -> suspense. Of a transfer: what had gone back came again."""
     EXCHANGE_TAKEN_BACK = "exchange_taken_back"
-    """The payer's bank took a transfer back before anything was given for it: exchanging, suspense -> bank."""
+    """The payer's bank took a transfer back: exchanging, suspense -> bank; what something was given for already is the
+    service's loss: losses -> bank."""
     EXCHANGE_RETURNED = "exchange_returned"
     """An operator sent money in suspense back: suspense -> chain or bank."""
     EXCHANGE_GIVEN = "exchange_given"

@@ -1,6 +1,7 @@
 """Money as whole numbers of its smallest part. Decimal only at the border, float never (SPEC "Conventions")."""
 
 import re
+from functools import lru_cache
 from typing import Self
 
 import msgspec
@@ -10,6 +11,7 @@ _RUB = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,2})?\Z")
 _USDT = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,8})?\Z")
 
 
+@lru_cache(maxsize=1024)  # rules read an order's amount several times; what is refused is never kept
 def _parse(text: str, pattern: re.Pattern[str], decimals: int) -> int:
     if not pattern.match(text):
         raise ValueError(f"must be a decimal string with up to {decimals} decimals")

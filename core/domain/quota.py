@@ -202,7 +202,15 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Sequ
     """
     if not trusted_proxies and peer and ":" not in peer:
         return peer  # a socket spells IPv4 in one way only
-    address = _address(peer or "")
+    told = forwarded_for or ""
+    behind = _behind_proxies if len(told) <= _LONGEST_NAME else _behind_proxies.__wrapped__
+    return behind(peer or "", told, tuple(trusted_proxies))
+
+
+@lru_cache(maxsize=4096)
+def _behind_proxies(peer: str, forwarded_for: str, trusted_proxies: tuple[Network, ...]) -> str:
+    """Kept, because a client sends many requests; long headers are not, because anybody may send them."""
+    address = _address(peer)
     if address is None:
         return "unknown"
     if forwarded_for and _is_among(address, trusted_proxies):

@@ -1,5 +1,6 @@
 """When a job comes back after a run of it, and when a provider that gave no end is asked again: the one way of each."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -33,6 +34,12 @@ def next_ask(check_after: float | None, asked: int, now: datetime) -> datetime:
         return now + pause_after(asked)
     hint = timedelta(seconds=min(check_after, ASK_AGAIN[-1].total_seconds()))
     return now + max(hint, _SHORTEST)
+
+
+def next_late_look(pauses: Sequence[timedelta], since: datetime, now: datetime, *, played: bool) -> datetime | None:
+    """When we look once more, after these pauses since something was over, in case a notice was lost; None: no more.
+    `played` (played.py): after the last of them only."""
+    return next((at for pause in (pauses[-1:] if played else pauses) if (at := since + pause) > now), None)
 
 
 def set_due(unit: Unit, job: Job, due: datetime | None, *, anew: bool = False) -> None:

@@ -19,6 +19,7 @@ from ...ports.storage import Below, R, Record, Shelf, Snapshot, Storage, Unit
 from ..domain import ids
 from ..domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ..domain.errors import Refusal
+from ..domain.events import Delivery
 from ..domain.rates import KnownRate
 
 PREFIX = "aud_"
@@ -104,9 +105,7 @@ class AuditedStorage:
     async def entry(self, unit: Unit, written: Sequence[tuple[type[Any], Any]]) -> AuditEntry:
         """The row of what `written` does. What stood before is read again: where it is not what the writer had read,
         the commit goes stale. Raises: Refusal INVALID_STATE when it is not what the operator saw."""
-        subject = next(
-            (pair for pair in written if self.act.object_id in (None, pair[1].id)), written[0] if written else None
-        )
+        subject = min(written, key=self._distance, default=None)
         if subject is None:
             return _entry(self._ports, self.act, self._began, None, "", "")
         kind, after = subject
@@ -119,6 +118,11 @@ class AuditedStorage:
         account_id = after.id if after.id.startswith(ids.ACCOUNT) else getattr(after, "account_id", None)
         act = msgspec.structs.replace(self.act, object_id=self.act.object_id or after.id)
         return _entry(self._ports, act, self._began, account_id, before, becomes)
+
+    def _distance(self, written: tuple[type[Any], Any]) -> int:
+        """How far a record is from being what the act is done to. A webhook that tells of it is beside it."""
+        kind, record = written
+        return 0 if record.id == self.act.object_id else 2 if kind is Delivery else 1
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         return self.inner.snapshot()
@@ -213,6 +217,10 @@ class _NotedShelf(Generic[R]):
     def save(self, record: R, /) -> R:
         self._unit.note(self._kind, record)
         return self._inner.save(record)
+
+    def change(self, record: R, /, **changes: Any) -> R:
+        self._unit.note(self._kind, msgspec.structs.replace(record, **changes))  # type: ignore[type-var]  # see Codec
+        return self._inner.change(record, **changes)
 
     def remove(self, record: R, /) -> None:
         self._unit.note(self._kind)

@@ -2,11 +2,14 @@
 ends"). The same for a refund and for money in suspense."""
 
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from ...ports.bank import RefundRequest, RefundState, RefundStatus
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-from .again import next_ask
+from ..domain.accounts import Mode
+from .again import next_ask, next_late_look
+from .gateway_watch import watched
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
 """After the money went: when we look whether it came back, in case the notice of that was lost."""
@@ -15,23 +18,31 @@ _NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
 """A read that failed, for whatever reason: it says nothing about the money."""
 
 
-async def send_back(
-    ports: Ports, bank_name: str | None, request: RefundRequest, *, asked_before: bool
-) -> RefundState | None:
+class Banked(Protocol):
+    """Whose money it is: a payment or an exchange, and the bank that it came to."""
+
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def bank(self) -> str | None: ...
+
+
+async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_before: bool) -> RefundState | None:
     """Have the money sent back; how that stands, or None while nobody knows.
 
     `asked_before`: the bank may have this operation, so it is asked about it first; only the same operation is ever
     repeated. A definite no is FAILED, with the bank's reason.
     """
     try:
-        bank = ports.banks.named(bank_name or "")
-        known = await bank.find_refund(request.operation) if asked_before else None
+        known = await read_refund(ports, of, request.operation) if asked_before else None
     except _NO_ANSWER:
         return None
     if known is not None:
         return known
     try:
-        return await bank.refund(request)
+        bank = ports.banks.named(of.bank or "")
+        async with watched(ports, of.mode, of.bank):
+            return await bank.refund(request)
     except Refused as fault:
         return RefundState(status=RefundStatus.FAILED, failure=fault.reason)
     except NotSupported:
@@ -40,12 +51,19 @@ async def send_back(
         return None
 
 
-async def look_up(ports: Ports, bank_name: str | None, operation: str) -> RefundState | None:
+async def look_up(ports: Ports, of: Banked, operation: str) -> RefundState | None:
     """How the bank sees the operation; None when it has none or gave no answer."""
     try:
-        return await ports.banks.named(bank_name or "").find_refund(operation)
+        return await read_refund(ports, of, operation)
     except _NO_ANSWER:
         return None
+
+
+async def read_refund(ports: Ports, of: Banked, operation: str) -> RefundState | None:
+    """How the bank sees the operation; None when it has none. Raises: what the bank port raises."""
+    bank = ports.banks.named(of.bank or "")
+    async with watched(ports, of.mode, of.bank):
+        return await bank.find_refund(operation)
 
 
 def sends_back(ports: Ports, bank_name: str | None) -> bool:
@@ -58,6 +76,6 @@ def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
     return next_ask(None if state is None else state.check_after, asked, now)
 
 
-def next_reversal_look(since: datetime, now: datetime) -> datetime | None:
+def next_reversal_look(since: datetime, now: datetime, *, played: bool = False) -> datetime | None:
     """When we look next whether money that went at `since` came back; None: only notices count from now on."""
-    return next((at for pause in REVERSAL_LOOKS if (at := since + pause) > now), None)
+    return next_late_look(REVERSAL_LOOKS, since, now, played=played)

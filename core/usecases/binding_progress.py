@@ -27,11 +27,12 @@ from ..domain.periods import current_period
 from ..domain.reports import Decision
 from ..domain.subscription_moves import Mandate
 from ..domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
-from .again import set_due
+from .again import next_late_look, set_due
 from .bindings import WAITING, ask, binder, take_back, take_binding
 from .gateway_watch import watched
 from .mandate_end import end_open_binding, plan_revoking
 from .payment_moves import RACES, carry, read_arrivals, read_failure
+from .played import is_played
 from .recurring import any_subscription, binding_operation, bound_by, save_subscription
 from .seals import mandate_place
 from .units import retrying
@@ -46,6 +47,8 @@ ASK_AGAIN = (
 
 PAYER_LOOKS = timedelta(minutes=10)
 """How often the bank is asked about a binding that waits for its payer: at its deadline at the latest."""
+PLAYED_LOOKS = timedelta(days=1)
+"""The same where a sandbox clock is advanced over it (played.py)."""
 
 LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 """After creation: when one that has lapsed is looked at once more, for a payer who confirmed late."""
@@ -216,24 +219,28 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
         subscription = None if payment is None else await any_subscription(unit, payment.subscription_id or "")
         due = None
         if payment is not None and subscription is not None:
-            due = next_look(payment, subscription, job.attempts, ports.clock.now())
+            played = is_played(ports, payment.bank)
+            due = next_look(payment, subscription, job.attempts, ports.clock.now(), played=played)
         set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 
 
-def next_look(payment: Payment, subscription: Subscription, looks: int, now: datetime) -> datetime | None:
+def next_look(
+    payment: Payment, subscription: Subscription, looks: int, now: datetime, *, played: bool
+) -> datetime | None:
     """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
+    payer_looks = PLAYED_LOOKS if played else PAYER_LOOKS
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
         return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
     if payment.status in WAITING:
-        wait = step if payment.bank_link is None and payment.qr_payload is None else PAYER_LOOKS
+        wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
         return min(now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
     if payment.status in _OVER:
-        return next((at for pause in LATE_LOOKS if (at := payment.created_at + pause) > now), None)
+        return next_late_look(LATE_LOOKS, payment.created_at, now, played=played)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
         # Paid and not bound, or under review: the mandate, or the review's end, may still come.
-        return now + PAYER_LOOKS
+        return now + payer_looks
     return None

@@ -4,7 +4,6 @@ The binding payment and the subscription's `binding` are committed before the ba
 binding however often it is sent, so whatever happens in between, the watch (binding_progress.py) simply asks again.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -32,6 +31,7 @@ from ..domain.subscriptions import (
 from ..domain.terminals import Terminal
 from .gateway_watch import watched
 from .gateways import first_open
+from .outcomes import follow_outcome, save_unknown
 from .payment_opening import no_route
 from .recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
 from .tallies import remove_payment
@@ -76,12 +76,7 @@ async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> M
     routes = binders(ports, subscription.mode, terminal)
     if not routes:
         raise no_route(away=False)
-    return await _first_open(ports, routes, subscription)
-
-
-async def _first_open(ports: Ports, routes: Sequence[MandateBank], subscription: Subscription) -> MandateBank | None:
-    bank = await first_open(ports, routes, subscription.mode, subscription.account_id)
-    return next((each for each in routes if each is bank), None)
+    return await first_open(ports, routes, subscription.mode, subscription.account_id)
 
 
 async def begin(ports: Ports, unit: Unit, subscription: Subscription, bank: MandateBank) -> Subscription:
@@ -175,7 +170,7 @@ async def _note_unknown(ports: Ports, asked: Payment) -> Payment | None:
         present = await unit[Payment].get(asked.id)
         if present is None or present.opening is not Opening.ASKING:
             return present
-        return unit[Payment].save(msgspec.structs.replace(present, opening=Opening.UNKNOWN))
+        return await save_unknown(unit, present)
 
     return await retrying(ports.storage, work)
 
@@ -208,15 +203,15 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
         watch = await unit[Job].get(watch_id(payment.id))
         if watch is not None and wait is not None and watch.leased_until is None:
             unit[Job].save(msgspec.structs.replace(watch, due=now + timedelta(seconds=wait)))
-        return unit[Payment].save(
-            msgspec.structs.replace(
-                payment,
-                opening=Opening.OPEN,
-                bank_reference=made.reference,
-                qr_payload=made.payload,
-                bank_link=made.link,
-            )
+        bound = msgspec.structs.replace(
+            payment,
+            opening=Opening.OPEN,
+            bank_reference=made.reference,
+            qr_payload=made.payload,
+            bank_link=made.link,
         )
+        await follow_outcome(unit, payment, bound)
+        return unit[Payment].save(bound)
 
     return await retrying(ports.storage, work)
 
@@ -237,7 +232,7 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
         subscription = await any_subscription(unit, payment.subscription_id or "")
         left = None
         if subscription is not None:
-            left = await _first_open(ports, routes[after:], subscription)
+            left = await first_open(ports, routes[after:], subscription.mode, subscription.account_id)
         if left is not None:
             return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))
         await take_back(ports, unit, payment)
@@ -250,6 +245,7 @@ async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
     """Remove a binding that no bank knows, in the caller's unit. In our window the payer may open another; a link that
     was to come from the payment system does not come."""
     remove_payment(unit, payment)
+    await follow_outcome(unit, payment, None)
     watch = await unit[Job].get(watch_id(payment.id))
     if watch is not None:
         unit[Job].remove(watch)

@@ -1,7 +1,7 @@
 """How operators leaf through what there is, over all accounts and both modes: from one record to those after it, so
 that the thousandth page costs what the first does. Nothing is counted, and nothing is skipped."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -9,9 +9,11 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.storage import AtLeast, Below, OneOf, Record, Unit
-from ..domain.accounts import Mode
+from ..domain.accounts import Account, Mode
+from .accounts import storable
 
 _NEXT = timedelta(microseconds=1)
+_WALK = 1000
 
 
 class Dated(Protocol):
@@ -62,6 +64,32 @@ async def browse(ports: Ports, kind: type[D], wanted: Wanted, after: D | None, l
     ways = [Way(kind, each) for each in asked]
     async with ports.storage.unit() as unit:
         return await merged(unit, ways, after, limit, by=by, newest_first=wanted.newest_first)
+
+
+async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str, str]:
+    """What merchants are named, by their accounts' ids, as far as there are such accounts."""
+    async with ports.storage.unit() as unit:
+        wanted = tuple(each for each in account_ids if storable(each))
+        found = await unit[Account].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
+    return {account.id: account.name for account in found}
+
+
+async def browse_accounts(
+    ports: Ports, part: str | None, after: Account | None, limit: int, *, newest_first: bool = True
+) -> list[Account]:
+    """Accounts that follow `after`, those only whose name has `part` in it, in capitals or not. No index holds parts of
+    names, so all accounts are walked until a page is full; there are as many as merchants."""
+    wanted = None if part is None else part.casefold()
+    page: list[Account] = []
+    async with ports.storage.unit() as unit:
+        while len(page) < limit:
+            size = limit if wanted is None else _WALK
+            found = await merged(unit, [Way(Account, {})], after, size, by="id", newest_first=newest_first)
+            page += [each for each in found if wanted is None or wanted in each.name.casefold()]
+            if len(found) < size:
+                break
+            after = found[-1]
+    return page[:limit]
 
 
 def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 From one record to those after it, as in browse.py."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import Below, Between, OneOf
+from ...ports.storage import AtLeast, Below, Between, OneOf
 from ..domain.accounts import Mode
 from ..domain.audit import AuditEntry
 from ..domain.ledger import (
@@ -26,6 +26,7 @@ from ..domain.suspense_returns import MOST_TRIES
 from .browse import Wanted, Way, merged
 from .ledger_watch import ledger_faults
 
+_NEXT = timedelta(microseconds=1)
 _ROWS = 1000
 _LAST = "~"
 """Behind every owner's name."""
@@ -188,22 +189,27 @@ class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
     """Inclusive."""
     until: datetime | None = None
     """Exclusive."""
+    newest_first: bool = True
 
 
 async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
-    """Operators' acts, the newest first."""
+    """Operators' acts, in the order of time."""
     named: dict[str, Any] = {"operator": wish.operator, "act": wish.act, "object_id": wish.object_id}
     criteria = {name: value for name, value in named.items() if value is not None}
+    newest = wish.newest_first
+    sign = "-" if newest else ""
+    onward: dict[str, Any] = {}
+    if after is not None:
+        # `!` is the character that nothing in an id precedes.
+        onward["id"] = Below(after.id) if newest else AtLeast(f"{after.id}!")
     async with ports.storage.unit() as unit:
         shelf = unit[AuditEntry]
         if wish.since is None and wish.until is None:
-            if after is not None:
-                criteria["id"] = Below(after.id)
-            return await shelf.find(order="-id", limit=limit, **criteria)
+            return await shelf.find(order=f"{sign}id", limit=limit, **criteria, **onward)
         if after is None:
-            return await shelf.find(at=Between(wish.since, wish.until), order="-at", limit=limit, **criteria)
-        found = await shelf.find(at=after.at, id=Below(after.id), order="-id", limit=limit, **criteria)
+            return await shelf.find(at=Between(wish.since, wish.until), order=f"{sign}at", limit=limit, **criteria)
+        found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, **criteria, **onward)
         if len(found) < limit:
-            earlier = Between(wish.since, after.at)
-            found += await shelf.find(at=earlier, order="-at", limit=limit - len(found), **criteria)
+            rest = Between(wish.since, after.at) if newest else Between(after.at + _NEXT, wish.until)
+            found += await shelf.find(at=rest, order=f"{sign}at", limit=limit - len(found), **criteria)
         return found

@@ -20,6 +20,7 @@ from ..domain.reports import Report
 from ..domain.subscriptions import Subscription
 from .again import come_back, next_ask
 from .gateway_watch import watched
+from .outcomes import follow_outcome, save_unknown
 from .payment_moves import RACES, carry, read_arrivals, read_failure
 from .seals import open_mandate_token
 from .units import retrying
@@ -99,7 +100,7 @@ async def note_unknown(ports: Ports, payment: Payment) -> Payment:
         present = await unit[Payment].get(payment.id) or payment
         if present.opening is not Opening.ASKING:
             return present
-        return unit[Payment].save(msgspec.structs.replace(present, opening=Opening.UNKNOWN))
+        return await save_unknown(unit, present)
 
     return await retrying(ports.storage, work)
 
@@ -117,6 +118,7 @@ async def conclude(ports: Ports, payment: Payment, state: ChargeState) -> Paymen
             due = next_look(state, 0, ports.clock.now())
             unit[Job].save(msgspec.structs.replace(job, due=due))
         known = msgspec.structs.replace(present, opening=Opening.OPEN, bank_reference=state.reference)
+        await follow_outcome(unit, present, known)
         report = Report(
             status=_REPORTED[state.status],
             failure=read_failure(state.failure),
@@ -137,6 +139,7 @@ async def _fail(ports: Ports, payment: Payment, reason: FailureReason) -> Paymen
         if present is None or not has_no_outcome(present) or present.bank_reference is not None:
             return present or payment
         known = msgspec.structs.replace(present, opening=Opening.OPEN)
+        await follow_outcome(unit, present, known)
         report = Report(status=PaymentStatus.FAILED, failure=reason)
         return await carry(ports, unit, known, decide_charge_report(known, report, ports.clock.now()))
 

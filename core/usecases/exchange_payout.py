@@ -10,8 +10,8 @@ import logging
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus, remitting
+from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus, remits, remitting
 from ...ports.storage import Unit
 from ..domain.exchange_entries import exchange_completed, money_given, part_delivered
 from ..domain.exchange_payouts import PartStatus, PayoutPart, all_delivered, next_part, part_moved, payout_parts
@@ -19,6 +19,7 @@ from ..domain.exchanges import Exchange, ExchangeStatus
 from ..domain.money import Rub
 from .exchange_steps import RACES, fail, read_exchange, turn
 from .gateway_watch import watched
+from .gateways import first_open
 from .ledger import post
 from .seals import open_exchange_phone
 from .units import retrying
@@ -40,9 +41,10 @@ class Paying(msgspec.Struct, frozen=True):
 async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     """Choose the bank, write down all parts, and take the RUB out of the stock, in one unit; nothing is sent yet.
 
-    Raises: NotConfigured when no bank of the mode sends money to people.
+    Raises: NotConfigured when no bank of the mode sends money to people; Unavailable while all that do are out of
+    service.
     """
-    bank = _bank_of_mode(ports, exchange)
+    bank = await _open_bank(ports, exchange)
     most = bank.capabilities.remittance_max_kopecks
     cap = None if most is None else Rub(most)
 
@@ -57,13 +59,15 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     return await retrying(ports.storage, work, again_on=RACES)
 
 
-def _bank_of_mode(ports: Ports, exchange: Exchange) -> RemittanceBank:
-    for bank in ports.banks.of_mode(exchange.mode):
-        try:
-            return remitting(bank)
-        except NotSupported:
-            continue
-    raise NotConfigured(f"no bank of {exchange.mode} mode sends money to people")
+async def _open_bank(ports: Ports, exchange: Exchange) -> RemittanceBank:
+    """The first bank that sends money to people and whose gateway is not down, as for payments."""
+    routes = [bank for bank in ports.banks.of_mode(exchange.mode) if remits(bank)]
+    if not routes:
+        raise NotConfigured(f"no bank of {exchange.mode} mode sends money to people")
+    bank = await first_open(ports, routes, exchange.mode, exchange.account_id)
+    if bank is None:
+        raise Unavailable("every bank that sends money to people is out of service")
+    return bank
 
 
 async def pay_out(ports: Ports, exchange: Exchange) -> Paying:

@@ -18,11 +18,12 @@ from ...ports.storage import Unit
 from ..domain.exchange_entries import money_returned, return_reversed
 from ..domain.exchange_funds import ExchangeTransfer, returned, transfer_source
 from ..domain.exchange_returns import UNDER_WAY, MoneyReturn, ReturnStatus, return_moved, return_signed
+from ..domain.exchange_reversals import returned_in_vain
 from ..domain.exchanges import NETWORK, Exchange
 from ..domain.ledger import Currency
 from .again import set_due
-from .bank_refunds import look_up, next_look, next_reversal_look, send_back
-from .exchange_steps import read_exchange
+from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
+from .exchange_steps import read_exchange, watch_again
 from .ledger import post
 from .transfers import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
 from .units import retrying
@@ -96,9 +97,9 @@ async def _carry_rub(ports: Ports, exchange: Exchange, transfer: ExchangeTransfe
             amount_kopecks=back.amount,
             transfer=transfer_source(transfer),
         )
-        state = await send_back(ports, exchange.bank, request, asked_before=asked_before)
+        state = await send_back(ports, exchange, request, asked_before=asked_before)
     elif back.status is _S.RETURNED:
-        state = await look_up(ports, exchange.bank, back.operation)
+        state = await look_up(ports, exchange, back.operation)
     if state is not None:
         transfer = await conclude(ports, transfer.id, back.operation, state) or transfer
     now = ports.clock.now()
@@ -117,6 +118,9 @@ async def conclude(ports: Ports, transfer_id: str, operation: str, state: Refund
             return transfer
         exchange = await read_exchange(unit, transfer.exchange_id)
         status = transfer.sent_back.status
+        if state.status is not AtBank.PROCESSING and status is _S.SENDING:
+            # Of RUB that the payer's bank took while they were on their way back nothing could be decided.
+            await watch_again(ports, unit, exchange)
         if state.status is AtBank.DONE and status in (_S.SENDING, _S.FAILED):
             return _arrived(ports, unit, exchange, transfer)
         if state.status is AtBank.FAILED and status is _S.SENDING:
@@ -139,7 +143,7 @@ async def on_return_notice(ports: Ports, transfer_id: str, operation: str) -> No
         exchange = None if transfer is None else await unit[Exchange].get(transfer.exchange_id)
     if exchange is None:
         return
-    state = await ports.banks.named(exchange.bank or "").find_refund(operation)
+    state = await read_refund(ports, exchange, operation)
     if state is not None:
         await conclude(ports, transfer_id, operation, state)
 
@@ -219,7 +223,7 @@ async def _store(ports: Ports, seen: ExchangeTransfer, signed: SignedTransfer) -
         if present is None:
             return seen
         back = return_signed(_of(present), signed.tx_hash, signed.blob, signed.expires_at)
-        return unit[ExchangeTransfer].save(msgspec.structs.replace(present, sent_back=back))
+        return unit[ExchangeTransfer].save(msgspec.structs.replace(present, sent_back=back, went_by=back.tx_hash))
 
     return await retrying(ports.storage, work)
 
@@ -237,4 +241,5 @@ async def _complete(ports: Ports, seen: ExchangeTransfer) -> ExchangeTransfer:
 def _arrived(ports: Ports, unit: Unit, exchange: Exchange, transfer: ExchangeTransfer) -> ExchangeTransfer:
     now = ports.clock.now()
     post(unit, money_returned(exchange, transfer, now))
-    return unit[ExchangeTransfer].save(returned(_with(transfer, _S.RETURNED), now))
+    gone = _with(transfer, _S.RETURNED)
+    return unit[ExchangeTransfer].save(returned_in_vain(gone) if gone.taken_back else returned(gone, now))

@@ -42,7 +42,7 @@ WATCH_EXCHANGE = "exchange.watch"
 RACES = ("exchange_transfers_id", "journal_id")
 """Unique rules whose Conflict means, in a unit that moves an exchange, that another one moved it first: read again."""
 
-_BATCH = 1000
+_BATCH = 200
 _S = ExchangeStatus
 
 
@@ -69,6 +69,14 @@ async def watch_now(ports: Ports, unit: Unit, exchange_id: str) -> None:
         unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
 
 
+async def watch_again(ports: Ports, unit: Unit, exchange: Exchange) -> None:
+    """The same, also for an exchange that nobody looks at any more."""
+    if await unit[Job].get(watch_id(exchange.id)) is None:
+        unit[Job].add(first_watch(exchange, ports.clock.now()))
+    else:
+        await watch_now(ports, unit, exchange.id)
+
+
 async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
     """An exchange that was there just now. Raises: Stale, when it was forgotten with the account's test data."""
     exchange = await unit[Exchange].get(exchange_id)
@@ -82,7 +90,7 @@ async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
     low, high = transfer_ids(exchange_id)
     found: list[ExchangeTransfer] = []
     while True:
-        batch = await unit[ExchangeTransfer].find(id=Between(low, high), limit=_BATCH)
+        batch = await unit[ExchangeTransfer].find(id=Between(low, high), limit=_BATCH, quick=True)
         found += batch
         if len(batch) < _BATCH:
             return found
@@ -99,6 +107,8 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
         for changed in gone.changed:
             unit[ExchangeTransfer].save(changed)
         post(unit, money_taken_back(exchange, gone, now))
+        if exchange.is_final:
+            return exchange
         less = msgspec.structs.replace(exchange, amount_rub_received=Rub(gone.received))
         if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):
             return await turn(ports, unit, less, _S.PARTIAL)

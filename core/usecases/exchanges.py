@@ -29,6 +29,7 @@ from .accounts import find_account
 from .exchange_opening import open_new
 from .exchange_progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
 from .exchange_steps import first_watch, read_exchange, turn, watch_now
+from .gateways import first_open
 from .idempotency import KEY_TAKEN, Made, once
 from .kyc import find_client, present_client
 from .rates import market_rate
@@ -111,7 +112,8 @@ async def create_rub_usdt(
     """Begin an exchange of RUB to USDT on a merchant's request; operators only (SPEC "Exchange statuses"). It is
     `pending` while the bank gave no certain answer about its invoice: the watch goes on asking.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND, and as `exchange_orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED.
+    Raises: Refusal ACCOUNT_NOT_FOUND, and as `exchange_orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;
+    PROVIDER_UNAVAILABLE while all banks are out of service.
     """
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
@@ -131,12 +133,15 @@ async def begin_exchange(
     return exchange if opened is None else opened.exchange
 
 
-def _provided(ports: Ports, case: ExchangeCase) -> dict[str, str]:
+async def _provided(ports: Ports, case: ExchangeCase) -> dict[str, str]:
     """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
     if case.direction is Direction.RUB_TO_USDT:
-        bank = next(iter(ports.banks.of_mode(case.mode)), None)
-        if bank is None:
+        routes = ports.banks.of_mode(case.mode)
+        if not routes:
             raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB at present")
+        bank = await first_open(ports, routes, case.mode, case.account.id)
+        if bank is None:
+            raise Refusal("PROVIDER_UNAVAILABLE", "Every bank that takes RUB is out of service", retry_after=30)
         return {"bank": bank.name}
     try:
         return {"watcher": ports.deposits.of_mode(case.mode).name}
@@ -171,7 +176,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Callable[[str], Idemp
         exchange = new_exchange(
             present, exchange_id=exchange_id, phone=sealed, phone_digest=digest, key_id=key_id, now=now
         )
-        exchange = msgspec.structs.replace(exchange, **_provided(ports, present))
+        exchange = msgspec.structs.replace(exchange, **await _provided(ports, present))
         if key is not None:
             unit[IdempotencyKey].add(key)
         unit[Job].add(first_watch(exchange, now + LOOK))

@@ -24,6 +24,7 @@ from ..domain.exchanges import Exchange
 from ..domain.idempotency import IdempotencyKey
 from ..domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
 from ..domain.money import Rub, Usdt
+from ..domain.outcomes import UnknownOutcome
 from ..domain.payments import Payment, Suspense
 from ..domain.proofs import DeliveryProof
 from ..domain.refunds import Refund
@@ -90,7 +91,8 @@ _REVISIONS = {
 
 
 async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment]) -> int:
-    """With their refunds, corrections, proofs, money in suspense, and lines in statements. How many went."""
+    """With their refunds, corrections, proofs, money in suspense, lines in statements, and rows of unknown outcomes.
+    How many went."""
     account_id, mode = payments[0].account_id, payments[0].mode
     ids = tuple(payment.id for payment in payments)
     refunds = await unit[Refund].find(payment_id=OneOf(ids))
@@ -103,6 +105,7 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
     _take_away(unit, Suspense, suspended)
     _take_away(unit, Correction, corrections)
     _take_away(unit, DeliveryProof, await _of_ids(unit, DeliveryProof, ids))
+    _take_away(unit, UnknownOutcome, await _of_ids(unit, UnknownOutcome, ids))
     await _take_jobs(unit, (*payments, *refunds, *suspended))
     await _take_keys(unit, (*payments, *refunds))
     await _take_lines(unit, payments, refunds, corrections)

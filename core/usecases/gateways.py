@@ -6,6 +6,7 @@ of its own, which changes nothing for anybody else.
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from .gateway_news import Telling, gateway_event, hold, mode_of, payment_method_
 from .gateway_watch import may_be_tried
 from .outbox import announce
 from .units import retrying
+
+AnyBank = TypeVar("AnyBank", bound=Bank)
 
 
 class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,8 +145,8 @@ async def _tell_player(
     announce(ports, unit, event, receives=account is not None and account.receives)
 
 
-async def first_open(ports: Ports, routes: Sequence[Bank], mode: Mode, account_id: str) -> Bank | None:
-    """The first of these routes that takes new payments; None when all are down by hand. One read in the usual case,
+async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:
+    """The first of these routes that takes something new; None when all are down by hand. One read in the usual case,
     two in test mode. One that was judged down gets some, so that it is seen to be back, and all where none is left."""
     last_resort = None
     for bank in routes:

@@ -12,6 +12,7 @@ from ..domain.reports import Arrival, Decision, Report, decide, moved, noted
 from .bookings import book_move, book_noted, book_suspense
 from .charge_effects import follow_charge
 from .outbox import announce_payment
+from .outcomes import follow_outcome
 from .proof_reminders import plan_reminders
 from .seals import payer_name_place
 from .tallies import save_moved
@@ -70,6 +71,7 @@ async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -
     """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
     after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
     saved = save_moved(unit, payment, after)
+    await follow_outcome(unit, payment, after)
     book_move(ports, unit, payment, after, decision)
     await announce_payment(ports, unit, after, payment.status)
     await plan_reminders(unit, payment, after)

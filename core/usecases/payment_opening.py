@@ -6,6 +6,7 @@ between, the watch (payment_progress.py) can ask the bank by that id and finish 
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,7 @@ from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Opening, Payment, lifetime
 from .gateway_watch import watched
 from .gateways import first_open
+from .outcomes import follow_outcome, save_unknown
 from .tallies import remove_payment
 from .terminals import terminal_of
 from .units import retrying
@@ -151,15 +153,16 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
     look_at = payment.expires_at
     if invoice.check_after is not None:
         look_at = min(look_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
-    async with ports.storage.unit() as unit:
-        opened = unit[Payment].save(_with_invoice(payment, payment, invoice))
-        unit[Job].save(msgspec.structs.replace(first_watch(payment), due=look_at))
-        try:
-            await unit.commit()
-        except Stale:
-            pass
-        else:
-            return opened
+    if payment.opening is Opening.ASKING:
+        async with ports.storage.unit() as unit:
+            opened = unit[Payment].change(payment, **_of_invoice(payment, payment, invoice))
+            unit[Job].change(first_watch(payment), due=look_at)
+            try:
+                await unit.commit()
+            except Stale:
+                pass
+            else:
+                return opened
 
     async def work(unit: Unit) -> Payment:
         present = await unit[Payment].get(payment.id) or payment
@@ -167,31 +170,32 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
             return present
         job = await unit[Job].get(watch_id(payment.id))
         if job is not None and job.leased_until is None:
-            unit[Job].save(msgspec.structs.replace(job, due=look_at))
-        return unit[Payment].save(_with_invoice(present, payment, invoice))
+            unit[Job].change(job, due=look_at)
+        opened = unit[Payment].change(present, **_of_invoice(present, payment, invoice))
+        await follow_outcome(unit, present, opened)
+        return opened
 
     return await retrying(ports.storage, work)
 
 
-def _with_invoice(present: Payment, asked: Payment, invoice: Invoice) -> Payment:
-    """The reference with the bank that gave it, whichever is being asked meanwhile. An opening that the merchant was
-    told is unknown stays so: its key keeps the 502."""
-    return msgspec.structs.replace(
-        present,
-        opening=Opening.OPEN if present.opening is Opening.ASKING else present.opening,
-        bank=asked.bank,
-        expires_at=asked.expires_at,
-        bank_reference=invoice.reference,
-        qr_payload=invoice.payload,
-        bank_link=invoice.link,
-    )
+def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str, Any]:
+    """What a payment has of its invoice. The reference with the bank that gave it, whichever is being asked meanwhile.
+    An opening that the merchant was told is unknown stays so: its key keeps the 502."""
+    return {
+        "opening": Opening.OPEN if present.opening is Opening.ASKING else present.opening,
+        "bank": asked.bank,
+        "expires_at": asked.expires_at,
+        "bank_reference": invoice.reference,
+        "qr_payload": invoice.payload,
+        "bank_link": invoice.link,
+    }
 
 
 async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
     async def work(unit: Unit) -> Payment:
         present = await unit[Payment].get(payment.id) or payment
         if present.opening is Opening.ASKING:
-            return unit[Payment].save(msgspec.structs.replace(present, opening=Opening.UNKNOWN))
+            return await save_unknown(unit, present)
         return present
 
     present = await retrying(ports.storage, work)

@@ -20,12 +20,13 @@ from ..domain.payments import (
 )
 from ..domain.reports import Report
 from . import binding_progress, charge_progress, refund_progress
-from .again import ASK_AGAIN, come_back, pause_after
+from .again import ASK_AGAIN, come_back, next_late_look, pause_after
 from .exchange_progress import on_exchange_notice
 from .exchange_return_progress import on_return_notice as on_exchange_return_notice
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
+from .played import is_played
 from .recurring import is_binding_operation
 from .suspense_return import on_return_notice
 
@@ -105,7 +106,10 @@ async def watch(ports: Ports, job: Job) -> None:
         payment = await _recover(ports, job, payment)
     if payment is not None and payment.bank_reference is not None:
         payment = await _look_or_expire(ports, payment)
-    await come_back(ports, job, None if payment is None else next_look(payment, job.attempts, ports.clock.now()))
+    due = None
+    if payment is not None:
+        due = next_look(payment, job.attempts, ports.clock.now(), played=is_played(ports, payment.bank))
+    await come_back(ports, job, due)
 
 
 async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:
@@ -145,7 +149,7 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
             return await unit[Payment].get(payment.id)
 
 
-def next_look(payment: Payment, looks: int, now: datetime) -> datetime | None:
+def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> datetime | None:
     """When the bank is asked about this payment again by ourselves; None: only its notices count from now on."""
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
         if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
@@ -155,5 +159,5 @@ def next_look(payment: Payment, looks: int, now: datetime) -> datetime | None:
     if payment.status in (_S.PENDING, _S.PROCESSING):
         return max(payment.expires_at, now + _BANK_AWAY)
     if payment.status is _S.EXPIRED:
-        return next((at for pause in LATE_LOOKS if (at := payment.created_at + pause) > now), None)
+        return next_late_look(LATE_LOOKS, payment.created_at, now, played=played)
     return None

@@ -98,8 +98,10 @@ async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
     """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
     shop_id = canonical_uuid(_shop_id(caller, order))
     shop = None if shop_id is None else await ports.storage.recent(Shop, shop_id, within=RECENT)
-    async with ports.storage.unit() as unit:
-        terminal = await offered_terminal(unit, caller, order.method_id, _payment_method(order))
+    terminal = None
+    if caller.account.settings.terminals:
+        async with ports.storage.unit() as unit:
+            terminal = await offered_terminal(unit, caller, order.method_id, _payment_method(order))
     return Case(order=order, caller=caller, now=ports.clock.now(), shop=shop, terminal=terminal)
 
 

@@ -21,7 +21,8 @@ from ..domain.accounts import Mode
 from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
 from .again import set_due
-from .bank_refunds import look_up, next_look, next_reversal_look, send_back, sends_back
+from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
+from .played import is_played
 from .refund_contradictions import heard_of_failed
 from .refund_money import take
 from .refund_steps import RACES, drop_job, payment_of, plan, turn
@@ -109,14 +110,14 @@ async def _ask(ports: Ports, refund: Refund, *, is_fresh: bool) -> RefundState |
     async with ports.storage.unit() as unit:
         payment = await payment_of(unit, refund)
     if refund.status is _S.COMPLETED:
-        return await look_up(ports, payment.bank, refund.id)
+        return await look_up(ports, payment, refund.id)
     request = RefundRequest(
         operation=refund.id,
         reference=payment.bank_reference or "",
         amount_kopecks=refund.amount.kopecks,
         transfer=payment.transfer_id,
     )
-    return await send_back(ports, payment.bank, request, asked_before=not is_fresh)
+    return await send_back(ports, payment, request, asked_before=not is_fresh)
 
 
 async def send(ports: Ports, refund_id: str) -> Refund | None:
@@ -154,7 +155,7 @@ async def on_notice(ports: Ports, refund_id: str) -> Refund | None:
         if refund is None or refund.status not in (_S.PROCESSING, _S.COMPLETED, _S.FAILED):
             return refund
         payment = await payment_of(unit, refund)
-    state = await ports.banks.named(payment.bank or "").find_refund(refund.id)
+    state = await read_refund(ports, payment, refund.id)
     return refund if state is None else await conclude(ports, refund.id, state)
 
 
@@ -164,13 +165,16 @@ async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
         if present is None:
             return
         refund = await unit[Refund].get(job.argument)
-        due = None if refund is None else _next(refund, state, job.attempts, ports.clock.now())
+        due = None
+        if refund is not None:
+            played = refund.status is _S.COMPLETED and is_played(ports, (await payment_of(unit, refund)).bank)
+            due = _next(refund, state, job.attempts, ports.clock.now(), played=played)
         set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 
 
-def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime) -> datetime | None:
+def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, *, played: bool) -> datetime | None:
     """When the refund's job is done again; None: there is nothing to be done."""
     if refund.status is _S.PENDING:
         ready = refund.approved_at is not None and refund.pending_reason is None
@@ -178,7 +182,7 @@ def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime) 
     if refund.status is _S.PROCESSING:
         return next_look(state, asked, now)
     if refund.status is _S.COMPLETED and refund.completed_at is not None:
-        return next_reversal_look(refund.completed_at, now)
+        return next_reversal_look(refund.completed_at, now, played=played)
     return None
 
 

@@ -1,34 +1,41 @@
-"""Deleting events that are old enough (DECISIONS 7: kept 30 days at least)."""
+"""Deleting what is old enough: events (DECISIONS 7: kept 30 days at least), and how often limits were hit. Also rows
+that processes of an older version left behind."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, Between, OneOf, Unit
+from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
 from ..domain.events import Attempt, Delivery, DeliveryStatus, Event
+from ..domain.limit_hits import LimitHits, hits_from
+from .outcomes import drop_known
 from .units import retrying
 
 RETAIN = "webhook.retain"
 
 KEPT = timedelta(days=30)
 """How long an event that is delivered or failed is kept, from when it happened."""
+HITS_KEPT = timedelta(days=2)
+"""How long it is known how often a limit was hit in which minute."""
 
 _BATCH = 100
-"""Events in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
+"""Rows of a kind in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
 _PORTION = 20
 """Batches that are deleted before other jobs have their turn."""
 _EVERY = timedelta(days=1)
 
 
 def first_retention(now: datetime) -> Job:
-    """The job that deletes old events, every day; a worker writes it when it starts (jobs.py)."""
+    """The job that deletes what is old, every day; a worker writes it when it starts (jobs.py)."""
     return Job(id=RETAIN, kind=RETAIN, argument="", due=now, created_at=now)
 
 
 async def retain(ports: Ports, job: Job) -> None:
-    """Delete what was delivered or failed, with its attempts, once it is old enough. What waits to be sent stays.
+    """Delete what was delivered or failed, with its attempts, once it is old enough, and old counts. What waits to be
+    sent stays.
 
     It walks the deliveries in the order of their ids, which is that of time, and keeps its place in the argument.
     """
@@ -37,11 +44,38 @@ async def retain(ports: Ports, job: Job) -> None:
         if after is None:
             break
         after = await _delete_batch(ports, after)
+    hits_left = await _delete_hits(ports)
+    await _delete_known(ports)
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
-        due = now + _EVERY if after is None else now
+        due = now + _EVERY if after is None and not hits_left else now
         unit[Job].save(msgspec.structs.replace(job, argument=after or "", due=due, leased_until=None, attempts=0))
         await unit.commit()
+
+
+async def _delete_hits(ports: Ports) -> bool:
+    """Delete old counts of limits that were hit; whether there are more."""
+    old = Below(hits_from(ports.clock.now() - HITS_KEPT))
+
+    async def work(unit: Unit) -> bool:
+        found = await unit[LimitHits].find(id=old, limit=_BATCH)
+        for each in found:
+            unit[LimitHits].remove(each)
+        return len(found) == _BATCH
+
+    for _ in range(_PORTION):
+        if not await retrying(ports.storage, work):
+            return False
+    return True
+
+
+async def _delete_known(ports: Ports) -> None:
+    """Delete rows of outcomes that are known (outcomes.py). There are few, unless a bank is away for days."""
+    after: str | None = ""
+    for _ in range(_PORTION):
+        if after is None:
+            break
+        after = await retrying(ports.storage, partial(drop_known, after=after, limit=_BATCH))
 
 
 async def _delete_batch(ports: Ports, after: str) -> str | None:

@@ -34,7 +34,7 @@ from .receipts import TIMER
 from .settlement_days import first_own_settlement
 from .units import retrying
 from .world_dues import plan_straightening, straighten
-from .world_turns import due_in_world, moment_of, turn_of
+from .world_turns import due_in_world, moment_of, turn_of, worth_reading
 from .worlds import world_of
 
 ADVANCE = "sandbox.clock"
@@ -194,7 +194,14 @@ class _Advance:
         clock, real = account.clock, self._ports.clock.real()
         due: Sequence[Job] = ()
         if clock.target is not None:
-            due = await due_in_world(self._ports, unit, account, clock.target, but=self._left_out())
+            due = await due_in_world(
+                self._ports,
+                unit,
+                account,
+                clock.target,
+                but=self._left_out(),
+                most=worth_reading(len(self._done) or None),
+            )
         if not due:
             rests = ended(clock, real, await _events(unit, account.id))
             unit[Account].save(msgspec.structs.replace(account, clock=rests))

@@ -26,6 +26,8 @@ from ..domain.gateways import Gateway, played_id
 from ..domain.idempotency import IdempotencyKey, key_id
 from ..domain.kyc import Upload
 from ..domain.ledger import JournalEntry, LedgerAccount, LedgerHead
+from ..domain.limit_hits import LimitHits
+from ..domain.outcomes import UnknownOutcome
 from ..domain.payments import Payment, Suspense
 from ..domain.proofs import DeliveryProof
 from ..domain.rates import KnownRate
@@ -151,6 +153,7 @@ FORGOTTEN: tuple[Kind, ...] = (
 
 GOES_WITH: Mapping[type[Any], type[Any]] = {
     DeliveryProof: Payment,
+    UnknownOutcome: Payment,
     SettlementItem: Payment,
     ExchangeTransfer: Exchange,
     Delivery: Event,
@@ -169,6 +172,7 @@ STAYS: Mapping[type[Any], str] = {
     LedgerHead: "the chain goes on",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",
+    LimitHits: "is no account's: whose requests were refused is not kept",
     KnownRate: "is no account's, or belongs to the clock of one, which stays",
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",

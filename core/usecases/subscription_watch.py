@@ -4,7 +4,6 @@ where no notice came (SPEC "Subscription statuses"; DECISIONS 5)."""
 from datetime import datetime, timedelta
 
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.binding_reports import follow_mandate
@@ -16,6 +15,7 @@ from .binding_progress import NO_ANSWER, find_at_bank, look_or_lapse, read_state
 from .bindings import binder
 from .gateway_watch import watched
 from .mandate_end import end_open_binding, plan_revoking
+from .played import is_played
 from .recurring import any_subscription, save_subscription
 from .units import retrying
 
@@ -23,9 +23,8 @@ WATCH_SUBSCRIPTION = "subscription.watch"
 
 MANDATE_LOOKS = timedelta(days=1)
 """How often a bank is asked about a mandate by ourselves."""
-PLAYED_LOOKS = timedelta(days=30)
-"""The same while a sandbox clock is advanced: at a simulated bank nothing happens but by a call, which tells of it. A
-year of daily looks would be most of what the year costs, for nothing."""
+PLAYED_LOOKS = timedelta(days=90)
+"""The same where a sandbox clock is advanced over it (played.py)."""
 
 
 def first_subscription_watch(subscription: Subscription) -> Job:
@@ -47,18 +46,8 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
         await _look_at_binding(ports, subscription)
         await look_at_mandate(ports, subscription)
         subscription = await end_overdue(ports, subscription.id)
-    pause = PLAYED_LOOKS if subscription is not None and _is_played(ports, subscription) else MANDATE_LOOKS
+    pause = PLAYED_LOOKS if subscription is not None and is_played(ports, subscription.mandate_bank) else MANDATE_LOOKS
     await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
-
-
-def _is_played(ports: Ports, subscription: Subscription) -> bool:
-    world = ports.clock.world
-    if world is None or not world.held or subscription.mandate_bank is None:
-        return False
-    try:
-        return ports.banks.named(subscription.mandate_bank).capabilities.simulated
-    except NotConfigured:
-        return False
 
 
 async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:

@@ -30,7 +30,7 @@ from ..domain.suspense_returns import (
 )
 from .accounts import storable
 from .again import set_due
-from .bank_refunds import look_up, next_look, next_reversal_look, send_back, sends_back
+from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
 from .ledger import post
 from .units import retrying
 from .worlds import in_its_time
@@ -105,7 +105,7 @@ async def _ask_once_more(ports: Ports, suspense_id: str) -> None:
             return
         payment = await _payment_of(unit, suspense)
     operation = return_operation(suspense)
-    state = await look_up(ports, payment.bank, operation)
+    state = await look_up(ports, payment, operation)
     if state is None or state.status is AtBank.FAILED:
         return
     if state.status is AtBank.PROCESSING:
@@ -130,7 +130,7 @@ async def send_suspense(ports: Ports, job: Job) -> None:
     if suspense is not None and payment is not None:
         operation = return_operation(suspense)
         if suspense.resolved_at is not None:
-            state = await look_up(ports, payment.bank, operation)
+            state = await look_up(ports, payment, operation)
         elif suspense.reason not in ENDED:
             request = RefundRequest(
                 operation=operation,
@@ -138,7 +138,7 @@ async def send_suspense(ports: Ports, job: Job) -> None:
                 amount_kopecks=suspense.amount.kopecks,
                 transfer=suspended_transfer(suspense, payment),
             )
-            state = await send_back(ports, payment.bank, request, asked_before=job.attempts > 1)
+            state = await send_back(ports, payment, request, asked_before=job.attempts > 1)
         if state is not None:
             await conclude_return(ports, operation, state)
     await _come_back(ports, job, suspense, state)
@@ -218,7 +218,7 @@ async def on_return_notice(ports: Ports, operation: str) -> None:
         if found is None:
             return
         payment = await _payment_of(unit, found[0])
-    state = await ports.banks.named(payment.bank or "").find_refund(operation)
+    state = await read_refund(ports, payment, operation)
     if state is not None:
         await conclude_return(ports, operation, state)
 

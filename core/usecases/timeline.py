@@ -44,7 +44,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
     at: datetime
     source: str
-    """`object`, `provider`, `event`, `letter`, `ledger` or `operator`."""
+    """`object`, `provider`, `event`, `webhook`, `ledger` or `operator`."""
     text: str
     detail: str = ""
     of: str = ""
@@ -99,7 +99,7 @@ async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
     found = [
         Moment(
             at=letter.sent_at,
-            source="letter",
+            source="webhook",
             text=f"{'probe' if letter.probe else f'attempt {letter.number}'}: {letter.status or letter.answer}",
             detail=f"{letter.took_ms} ms {letter.note}".strip(),
         )

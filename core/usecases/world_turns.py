@@ -19,7 +19,9 @@ TOGETHER = timedelta(seconds=1)
 """Jobs so close to one another are done at once. What a job plans for within it is done that much late."""
 
 _MOST = 32
-"""Jobs in a turn: more hardly share their commits better. Also how many are read: far more than ever are left out."""
+"""Jobs in a turn: more hardly share their commits better."""
+_FEW = 6
+"""Jobs that are read at least: more than ever are left out."""
 
 _ALONE = frozenset({OWN_DAILY, SETTLE, DELIVER, TIMER})
 """Work on the whole account: it finds all that was due before it done, and nothing is done beside it."""
@@ -31,15 +33,16 @@ def moment_of(job: Job) -> datetime:
 
 
 async def due_in_world(
-    ports: Ports, unit: Unit, account: Account, until: datetime, *, but: Collection[str]
+    ports: Ports, unit: Unit, account: Account, until: datetime, *, but: Collection[str], most: int
 ) -> Sequence[Job]:
-    """The next jobs of the account's world that are due by then, in the order of their times.
+    """The next jobs of the account's world that are due by then, in the order of their times; `most` of them, which is
+    told by the last turn (`worth_reading`).
 
     Its daily settlement comes only on days on which anything waits for it: else it is put off, in this unit, to the
     first one after the next other job, before which no job makes anything wait. What a request pays in the moment in
     which this unit commits is settled then, too.
     """
-    found = await unit[Job].find(world=account.id, moment=AtMost(until), order="moment", limit=_MOST, quick=True)
+    found = await unit[Job].find(world=account.id, moment=AtMost(until), order="moment", limit=most, quick=True)
     due = [job for job in found if job.id not in but]
     if not due or due[0].kind != OWN_DAILY or due[0].leased_until is not None:
         return due
@@ -49,6 +52,11 @@ async def due_in_world(
     after = moment_of(others[0]) if others else until
     unit[Job].save(msgspec.structs.replace(daily, moment=next_run(max(after, moment_of(daily)))))
     return others
+
+
+def worth_reading(last_turn: int | None) -> int:
+    """How many jobs to read after a turn of so many: turns beside one another are alike, and few jobs are in most."""
+    return _MOST if last_turn is None else min(max(2 * last_turn, _FEW), _MOST)
 
 
 def turn_of(due: Sequence[Job]) -> Sequence[Job]:

@@ -30,7 +30,7 @@ from cambist.core.domain.exchange_returns import (
     return_signed,
     returned_transfer,
 )
-from cambist.core.domain.exchange_reversals import judge_taken_back
+from cambist.core.domain.exchange_reversals import LOST, judge_taken_back
 from cambist.core.domain.exchanges import operation_exchange
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.machine import IllegalMove
@@ -188,10 +188,38 @@ def test_rub_that_the_payers_bank_takes_back(
     assert judge_taken_back(it, [gone(lost)], tuple(changed.values())) is None
 
 
-@pytest.mark.parametrize("status", [S.AWAITING_RUB, S.USDT_SENDING, S.COMPLETED, S.EXPIRED, S.FAILED, S.CANCELLED])
-def test_what_is_taken_back_when_nothing_is_held_changes_nothing(status: S) -> None:
+@pytest.mark.parametrize("status", [S.AWAITING_RUB, S.USDT_SENDING])
+def test_what_is_taken_back_while_nothing_is_held_or_usdt_go_changes_nothing(status: S) -> None:
     came = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
     assert judge_taken_back(rub_exchange(status), [gone("a:0")], came) is None
+
+
+@pytest.mark.parametrize("resolved", [False, True])
+@pytest.mark.parametrize(("counted", "suspended"), [(ASKED, 0), (ASKED - 100, 100), (0, ASKED)])
+@pytest.mark.parametrize("status", [S.COMPLETED, S.EXPIRED, S.FAILED, S.CANCELLED])
+def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
+    status: S, counted: int, suspended: int, resolved: bool
+) -> None:
+    [came] = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
+    came = msgspec.structs.replace(
+        came,
+        counted=counted,
+        suspended=suspended,
+        reason="excess" if suspended else None,
+        resolved_at=NOW if resolved and suspended else None,
+    )
+    it = rub_exchange(status)
+    taken = judge_taken_back(it, [gone("a:0")], [came])
+    assert taken is not None
+    waits = 0 if came.resolved_at else suspended
+    assert (taken.loss, taken.suspended, taken.counted) == (ASKED - waits, waits, 0)
+    [after] = taken.changed
+    assert (after.taken_back, after.counted, after.suspended) == (ASKED, 0, 0)
+    assert (after.reason == LOST) is (taken.loss > 0)
+    postings = {each.purse: each.amount for each in money_taken_back(it, taken, NOW).postings}
+    assert postings.get(Purse.BANK) == ASKED
+    assert (postings.get(Purse.LOSSES_RUB, 0), postings.get(Purse.SUSPENSE, 0)) == (-taken.loss, -waits)
+    assert judge_taken_back(it, [gone("a:0")], [after]) is None, "it is told again at every look"
 
 
 def test_money_that_is_gone_before_it_was_booked_is_nothing() -> None:

@@ -8,8 +8,12 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.audit import Act
 from cambist.core.domain.breaker import Breaker, new_breaker
+from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
 from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.outcomes import UnknownOutcome, unknown_outcome
 from cambist.core.domain.payments import Opening, Payment, PaymentStatus, Suspense
 from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus
 from cambist.core.domain.refunds import Refund
@@ -69,7 +73,9 @@ async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
     async with refunds.ports.storage.unit() as unit:
         late = {"created_at": now - timedelta(hours=7), "status": PaymentStatus.PENDING, "opening": Opening.UNKNOWN}
         fields = {name: getattr(payment, name) for name in payment.__struct_fields__} | late
-        add_payment(unit, Payment(**{**fields, "id": f"{made[:-1]}0", "version": 0}))
+        unit[UnknownOutcome].add(
+            unknown_outcome(add_payment(unit, Payment(**{**fields, "id": f"{made[:-1]}0", "version": 0})))
+        )
         unit[Suspense].add(
             Suspense(
                 id="sus_1", account_id=account_id, mode=mode, payment_id=made, amount=Rub(1), reason="late",
@@ -95,6 +101,37 @@ async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
     await refunds.house.clock.advance_to(now)
     found = await read_needs(refunds.ports)
     assert sorted(need.kind for need in found.found) == ["breaker", "payout", "proof", "suspense", "unknown"]
+
+
+async def test_hashes_of_exchanges_are_found(refunds: RefundHouse) -> None:
+    """Of what was paid out, of what came, and of what went back."""
+    refunds.house.made_up = True
+    now = refunds.house.clock.now()
+    paid, came, went = "a" * 64, "0x" + "b" * 64, "c" * 64
+    account_id, mode = refunds.house.account.account_id, Mode.LIVE
+    async with refunds.ports.storage.unit() as unit:
+        unit[Exchange].add(
+            Exchange(
+                id="exch_1", account_id=account_id, mode=mode, direction=Direction.RUB_TO_USDT,
+                status=ExchangeStatus.COMPLETED, created_at=now, expires_at=now, tx_hash=paid, amount_usdt=Usdt(1),
+                amount_rub=Rub(1), rate="90.00", base_rate="90", markup_percent="0", client_phone=b"", phone_digest=b"",
+                active_slot=None,
+            )
+        )  # fmt: skip
+        unit[ExchangeTransfer].add(
+            ExchangeTransfer(
+                id="exch_2:x:0", exchange_id="exch_2", account_id=account_id, mode=mode, currency=Currency.USDT,
+                amount=1, received_at=now, came_by=came, went_by=went,
+            )
+        )  # fmt: skip
+        await unit.commit()
+    for tx_hash, kind, object_id in (
+        (paid, "exchange", "exch_1"),
+        (came, "suspense", "exch_2:x:0"),
+        (went.upper(), "suspense", "exch_2:x:0"),
+    ):
+        assert [(hit.kind, hit.object_id) for hit in await search(refunds.ports, tx_hash)] == [(kind, object_id)]
+    assert await search(refunds.ports, "d" * 64) == []
 
 
 async def test_the_pulse_counts_by_tallies_and_what_is_new(refunds: RefundHouse) -> None:

@@ -71,16 +71,6 @@ async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(hou
     assert (await house.said(made.id), await house.on_chain()) == (["expired"], [])
 
 
-async def test_what_is_taken_back_after_usdt_went_moves_nothing(house: ExchangeHouse) -> None:
-    """The service's loss, and no merchant's."""
-    made = await house.bought()
-    await house.pay(made.id)
-    await house.house.work(301)
-    await house.pay(made.id, taken_back=True)
-    await house.house.work(60)
-    assert await house.said(made.id) == ["completed"]
-
-
 @pytest.mark.parametrize(
     ("ending", "reason"),
     [

@@ -15,6 +15,7 @@ from cambist.core.usecases.gateways import ShownGateway, list_gateways, set_gate
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.notes import ProviderNote
 from tests.houses import TestHouse, open_test_house
+from tests.refund_house import open_refund_house
 
 LIVE, SECOND = "simulator-live", "second-live"
 S, R = GatewayStatus, GatewayReason
@@ -141,3 +142,24 @@ async def test_one_judged_down_gets_some_payments_and_the_next_route_the_others(
 async def test_the_only_gateway_gets_all_payments_even_when_judged_down(house: TestHouse) -> None:
     assert set(await pay(house, *[AWAY] * 10)) == {503}
     assert await pay(house, *[None] * 20) == [201] * 20
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["sent", "asked about"])
+async def test_faults_of_refunds_count_as_those_of_payments(read: bool) -> None:
+    """DECISIONS 7 judges a bank by all that it answers: here by money that it is asked to send back, or asked about."""
+    async with open_refund_house() as refunds:
+        house, script = refunds.house, refunds.house.script
+        await refunds.set(refund_approval="auto")
+        payments = [await refunds.paid(mode="live") for _ in range(10)]
+        if read:
+            script.refund.extend([Twist(ending=SILENT)] * 10)
+        (script.find_refund if read else script.refund).extend([Twist(ending=AWAY)] * 10)
+        for payment_id in payments:
+            await refunds.apply(payment_id, mode="live")
+        await house.work(10 if read else 0)
+        async with house.ports.storage.unit() as unit:
+            note = await unit[ProviderNote].get(health_id(LIVE))
+        assert note is not None
+        [seen] = msgspec.json.decode(note.body, type=Seen)
+        assert (seen.errors, seen.timeouts) == (10, 10 if read else 0)
+        assert (await state(house))[0] is not S.OPERATIONAL

@@ -119,11 +119,12 @@ async def test_a_job_in_a_workers_hand_is_waited_for_and_counts_no_attempt(url: 
         await house.clock.advance(900)
         [job] = await house.ports.storage.claim(1, 60, kind="payment.watch")
         task = asyncio.ensure_future(advance(house.ports, caller, WISH, do))
+        while not (await standing(house))["advancing"]:
+            await asyncio.sleep(0.001)
         for _ in range(20):
             await asyncio.sleep(0.001)
             await house.clock.advance(0.02)
         assert not task.done()
-        assert (await standing(house))["advancing"]
         await run(house.ports, job)
         [kept] = [each for each in await everything(house.ports, Job) if each.id == job.id]
         assert (kept.attempts, kept.moment) == (0, job.moment)

@@ -35,7 +35,7 @@ from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
-from tests.servers import database, postgres_server
+from tests.servers import database
 
 S = PaymentStatus
 NONE: dict[S, int] = {}
@@ -221,8 +221,8 @@ def test_nobody_else_adds_or_removes_a_payment() -> None:
 
 
 @pytest.fixture(scope="module")
-def empty_postgres() -> Iterator[str]:
-    with postgres_server() as server, database(server) as url:
+def empty_postgres(server: str) -> Iterator[str]:
+    with database(server) as url:
         asyncio.run(migrate(url))
         yield url
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.usecases.world_turns import turn_of
+from cambist.core.usecases.world_turns import turn_of, worth_reading
 from cambist.ports.jobs import Job
 from tests.clock_kit import advance
 from tests.houses import TestHouse
@@ -39,6 +39,14 @@ def test_a_turn(others: list[tuple[float, dict[str, Any]]], taken: int) -> None:
 @pytest.mark.parametrize("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
 def test_work_on_the_whole_account_is_done_alone(kind: str) -> None:
     assert len(turn_of([job(0, kind=kind), job(0.1)])) == 1
+
+
+@pytest.mark.parametrize(("last", "read"), [(None, 32), (1, 6), (3, 6), (4, 8), (16, 32), (32, 32)])
+def test_as_many_are_read_as_the_last_turn_was_large_and_more_than_are_ever_left_out(
+    last: int | None, read: int
+) -> None:
+    """A receiver's two jobs may be left out, and the daily settlement be put off: what is behind them must be seen."""
+    assert worth_reading(last) == read
 
 
 async def test_each_is_done_at_its_own_moment(house: TestHouse) -> None:
