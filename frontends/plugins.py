@@ -1,30 +1,30 @@
 """Adapters from other packages: found by the entry points that these declare, made when a setting names them.
 
-An entry point names a factory: `def bank(tools: cambist.ports.tools.Tools) -> Bank`. Nothing of a package is imported
-before a setting names it.
+An entry point names a factory: `def bank(tools: cambist.ports.tools.Tools) -> Bank`; of a storage a coroutine function,
+which opens it: `async def open_mine(tools: StorageTools) -> Storage`. Nothing of a package is imported before a setting
+names it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
-from ..ports.faults import NotConfigured
+from ..ports.faults import NotConfigured, Unavailable
 from ..ports.kyc import KycVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
-from ..ports.tools import Tools
+from ..ports.storage import Storage
+from ..ports.tools import StorageTools, Tools
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
-
-Factory = Callable[[Tools], Any]
 
 
 class PluginError(NotConfigured):
@@ -59,8 +59,14 @@ KINDS: Mapping[str, Kind] = {
     "deposits": Kind(group="cambist.deposits", port=DepositWatcher, built_in=("simulator",), settings=("deposits",)),
     "payouts": Kind(group="cambist.payouts", port=UsdtSender, built_in=("simulator",), settings=("payouts",)),
     "notifier": Kind(group="cambist.notifiers", port=Notifier, built_in=("http",), settings=("notifier",)),
+    "storage": Kind(
+        group="cambist.storages",
+        port=Storage,
+        built_in=("memory", "sqlite", "postgresql"),
+        settings=("database_url",),
+    ),
 }
-"""All kinds, by the word for one of them."""
+"""All kinds, by the word for one of them. A storage is named by the scheme of its URL."""
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +78,16 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """`cambist`, or the distribution and its version."""
     used_by: tuple[str, ...] = ()
     """The settings that name it now."""
+
+
+def scheme_of(url: str) -> str:
+    """Of a database: what names its storage."""
+    return url.partition(":")[0]
+
+
+def has_own_schema(url: str) -> bool:
+    """Whether the database has a schema of this program's, which it migrates, copies and looks into."""
+    return scheme_of(url) in ("sqlite", "postgresql")
 
 
 def found(kind: str) -> Mapping[str, EntryPoint]:
@@ -140,17 +156,34 @@ def _check(kind: str, name: Any) -> None:
 
 def made(kind: str, name: str, tools: Tools) -> Any:
     """The adapter of this name, made. Raises: PluginError."""
+    factory, whose = _factory(kind, name, "a function that takes Tools")
+    with _blamed(whose, "cannot be made", telling=(KeyError,)):
+        adapter = factory(tools)
+    return checked(kind, adapter, whose)
+
+
+async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
+    """The storage for URLs of this scheme, opened. Raises: PluginError; Unavailable as the storage raises it."""
+    factory, whose = _factory("storage", scheme, "a coroutine function that takes StorageTools")
+    with _blamed(whose, "cannot be opened", telling=(KeyError,), passing=(Unavailable,)):
+        opening = factory(tools)
+        if not isinstance(opening, Awaitable):
+            raise NotConfigured("its factory must be a coroutine function (async def)")
+        storage = await opening
+    return cast("Storage", checked("storage", storage, whose))
+
+
+def _factory(kind: str, name: str, wanted: str) -> tuple[Callable[[Any], Any], str]:
+    """What the entry point of this name names, and whose it is. Raises: PluginError."""
     point = found(kind).get(name)
     if point is None:
         raise PluginError(f"the setting {' or '.join(KINDS[kind].settings)} {unknown(kind, name)}: no {name!r}")
     whose = f"the {kind} {name!r} of {_origin(point)}"
     with _blamed(whose, "cannot be imported", telling=(ImportError, AttributeError, SyntaxError)):
-        factory: Factory = point.load()
+        factory = point.load()
     if not callable(factory):
-        raise PluginError(f"{whose} is no factory: {point.value} must name a function that takes Tools")
-    with _blamed(whose, "cannot be made", telling=(KeyError,)):
-        adapter = factory(tools)
-    return checked(kind, adapter, whose)
+        raise PluginError(f"{whose} is no factory: {point.value} must name {wanted}")
+    return factory, whose
 
 
 def checked(kind: str, adapter: Any, whose: str) -> Any:
@@ -175,13 +208,18 @@ def _origin(point: EntryPoint) -> str:
 
 
 @contextmanager
-def _blamed(whose: str, what: str, *, telling: tuple[type[Exception], ...]) -> Iterator[None]:
+def _blamed(
+    whose: str, what: str, *, telling: tuple[type[Exception], ...], passing: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
     """A stranger's code may raise anything; operators are told whose it is.
 
-    Only a NotConfigured, and what is `telling`, is quoted: any other message may hold a credential.
+    Only a NotConfigured, and what is `telling`, is quoted: any other message may hold a credential. What is `passing`
+    is raised as it is.
     """
     try:
         yield
+    except passing:
+        raise
     except NotConfigured as fault:
         raise PluginError(f"{whose} {what}: {fault}") from fault
     except telling as error:
@@ -200,6 +238,13 @@ def needing(extra: str, what: str) -> Iterator[None]:
         if not missing or missing.startswith("cambist"):
             raise
         raise NotInstalled(f"{what} needs {missing!r}: pip install 'cambist[{extra}]'") from error
+
+
+def named_by(settings: Any) -> Mapping[str, tuple[str, ...]]:
+    """The adapters that each setting names."""
+    values = {name: getattr(settings, name) for kind in KINDS.values() for name in kind.settings}
+    values["database_url"] = scheme_of(settings.storage_url)
+    return {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
 
 
 def all_installed(named: Mapping[str, tuple[str, ...]]) -> list[Installed]:

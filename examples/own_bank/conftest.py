@@ -1,6 +1,8 @@
 """What the shipped contract asks of whoever runs it: the adapter, and a hand on its provider.
 
-pytest -o asyncio_mode=auto --rootdir examples/own_bank -c /dev/null --pyargs cambist.frontends.conformance.bank
+In a project of yours, beside pyproject.toml (own_package shows a whole one):
+
+    pytest -o asyncio_mode=auto --pyargs cambist.frontends.conformance.bank
 """
 
 from collections.abc import AsyncIterator
@@ -36,13 +38,8 @@ class ExampleBench(BankBench):
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[BankBench]:
+async def bank_bench() -> AsyncIterator[BankBench]:
     async with cambist.open() as service:
-        ports = service.ports
-        made = ExampleBench(
-            cambist.Tools(
-                mode="live", storage=ports.storage, clock=ports.clock, ids=ports.ids, base_url=ports.places.base_url
-            )
-        )
-        yield made
-        await made.made.close()
+        bench = ExampleBench(service.tools())
+        yield bench
+        await bench.made.close()

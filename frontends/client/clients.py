@@ -18,7 +18,7 @@ from .money import Money, Settlements, Withdrawals
 from .operations import Async, Face, Group, Sync, Walker, operation
 from .payments import Payments
 from .refunds import Refunds
-from .requests import Request, get
+from .requests import API, Request, get
 from .retries import Course, Retries
 from .sandbox import SandboxCalls
 from .subscriptions import Subscriptions
@@ -63,7 +63,7 @@ class Merchant(Group[Face], Generic[Face]):
         super().__init__(face)
         if not base_url.startswith(("https://", "http://")):
             raise ValueError("base_url is the address of the service: https://…")
-        self.base_url = base_url.rstrip("/")
+        self.base_url = base_url.rstrip("/").removesuffix(API)
         self.rate_limit: RateLimit | None = None
         """As of the last answer."""
         self._keys = _Keys(api_key, api_secret)
@@ -154,7 +154,9 @@ class Client(Merchant[Sync], Sync):
 
     def _once(self, request: Request[T]) -> Answer | NoAnswer:
         try:
-            return self._unpacked(self._http.send(self._packed(self._http, request), auth=self._auth(request)))
+            sent = self._packed(self._http, request)
+            # A redirect would take the key pair along to wherever it leads.
+            return self._unpacked(self._http.send(sent, auth=self._auth(request), follow_redirects=False))
         except httpx.RequestError as error:
             return _no_answer(request, error)
 
@@ -215,7 +217,8 @@ class AsyncClient(Merchant[Async], Async):
 
     async def _once(self, request: Request[T]) -> Answer | NoAnswer:
         try:
-            return self._unpacked(await self._http.send(self._packed(self._http, request), auth=self._auth(request)))
+            sent = self._packed(self._http, request)
+            return self._unpacked(await self._http.send(sent, auth=self._auth(request), follow_redirects=False))
         except httpx.RequestError as error:
             return _no_answer(request, error)
 

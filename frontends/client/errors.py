@@ -19,6 +19,8 @@ UNEXPECTED_ANSWER = "UNEXPECTED_ANSWER"
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _AWAY = 503
+_DIGITS = 12
+"""Of a number in a header; longer ones are nonsense."""
 _SLOW = frozenset(("PROVIDER_NOT_CONFIGURED", "FEATURE_DISABLED"))
 """An operator or a contract must change first."""
 
@@ -163,16 +165,16 @@ def _advice(request: Request[Any], status: int, code: str) -> Advice:
     entry = CATALOGUE.get(code)
     if entry is None:
         return Advice.SAME_KEY if status >= _SERVER_ERROR or status == _TOO_MANY else Advice.NEVER
-    if entry.retry is Retry.NEW_KEY:
+    retry = entry.retry_at(status)
+    if retry is Retry.NEW_KEY:
         # Without a key nothing keeps the answer (KYC: "verifier did not answer; retry after 30 to 60 s").
         return Advice.NEW_KEY if request.key is not None else Advice.SAME_KEY
-    if entry.retry is Retry.NEVER:
-        # PAYMENT_ROUTE_UNAVAILABLE: 400 is for good, 503 is not.
-        return Advice.SAME_KEY if status == _AWAY else Advice.NEVER
+    if retry is Retry.NEVER:
+        return Advice.NEVER
     if code in _SLOW or (status < _SERVER_ERROR and status != _TOO_MANY):
         return Advice.WAIT
     return Advice.SAME_KEY
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= _DIGITS else None

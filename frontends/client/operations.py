@@ -130,20 +130,32 @@ class Walker(Generic[T]):
     """A walk without its network: ask for `request`, hand the page to `take`, until there is no further request.
 
     Lists have the newest first, so what comes in meanwhile pushes known elements onto later pages: they are left out,
-    by their ids.
+    by their ids. What leaves a filtered list meanwhile (a payment that is pending no more) pulls others onto pages that
+    were read: when the total has fallen, the walk goes back by as many elements.
     """
 
     def __init__(self, request: Request[Page[T]]) -> None:
         query = {"per_page": str(_LARGEST_PAGE), **request.query}
         self.request: Request[Page[T]] | None = msgspec.structs.replace(request, query=query)
         self._seen: set[str] = set()
+        self._first = int(query.get("page", 1))
+        self._total: int | None = None
 
     def take(self, page: Page[T]) -> list[T]:
         """The new elements of a page."""
         if self.request is not None:
-            query = {**self.request.query, "page": str(page.pagination.page + 1)}
-            self.request = None if page.is_last else msgspec.structs.replace(self.request, query=query)
+            following = self._following(page)
+            query = {**self.request.query, "page": str(following)}
+            self.request = None if following is None else msgspec.structs.replace(self.request, query=query)
         return [each for each in page.data if self._is_new(each)]
+
+    def _following(self, page: Page[T]) -> int | None:
+        """The number of the page to be read next; None: the walk has ended."""
+        at, per_page, total = page.pagination.page, page.pagination.per_page, page.pagination.total
+        gone, self._total = (self._total or 0) - total, total
+        if gone > 0 and at > self._first and self._seen:  # without ids the known would come twice
+            return max(self._first, (at - 1) - (gone - 1) // per_page)
+        return None if page.is_last else at + 1
 
     def _is_new(self, element: T) -> bool:
         name = getattr(element, "id", None)

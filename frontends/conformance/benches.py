@@ -1,19 +1,26 @@
 """What the suites ask of whoever brings an adapter: the adapter, and a hand on the world around it.
 
 A provider's own sandbox, or a small fake of it on a local port, can play most of it. What a bench does not override is
-skipped, and the run says so.
+skipped, and the run says so. Make a fresh bench for every test, with nothing in its provider's books.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import pytest
 
 from ...adapters.clock import SystemClock
+from ...core.domain.tron import tron_address
 from ...ports.bank import Bank, Invoice, InvoiceRequest
+from ...ports.chain import ChainWatcher, Network, TokenMove, TransactionState
 from ...ports.clock import Clock
+from ...ports.deposits import DepositWatcher
+from ...ports.faults import Fault
+from ...ports.kyc import Document, KycVerifier, Purpose
 from ...ports.notifier import Notifier
+from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 
 
@@ -21,14 +28,44 @@ def _unplayed(what: str) -> NoReturn:
     pytest.skip(f"this bench does not play: {what}")
 
 
+class Named(Protocol):
+    """What every adapter but a notifier and a storage has."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def check_name(adapter: Named) -> None:
+    """It is stored with what the adapter does, and begins the ids of its notes."""
+    name = adapter.name
+    assert name == adapter.name, "the name changes: objects that are stored with it would not be found again"
+    assert 0 < len(name) <= 64, "the name cannot be stored: 1 to 64 characters"
+    assert ":" not in name, "the name has a colon, which ends it in the ids of notes"
+    assert name.isprintable(), "the name has characters that nobody can read"
+
+
+def check_hidden(hidden: Sequence[str], adapter: object, *told: object) -> None:
+    """None of these shows in the adapter's repr, nor in what it raised or gave."""
+    texts = [repr(adapter), str(adapter)]
+    for each in told:
+        texts += [str(each), repr(each)]
+        if isinstance(each, Fault):
+            texts.append(repr(each.__cause__))
+    assert not [1 for text in texts for secret in hidden if secret in text], "a credential or a person's data shows"
+
+
 class BankBench:
-    """A bank that is tried. Make a fresh one for every test, with nothing in its books."""
+    """A bank that is tried, with what payers do to it. Fixture `bank_bench`."""
 
     bank: Bank
     secrets: tuple[str, ...] = ()
     """Credentials that it was made with: none may show."""
     clock: Clock = SystemClock()
     LIFETIME = timedelta(minutes=15)
+    phone = "+79990000001"
+    """Of a person who may be sent money at this bank."""
+    bank_id = "bank1"
+    """That person's bank."""
 
     def request(self, operation: str, kopecks: int = 100_00) -> InvoiceRequest:
         """An order of an invoice."""
@@ -51,11 +88,42 @@ class BankBench:
     async def finish_refunds(self) -> None:
         """Whatever refund is in processing comes to a good end."""
 
+    async def confirm(self, operation: str) -> None:
+        """The payer confirms the binding of this operation, and its first charge comes, where it has one."""
+        _unplayed("a payer who confirms a binding")
+
+    async def refuse(self, operation: str) -> None:
+        """The payer refuses the binding of this operation."""
+        _unplayed("a payer who refuses a binding")
+
+    async def lose_mandate(self, operation: str) -> None:
+        """The payer's bank no longer accepts the token of this binding operation."""
+        _unplayed("a mandate that is lost")
+
+    async def restore_mandate(self, operation: str) -> None:
+        """It accepts the token again."""
+        _unplayed("a mandate that is valid again")
+
+    async def finish_charges(self) -> None:
+        """Whatever charge is in processing is paid."""
+
+    async def fail_next_charge(self) -> None:
+        """The next charge of any mandate fails at the payer's bank for want of money."""
+        _unplayed("a charge that fails")
+
+    async def finish_remittances(self) -> None:
+        """Whatever remittance is in processing is done."""
+
+    async def remitted(self) -> int:
+        """How many kopecks the bank has sent, or is about to send, to people."""
+        _unplayed("what people got")
+
 
 class RatesBench:
-    """A source of rates that is tried."""
+    """A source of rates that is tried. Fixture `rates_bench`."""
 
     source: RateSource
+    secrets: tuple[str, ...] = ()
     clock: Clock = SystemClock()
 
     async def say(self, rate: str) -> None:
@@ -66,6 +134,14 @@ class RatesBench:
         """The market does not answer, or answers with a failure, from now on."""
         _unplayed("a market that is silent")
 
+    async def say_nonsense(self, text: str) -> None:
+        """Where the rate should stand, the market's answer has this text from now on: JSON, but no rate."""
+        _unplayed("a market that talks nonsense")
+
+    async def refuse_key(self) -> None:
+        """The market does not take the credentials from now on."""
+        _unplayed("a market that refuses credentials")
+
     def is_now(self, moment: datetime) -> bool:
         """Whether a quote of this moment is of now."""
         return abs((moment - self.clock.now()).total_seconds()) < 60
@@ -75,8 +151,125 @@ class RatesBench:
         return quoted == Decimal(rate)
 
 
+class KycBench:
+    """A verifier that is tried, with the people it checks. Fixture `kyc_bench`."""
+
+    verifier: KycVerifier
+    secrets: tuple[str, ...] = ()
+    takes_documents = True
+    """It checks people by documents that were uploaded."""
+    takes_forms = True
+    """It checks people by a form of its own (the redirect flow)."""
+    phone = "+79001234567"
+    email = "person@example.com"
+    user_type = "individual"
+    documents: tuple[Document, ...] = (
+        Document(purpose=Purpose.SELFIE, key="selfie", content_type="image/jpeg"),
+        Document(purpose=Purpose.DOCUMENT, key="document", content_type="image/png"),
+    )
+    """A selfie and a document. A verifier that reads them needs keys of files that are there."""
+
+    async def verify(self, operation: str) -> None:
+        """The check of this operation ends well."""
+        _unplayed("a person who is verified")
+
+    async def fail(self, operation: str) -> None:
+        """The check of this operation ends badly."""
+        _unplayed("a person who is refused")
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        """The next registration gets no answer; `done`: the verifier has begun the check all the same."""
+        _unplayed("answers that are lost")
+
+    async def be_silent(self) -> None:
+        """The verifier is reached and does not answer reads from now on."""
+        _unplayed("a verifier that is silent")
+
+    async def be_away(self) -> None:
+        """No connection to the verifier can be made from now on."""
+        _unplayed("a verifier that is away")
+
+
+class ChainBench:
+    """A chain watcher that is tried, with what is on the chains. Fixture `chain_bench`."""
+
+    watcher: ChainWatcher
+    secrets: tuple[str, ...] = ()
+    networks: tuple[Network, ...] = tuple(Network)
+    """Those that it is wired for."""
+
+    async def show(
+        self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
+    ) -> None:
+        """The transaction stands so on the network from now on, and moves this."""
+        _unplayed("transactions on a chain")
+
+    async def be_away(self) -> None:
+        """No node of a network can be reached from now on."""
+        _unplayed("a chain that is away")
+
+
+class DepositsBench:
+    """A watcher of deposits that is tried, with those who send USDT. Fixture `deposits_bench`."""
+
+    watcher: DepositWatcher
+    secrets: tuple[str, ...] = ()
+
+    def restarted(self) -> DepositWatcher:
+        """The watcher as another process would make it."""
+        _unplayed("a restart")
+
+    async def send(self, address: str, *units: int, genuine: bool = True, final: bool = True) -> str:
+        """One transaction moves these units to the address, and its hash is returned. Not `genuine`: another token that
+        is named USDT. Not `final`: its block may still be taken back."""
+        _unplayed("people who send USDT")
+
+    async def drop(self, address: str, tx_hash: str) -> None:
+        """The block that this transaction stands in is taken back."""
+        _unplayed("blocks that are taken back")
+
+    async def be_away(self) -> None:
+        """No node of the network can be reached from now on."""
+        _unplayed("a chain that is away")
+
+
+class PayoutsBench:
+    """A wallet that is tried, with the network it pays on. Fixture `payouts_bench`."""
+
+    sender: UsdtSender
+    secrets: tuple[str, ...] = ()
+    address = tron_address(bytes(range(20)))
+    """Somebody's, on the wallet's network."""
+    wrong_addresses: tuple[str, ...] = ("", "T" + "0" * 33, "0x" + "a" * 40)
+    """What is no address of that network."""
+
+    def restarted(self) -> UsdtSender:
+        """The wallet as another process would make it."""
+        _unplayed("a restart")
+
+    async def make_final(self, signed: SignedTransfer) -> None:
+        """The block that this transfer stands in becomes final."""
+        _unplayed("blocks that become final")
+
+    async def outlive(self, signed: SignedTransfer) -> None:
+        """Time passes until a final block is past `expires_at` of this transfer."""
+        _unplayed("time that passes")
+
+    async def moved(self) -> int:
+        """How many units the network has moved out of the wallet, whether final or not."""
+        _unplayed("the wallet's balance")
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        """The next broadcast gets no answer; `done`: the network has the transfer all the same."""
+        _unplayed("answers that are lost")
+
+    async def be_away(self) -> None:
+        """No node of the network can be reached from now on."""
+        _unplayed("a network that is away")
+
+
 class NotifierBench:
-    """A notifier that is tried."""
+    """A notifier that is tried. Fixture `notifier_bench`."""
 
     notifier: Notifier
     url: str = "https://merchant.example/hook"

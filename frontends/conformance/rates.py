@@ -1,12 +1,12 @@
-"""What every source of rates must do (ports/rates.py). Your conftest.py gives a fixture `bench`, a RatesBench."""
+"""What every source of rates must do (ports/rates.py). Your conftest.py gives a fixture `rates_bench`, a RatesBench."""
 
 import asyncio
 from decimal import Decimal
 
 import pytest
 
-from ...ports.faults import Unavailable
-from .benches import RatesBench
+from ...ports.faults import Fault, NotConfigured, Unavailable
+from .benches import RatesBench, check_hidden, check_name
 
 LONG = "92.123456789012345678901234567890123456"
 """More digits than a float or the usual decimal context has."""
@@ -15,27 +15,63 @@ LONG = "92.123456789012345678901234567890123456"
 class TestRates:
     """A quote is what the market says, or none."""
 
-    async def test_a_quote_says_rate_moment_and_source(self, bench: RatesBench) -> None:
-        await bench.say("92.5")
-        quote = await bench.source.quote()
-        assert quote.rate == Decimal("92.5")
-        assert quote.source == bench.source.name
+    async def test_a_quote_says_rate_moment_and_source(self, rates_bench: RatesBench) -> None:
+        await rates_bench.say("92.5")
+        quote = await rates_bench.source.quote()
+        assert quote.rate == Decimal("92.5"), "RUB for 1 USDT"
+        assert quote.source == rates_bench.source.name
         assert quote.at.utcoffset() is not None, "a quote's moment has a time zone"
-        assert bench.is_now(quote.at)
+        assert rates_bench.is_now(quote.at), "a quote is of when the market said so: an old one would not be believed"
 
     @pytest.mark.parametrize("rate", [LONG, "92", "0.01", "1e2"])
-    async def test_no_digit_is_lost(self, bench: RatesBench, rate: str) -> None:
-        await bench.say(rate)
-        assert bench.is_same((await bench.source.quote()).rate, rate)
+    async def test_no_digit_is_lost(self, rates_bench: RatesBench, rate: str) -> None:
+        await rates_bench.say(rate)
+        quoted = (await rates_bench.source.quote()).rate
+        assert isinstance(quoted, Decimal), "a rate is a Decimal, never a float"
+        assert rates_bench.is_same(quoted, rate), f"the market said {rate} and the quote {quoted}: was it a float?"
 
-    async def test_silence_is_unavailable_and_ends(self, bench: RatesBench) -> None:
-        await bench.be_silent()
+    async def test_each_quote_is_of_now(self, rates_bench: RatesBench) -> None:
+        """Nothing is kept: a settlement takes one rate for all."""
+        for rate in ("92.5", "93.25"):
+            await rates_bench.say(rate)
+            assert (await rates_bench.source.quote()).rate == Decimal(rate), "the quote is of an earlier moment"
+
+    async def test_silence_is_unavailable_and_ends(self, rates_bench: RatesBench) -> None:
+        await rates_bench.say("92.5")
+        await rates_bench.source.quote()
+        await rates_bench.be_silent()
         with pytest.raises(Unavailable):
-            await bench.source.quote()
-        await bench.say("93")
-        assert (await bench.source.quote()).rate == 93
+            await rates_bench.source.quote()
+        await rates_bench.say("93")
+        assert (await rates_bench.source.quote()).rate == 93
 
-    async def test_many_may_ask_at_once(self, bench: RatesBench) -> None:
-        await bench.say("92.5")
-        quotes = await asyncio.gather(*(bench.source.quote() for _ in range(10)))
+    @pytest.mark.parametrize("text", ['"x"', "null", "[]", "{}", "true", "0", "-92.5", '"NaN"'])
+    async def test_what_is_no_price_is_unavailable(self, rates_bench: RatesBench, text: str) -> None:
+        await rates_bench.say_nonsense(text)
+        with pytest.raises(Unavailable):
+            await rates_bench.source.quote()
+
+    async def test_credentials_that_are_not_taken_are_not_configured(self, rates_bench: RatesBench) -> None:
+        """So that the operator is told to set them, in place of waiting."""
+        await rates_bench.refuse_key()
+        with pytest.raises(NotConfigured):
+            await rates_bench.source.quote()
+
+    async def test_many_may_ask_at_once(self, rates_bench: RatesBench) -> None:
+        await rates_bench.say("92.5")
+        quotes = await asyncio.gather(*(rates_bench.source.quote() for _ in range(10)))
         assert {quote.rate for quote in quotes} == {Decimal("92.5")}
+
+
+class TestWhatItSays:
+    """Of itself, and in its faults."""
+
+    async def test_its_name_can_be_stored(self, rates_bench: RatesBench) -> None:
+        check_name(rates_bench.source)
+
+    async def test_no_credential_shows(self, rates_bench: RatesBench) -> None:
+        """In its repr, and in what it raises."""
+        await rates_bench.be_silent()
+        with pytest.raises(Fault) as raised:
+            await rates_bench.source.quote()
+        check_hidden(rates_bench.secrets, rates_bench.source, raised.value)

@@ -12,11 +12,14 @@ import msgspec
 from ...core.domain.accounts import Mode
 from ...core.usecases.accounts import NewAccount, create_account, get_account, set_settings
 from ...core.usecases.jobs import run_due, start_standing
+from ...core.usecases.limit_hits import HitCounter
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
+from ...ports.tools import Tools
 from ..compose import Adapters, House, migrate, open_house
 from ..plugins import needing
 from ..settings import Settings
+from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
 from .hearing import Hearing, OnEvent, address_of
 from .merchant import Merchant
@@ -46,8 +49,9 @@ class AsgiApp(Protocol):
 class Service:
     """An open service. Made by `cambist.open`."""
 
-    def __init__(self, house: House, *, hears: bool) -> None:
+    def __init__(self, house: House, hits: HitCounter, *, hears: bool) -> None:
         self._house = house
+        self._hits = hits
         self._hears = hears
         self._streams: list[WindowStreams] = []
 
@@ -62,6 +66,19 @@ class Service:
     @property
     def settings(self) -> Settings:
         return self._house.settings
+
+    def tools(self, mode: Mode | str = Mode.LIVE) -> Tools:
+        """What an adapter of that mode is made with (docs/adapters.md): for adapters that are handed over as objects,
+        and for their tests."""
+        ports = self.ports
+        return Tools(
+            mode=Mode(mode).value,
+            storage=ports.storage,
+            clock=ports.clock,
+            ids=ports.ids,
+            base_url=ports.places.base_url,
+            files=ports.files,
+        )
 
     async def do(self, use_case: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Any use case that takes ports: what operators do. `Merchant.do` is for those that take a caller, too."""
@@ -122,9 +139,12 @@ class Service:
         with needing("http", "the HTTP application"):
             from ..http.app import create_app
             from ..http.window_streams import WindowStreams
+            from ..telemetry.requests import RequestWatch
         streams = WindowStreams()
         self._streams.append(streams)
-        return Mounted(create_app(self.ports, trusted_proxies=self.settings.trusted_proxies, streams=streams))
+        watch = RequestWatch(self.ports.clock, hits=self._hits)
+        trusted = self.settings.trusted_proxies
+        return Mounted(create_app(self.ports, trusted_proxies=trusted, streams=streams, watch=watch))
 
     def end_streams(self) -> None:
         """Let open payer windows go, so that a web server can stop at once; done by the end of the service, too."""
@@ -142,8 +162,9 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
 ) -> AbstractAsyncContextManager[Service]:
     """Open the service in this process: `async with cambist.open("sqlite:///shop.db") as service:`.
 
-    `database`: `memory://`, `sqlite:///path` (the vault's key file lies beside it), `postgresql://user@host/name`, or
-    whole Settings, which say everything else: the vault's keys, Redis, the banks.
+    `database`: `memory://`, `sqlite:///path` (the vault's key file lies beside it), `postgresql://user@host/name`, the
+    URL of a storage that a package brings, or whole Settings, which say everything else: the vault's keys, Redis, the
+    banks.
     `on_event`: called with every event of accounts that are heard (`Service.create_account`, `Service.hear`).
     `adapters`: banks, rates and so on of your own.
     `base_url`: where the HTTP face is reached, if there is one; links to the payer window begin with it.
@@ -167,11 +188,13 @@ async def _opened(
     if migrates:
         await migrate(settings)
     async with open_house(settings, adapters=adapters, around_notifier=hearing) as house:
-        service = Service(house, hears=on_event is not None)
-        try:
-            yield service
-        finally:
-            service.end_streams()
+        hits = HitCounter()
+        service = Service(house, hits, hears=on_event is not None)
+        async with hits_kept(house.ports, hits):
+            try:
+                yield service
+            finally:
+                service.end_streams()
 
 
 def _settings(database: str, base_url: str) -> Settings:

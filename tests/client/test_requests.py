@@ -1,5 +1,6 @@
 """Requests as values: amounts, paths, pages; none of it needs a network."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +26,47 @@ def test_a_walk_leaves_out_what_new_elements_pushed_onto_later_pages() -> None:
         asked.append(walker.request.query.get("page", "1"))
         found += [each.id for each in walker.take(page(len(asked), *rows))]
     assert (asked, found, walker.request) == (["1", "2", "3"], ["5", "4", "3", "2", "1"], None)
+
+
+class Shrinking:
+    """A list of which elements go while it is walked, two a page."""
+
+    def __init__(self, *ids: str) -> None:
+        self.ids = list(ids)
+        self.asked: list[str] = []
+
+    def walk(self, goes: dict[int, list[str]], row: Callable[[str], Any]) -> list[str]:
+        """What a walk finds; `goes`: what has left the list before which page is asked for, counted from 1."""
+        walker: Walker[Any] = Walker(Payments.list.request(per_page=2))
+        found: list[str] = []
+        while walker.request is not None:
+            self.asked.append(walker.request.query.get("page", "1"))
+            for gone in goes.get(len(self.asked), []):
+                self.ids.remove(gone)
+            number = int(self.asked[-1])
+            data = [row(each) for each in self.ids[2 * number - 2 : 2 * number]]
+            page = Page(data=data, pagination=Pagination(page=number, per_page=2, total=len(self.ids)))
+            found += [each.id if isinstance(each, Row) else each["name"] for each in walker.take(page)]
+        return found
+
+
+def test_a_walk_goes_back_for_what_was_pulled_onto_pages_that_it_has_read() -> None:
+    """Two of the first page are pending no more when the second is asked for: the next two stand on the first now."""
+    listed = Shrinking("7", "6", "5", "4", "3", "2", "1")
+    assert listed.walk({2: ["7", "6"]}, Row) == ["7", "6", "3", "2", "5", "4", "1"]
+    assert listed.asked == ["1", "2", "1", "2", "3"]
+
+
+def test_a_walk_ends_when_everything_goes() -> None:
+    listed = Shrinking("5", "4", "3", "2", "1")
+    assert listed.walk({2: ["5", "4", "3", "2", "1"]}, Row) == ["5", "4"]
+    assert listed.asked == ["1", "2", "1"]
+
+
+def test_what_has_no_id_is_not_read_twice() -> None:
+    """Lines of a statement: nothing would tell the known from the new."""
+    listed = Shrinking("5", "4", "3", "2", "1")
+    assert listed.walk({2: ["5"]}, lambda name: {"name": name}) == ["5", "4", "2", "1"]
 
 
 @pytest.mark.parametrize("wrong", [0.1, True, None])

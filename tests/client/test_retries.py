@@ -1,5 +1,6 @@
 """What is sent again, with which key, after which pause: the catalogue's advice, row by row, by a scripted service."""
 
+import asyncio
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -264,3 +265,64 @@ def test_keys_go_to_the_service_only_and_no_repr_shows_the_secret() -> None:
     for show in shown:
         assert SECRET not in show(client) + show(client._keys) + show(vars(client)) + show(REGISTER) + show(read)
         assert "79001234567" not in show(REGISTER)
+
+
+MOVED = "https://elsewhere.example/api/v1/payments/pay_1"
+
+
+def test_a_redirect_is_never_followed_with_the_keys() -> None:
+    """Also where the merchant's own httpx client follows redirects: X-Api-Secret would go along to anybody."""
+    service = Service(httpx.Response(307, headers={"Location": MOVED}))
+    http = httpx.Client(transport=httpx.MockTransport(service), follow_redirects=True)
+    client = Client(BASE, "svc_test_1", SECRET, http=http)
+    with pytest.raises(CambistError, match="307"):
+        client.send(READ)
+    assert [request.url.host for request in service.asked] == ["pay.example"]
+
+
+async def test_the_async_client_follows_no_redirect_either() -> None:
+    service = Service(httpx.Response(307, headers={"Location": MOVED}))
+    http = httpx.AsyncClient(transport=httpx.MockTransport(service), follow_redirects=True)
+    client = AsyncClient(BASE, "svc_test_1", SECRET, http=http)
+    with pytest.raises(CambistError, match="307"):
+        await client.send(READ)
+    assert [request.url.host for request in service.asked] == ["pay.example"]
+    await http.aclose()
+
+
+@pytest.mark.parametrize("given", [BASE, f"{BASE}/", f"{BASE}/api/v1", f"{BASE}/api/v1/"])
+def test_the_address_may_be_given_with_the_path_of_the_api(given: str) -> None:
+    """docs/quickstart.md exports it so."""
+    service = Service()
+    http = httpx.Client(transport=httpx.MockTransport(service))
+    Client(given, "svc_test_1", SECRET, http=http).send(READ)
+    assert str(service.asked[0].url) == f"{BASE}/api/v1/payments/pay_1"
+
+
+async def test_a_cancelled_call_is_not_sent_again_and_its_key_is_the_callers() -> None:
+    """Whoever gave a key sends the same request again, and has one payment."""
+    service, key = Service(httpx.ReadTimeout), uuid4()
+    pausing = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        pausing.set()
+        await asyncio.Event().wait()
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(service))
+    async with AsyncClient(BASE, "svc_test_1", SECRET, http=http, sleep=sleep) as client:
+        call = asyncio.create_task(client.payments.create(amount_rub="100", idempotency_key=key))
+        await pausing.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert len(service.asked) == 1
+        await client.payments.create(amount_rub="100", idempotency_key=key)
+    assert service.keys == [str(key), str(key)]
+
+
+def test_a_retry_after_that_is_no_number_is_no_pause() -> None:
+    """A date is HTTP's other form of it; something between may send one, or nonsense."""
+    for told in ("Sat, 21 Nov 2026 17:00:00 GMT", "-1", "9" * 5000):
+        service = Service(no(503, "RATE_UNAVAILABLE", Retry_After=told))
+        service.client().send(READ)
+        assert service.pauses[0] <= 0.5

@@ -36,12 +36,6 @@ class TestContract:
         await world.clock.advance(60)
         assert await bank.create_invoice(world.request(kopecks=5_000_00)) == first
 
-    async def test_repeats_at_once_make_one_invoice(self, world: World, bank: Bank) -> None:
-        invoices = await asyncio.gather(*(bank.create_invoice(world.request()) for _ in range(10)))
-        assert {invoice.payload for invoice in invoices} == {invoices[0].payload}
-        async with world.storage.unit() as unit:
-            assert await unit[ProviderNote].total() == 1
-
     async def test_a_reference_of_no_invoice_is_refused(self, world: World, bank: Bank) -> None:
         await world.bank("other").create_invoice(world.request())
         for reference in ("nothing", "sim:pay_2", "other:pay_1"):

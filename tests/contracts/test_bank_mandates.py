@@ -1,14 +1,12 @@
-"""What every bank must do whose payers can bind (ports/mandates.py)."""
+"""What the simulated bank does with mandates beyond what every bank must (frontends/conformance/mandates.py)."""
 
-import asyncio
 from datetime import timedelta
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.ports.bank import BankCapabilities, Transfer
-from cambist.ports.faults import NotSupported, OutcomeUnknown, Refused
+from cambist.ports.bank import Transfer
+from cambist.ports.faults import Refused
 from cambist.ports.mandates import (
     ChargeStatus,
     MandateBank,
@@ -18,7 +16,6 @@ from cambist.ports.mandates import (
     MandateState,
     MandateStatus,
 )
-from cambist.ports.notes import ProviderNote
 from tests.contracts.bank_kit import OPERATION, PAID, START, World, back
 from tests.contracts.mandate_kit import (
     BINDING,
@@ -53,58 +50,6 @@ async def mandate(bank: SimulatedBank) -> MandateState:
 
 
 class TestBinding:
-    async def test_it_is_open_and_can_be_found_by_its_operation(self, bank: MandateBank) -> None:
-        assert await bank.find_binding(BINDING) is None, "the bank never saw it"
-        made = await bank.bind(binding())
-        assert await bank.find_binding(BINDING) == made
-        assert await bank.mandate_state(made.reference) == MandateState(
-            reference=made.reference, status=S.OPEN, link=made.link, payload=made.payload
-        )
-        assert made.link is not None
-
-    async def test_a_repeat_is_the_same_operation(self, world: World, bank: MandateBank) -> None:
-        first = await bank.bind(binding())
-        await world.clock.advance(60)
-        for repeat in (binding(), binding(None), binding(5_000_00)):
-            assert await bank.bind(repeat) == first
-
-    async def test_repeats_at_once_make_one_binding(self, world: World, bank: MandateBank) -> None:
-        made = await asyncio.gather(*(bank.bind(binding()) for _ in range(10)))
-        assert {(each.reference, each.link) for each in made} == {(made[0].reference, made[0].link)}
-        async with world.storage.unit() as unit:
-            assert await unit[ProviderNote].total() == 1
-
-    async def test_two_operations_are_two_mandates(self, bank: SimulatedBank) -> None:
-        first, second = await bound(bank), await bound(bank, "bind_2")
-        assert first.reference != second.reference
-        assert first.token != second.token
-        await bank.revoke(first.reference)
-        assert (await state_of(bank, "bind_2")).status is S.ACTIVE
-
-    @pytest.mark.parametrize("kopecks", [0, -1])
-    async def test_a_first_charge_of_nothing_is_refused(self, bank: MandateBank, kopecks: int) -> None:
-        with pytest.raises(Refused) as refused:
-            await bank.bind(binding(kopecks))
-        assert refused.value.reason == "amount"
-        assert await bank.find_binding(BINDING) is None
-
-    async def test_after_a_lost_answer_it_is_found_and_a_repeat_is_the_same(
-        self, world: World, bank: MandateBank
-    ) -> None:
-        world.script.bind.append(Twist(ending=Ending.UNKNOWN_DONE))
-        with pytest.raises(OutcomeUnknown):
-            await bank.bind(binding())
-        found = await bank.find_binding(BINDING)
-        assert found is not None
-        assert await bank.bind(binding()) == found
-
-    async def test_after_a_request_that_never_came_a_repeat_makes_it(self, world: World, bank: MandateBank) -> None:
-        world.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
-        with pytest.raises(OutcomeUnknown):
-            await bank.bind(binding())
-        assert await bank.find_binding(BINDING) is None
-        assert await bank.bind(binding()) == await bank.find_binding(BINDING)
-
     async def test_a_reference_of_no_binding_is_refused(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
         await world.bank("other").bind(binding())
@@ -216,19 +161,6 @@ class TestRevoke:
         await bank.revoke(made.reference)
         assert (await bank.mandate_state(made.reference)).status is after
 
-    @pytest.mark.parametrize(
-        ("ending", "between"), [(Ending.UNKNOWN_DONE, S.ENDED), (Ending.UNKNOWN_NOT_DONE, S.ACTIVE)]
-    )
-    async def test_after_a_lost_answer_a_repeat_ends_it(
-        self, world: World, bank: SimulatedBank, mandate: MandateState, ending: Ending, between: MandateStatus
-    ) -> None:
-        world.script.revoke.append(Twist(ending=ending))
-        with pytest.raises(OutcomeUnknown):
-            await bank.revoke(mandate.reference)
-        assert (await state_of(bank)).status is between
-        await bank.revoke(mandate.reference)
-        assert (await state_of(bank)).status is S.ENDED
-
 
 class TestBeside:
     async def test_everything_survives_a_restart(
@@ -278,20 +210,3 @@ class TestBeside:
         assert isinstance(bank, MandateSimulator)
         assert bank.capabilities.mandates
         assert bank.capabilities.mandate_charges
-
-    async def test_a_bank_without_mandates_says_so_and_does_nothing(self, world: World) -> None:
-        mandate = await bound(world.bank())
-        bare = world.bank(capabilities=BankCapabilities(simulated=True))
-        calls = (
-            bare.bind(binding(operation="bind_2")),
-            bare.find_binding(BINDING),
-            bare.mandate_state(mandate.reference),
-            bare.charge(debit(mandate)),
-            bare.find_charge(CHARGE),
-            bare.revoke(mandate.reference),
-        )
-        for call in calls:
-            with pytest.raises(NotSupported):
-                await call
-        assert await state_of(world.bank()) == mandate
-        assert await world.bank().find_charge(CHARGE) is None

@@ -1,18 +1,16 @@
-"""What every bank must do with refunds (ports/bank.py)."""
+"""Refunds of the simulated bank to the kopeck, beyond what every bank must do (frontends/conformance/bank.py)."""
 
 import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.ports.bank import (
     Bank,
-    BankCapabilities,
     InvoiceStatus,
     Pretence,
     RefundRequest,
     RefundState,
     RefundStatus,
 )
-from cambist.ports.faults import NotSupported
 from tests.contracts.bank_kit import DONE, OPERATION, PROCESSING, REFUND, World, back, is_refused, left, sent
 
 S = RefundStatus
@@ -97,11 +95,6 @@ class TestContract:
             await is_refused(bank, back(kopecks + 1, f"ref_{operation}", reference=reference), "amount")
             assert await bank.refund(back(kopecks, f"ref_{operation}", reference=reference)) == DONE
 
-    async def test_refunds_of_one_invoice_at_once_send_no_more_than_came(self, bank: Bank) -> None:
-        requests = [back(30_00, f"ref_{number}") for number in range(10)]
-        assert await sent(bank, *requests) == ["amount"] * 7 + ["done"] * 3
-        assert await left(bank) == 10_00
-
     async def test_one_in_processing_keeps_its_money(self, slow_bank: SimulatedBank) -> None:
         await slow_bank.refund(back(60_00))
         await is_refused(slow_bank, back(40_01, "ref_2"), "amount")
@@ -140,12 +133,3 @@ class TestContract:
         await bank.refund(back(60_00))
         assert await bank.refund(back(60_00, reference="sim:pay_2")) == DONE
         assert await bank.refund(back(100_00, "ref_2", reference="sim:pay_2")) == DONE
-
-    async def test_a_bank_without_refunds_says_so(self, world: World, bank: SimulatedBank) -> None:
-        assert bank.capabilities.refunds
-        without = world.bank(capabilities=BankCapabilities(refunds=False, simulated=True))
-        with pytest.raises(NotSupported):
-            await without.refund(back())
-        with pytest.raises(NotSupported):
-            await without.find_refund(REFUND)
-        assert await bank.find_refund(REFUND) is None

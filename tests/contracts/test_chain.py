@@ -1,4 +1,5 @@
-"""The simulated chain keeps what ports/chain.py promises, and can do all that a chain can do to us."""
+"""The simulated chain can do all that a chain can do to us, beyond what every watcher must
+(frontends/conformance/chain.py)."""
 
 import asyncio
 
@@ -11,12 +12,10 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory import MemoryStorage
 from cambist.ports.chain import (
     ChainSimulator,
-    ChainWatcher,
     Final,
     InBlock,
     Network,
     NotFound,
-    Reverted,
     TokenMove,
     TransactionState,
 )
@@ -50,63 +49,25 @@ def chain(world: World) -> SimulatedChain:
     return world.chain()
 
 
-class TestContract:
-    @pytest.mark.parametrize("network", Network)
-    async def test_a_transaction_that_never_was_is_not_found(self, chain: ChainWatcher, network: Network) -> None:
-        assert await chain.lookup(network, HASH) == NotFound()
+class TestSimulator:
+    def test_it_is_a_simulator(self, chain: SimulatedChain) -> None:
+        assert isinstance(chain, ChainSimulator)
 
-    @pytest.mark.parametrize("network", Network)
-    async def test_in_a_block_it_says_nothing_of_transfers(self, chain: ChainSimulator, network: Network) -> None:
-        await chain.pretend(network, HASH, IN_BLOCK, [TokenMove(5)])
-        assert await chain.lookup(network, HASH) == InBlock()
+    async def test_what_is_on_it_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:
+        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
+        assert await world.chain().lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
 
-    async def test_reverted_is_not_final(self, chain: ChainSimulator) -> None:
-        await chain.pretend(Network.TRON, HASH, REVERTED, [TokenMove(5)])
-        assert await chain.lookup(Network.TRON, HASH) == Reverted()
+    @pytest.mark.parametrize("odd", ["0x" + HASH, HASH.upper(), HASH + "\n"], ids=ascii)
+    async def test_only_the_canonical_form_can_be_told(self, chain: SimulatedChain, odd: str) -> None:
+        with pytest.raises(ValueError, match="64 hex digits"):
+            await chain.pretend(Network.TRON, odd, FINAL)
 
-    async def test_final_lists_every_transfer_of_genuine_usdt(self, chain: ChainSimulator) -> None:
+    async def test_every_transfer_has_a_place_and_two_addresses(self, chain: SimulatedChain) -> None:
         await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5), TokenMove(7, genuine=False), TokenMove(9)])
         found = await chain.lookup(Network.TRON, HASH)
         assert isinstance(found, Final)
         assert [(transfer.index, transfer.units) for transfer in found.transfers] == [(0, 5), (2, 9)]
         assert len({address for transfer in found.transfers for address in (transfer.sender, transfer.recipient)}) == 4
-
-    @pytest.mark.parametrize("moves", [[], [TokenMove(0)], [TokenMove(5, genuine=False)]])
-    async def test_final_without_usdt_lists_nothing(self, chain: ChainSimulator, moves: list[TokenMove]) -> None:
-        await chain.pretend(Network.BSC, HASH, FINAL, moves)
-        assert await chain.lookup(Network.BSC, HASH) == Final(())
-
-    async def test_asked_twice_it_answers_the_same(self, chain: ChainSimulator) -> None:
-        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
-        assert await chain.lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
-
-    async def test_networks_and_hashes_are_apart(self, chain: ChainSimulator) -> None:
-        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
-        assert await chain.lookup(Network.ETHEREUM, HASH) == NotFound()
-        assert await chain.lookup(Network.TRON, OTHER) == NotFound()
-
-    @pytest.mark.parametrize("odd", ["", "0x" + HASH, HASH.upper(), HASH[:-1], HASH + "0", HASH + "\n", "г" * 64])
-    async def test_only_the_canonical_form_is_a_hash(self, chain: ChainSimulator, odd: str) -> None:
-        with pytest.raises(ValueError, match="64 hex digits"):
-            await chain.lookup(Network.TRON, odd)
-        with pytest.raises(ValueError, match="64 hex digits"):
-            await chain.pretend(Network.TRON, odd, FINAL)
-
-
-class TestSimulator:
-    def test_it_is_a_simulator(self, chain: SimulatedChain) -> None:
-        assert isinstance(chain, ChainSimulator)
-
-    async def test_a_block_can_be_dropped_and_come_again(self, chain: SimulatedChain) -> None:
-        seen = []
-        for state in (IN_BLOCK, MISSING, IN_BLOCK, FINAL):
-            await chain.pretend(Network.TRON, HASH, state)
-            seen.append(await chain.lookup(Network.TRON, HASH))
-        assert seen == [InBlock(), NotFound(), InBlock(), Final(())]
-
-    async def test_what_is_on_it_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:
-        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
-        assert await world.chain().lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
 
     async def test_nobody_moves_less_than_nothing(self, chain: SimulatedChain) -> None:
         with pytest.raises(ValueError, match="nothing or more"):

@@ -1,79 +1,148 @@
-"""Our own bank and notifier keep the contract that we ship for adapters of others (frontends/conformance)."""
+"""Our own adapters keep the contracts that we ship for adapters of others (frontends/conformance). Rates and storages:
+test_rates.py, test_storage_*.py."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.frontends.conformance import bank as of_banks
+from cambist.frontends.conformance import chain as of_chains
+from cambist.frontends.conformance import charges as of_charges
+from cambist.frontends.conformance import deposits as of_deposits
+from cambist.frontends.conformance import kyc as of_verifiers
+from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import notifier as of_notifiers
-from cambist.frontends.conformance.benches import BankBench, NotifierBench
-from cambist.ports.bank import Invoice, InvoiceStatus, Pretence
-from tests.contracts.bank_kit import World
+from cambist.frontends.conformance import payouts as of_payouts
+from cambist.frontends.conformance import remittances as of_remittances
+from cambist.frontends.conformance.benches import (
+    BankBench,
+    ChainBench,
+    DepositsBench,
+    KycBench,
+    NotifierBench,
+    PayoutsBench,
+)
+from cambist.ports.bank import BankCapabilities
+from tests.contracts.benches import (
+    PostedBench,
+    SimulatedBench,
+    SimulatedChainBench,
+    SimulatedDepositsBench,
+    SimulatedPayoutsBench,
+    VerifierBench,
+)
 from tests.receivers import Receiver
-
-_TURNS = 3
-"""How many calls find a bank away: more than any test makes."""
-
-
-class SimulatedBench(BankBench):
-    """The simulated bank, which plays everything."""
-
-    def __init__(self) -> None:
-        self.world = World()
-        self.clock = self.world.clock
-        self.simulated = self.world.bank()
-        self.bank = self.simulated
-
-    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
-        await self.simulated.pretend(operation, Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks))
-
-    async def lose_next_answer(self, *, done: bool) -> None:
-        twist = Twist(ending=Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE)
-        # A test that makes a refund next has made an invoice before.
-        refunds = await self.bank.find_invoice(of_banks.OPERATION) is not None
-        (self.world.script.refund if refunds else self.world.script.create).append(twist)
-
-    async def be_away(self) -> None:
-        for calls in (self.world.script.create, self.world.script.find):
-            calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
-
-
-class PostedBench(NotifierBench):
-    """The HTTP notifier and a receiver on a real socket."""
-
-    def __init__(self, receiver: Receiver, notifier: HttpNotifier) -> None:
-        self.receiver = receiver
-        self.notifier = notifier
-        self.url = receiver.url
-
-    async def received(self) -> list[bytes]:
-        return [request.body for request in self.receiver.requests]
-
-    async def answer(self, status: int) -> None:
-        self.receiver.answer_with(status)
-
-    async def be_away(self) -> None:
-        await self.receiver.__aexit__(None)
 
 
 class TestSimulatedBank:
     @pytest.fixture
-    def bench(self) -> BankBench:
+    def bank_bench(self) -> BankBench:
         return SimulatedBench()
 
     class TestInvoices(of_banks.TestInvoices): ...
 
     class TestRefunds(of_banks.TestRefunds): ...
 
-    class TestWhatItSays(of_banks.TestWhatItSays): ...
+    class TestOfItself(of_banks.TestWhatItSays): ...
+
+    class TestBinding(of_mandates.TestBinding): ...
+
+    class TestConfirmation(of_mandates.TestConfirmation): ...
+
+    class TestRevoke(of_mandates.TestRevoke): ...
+
+    class TestOfMandates(of_mandates.TestWhatItSays): ...
+
+    class TestCharges(of_charges.TestCharges): ...
+
+    class TestMandatesThatAreOver(of_charges.TestMandatesThatAreOver): ...
+
+    class TestOfCharges(of_charges.TestWhatItSays): ...
+
+    class TestRemittances(of_remittances.TestRemittances): ...
+
+    class TestFailures(of_remittances.TestFailures): ...
+
+    class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+
+class TestBankThatCanLess:
+    """What it cannot do it says, and does not do."""
+
+    @pytest.fixture(
+        params=[
+            BankCapabilities(simulated=True, refunds=False),
+            BankCapabilities(simulated=True, mandates=True),
+        ],
+        ids=["invoices only", "mandates without charges"],
+    )
+    def bank_bench(self, request: pytest.FixtureRequest) -> BankBench:
+        return SimulatedBench(request.param)
+
+    class TestOfItself(of_banks.TestWhatItSays): ...
+
+    class TestOfMandates(of_mandates.TestWhatItSays): ...
+
+    class TestOfCharges(of_charges.TestWhatItSays): ...
+
+    class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+
+class TestSimulatedVerifier:
+    @pytest.fixture
+    def kyc_bench(self) -> KycBench:
+        return VerifierBench()
+
+    class TestChecks(of_verifiers.TestChecks): ...
+
+    class TestVerdicts(of_verifiers.TestVerdicts): ...
+
+    class TestFailures(of_verifiers.TestFailures): ...
+
+    class TestOfItself(of_verifiers.TestWhatItSays): ...
+
+
+class TestSimulatedChain:
+    @pytest.fixture
+    def chain_bench(self) -> ChainBench:
+        return SimulatedChainBench()
+
+    class TestSightings(of_chains.TestSightings): ...
+
+    class TestFailures(of_chains.TestFailures): ...
+
+
+class TestSimulatedDeposits:
+    @pytest.fixture
+    def deposits_bench(self) -> DepositsBench:
+        return SimulatedDepositsBench()
+
+    class TestAddresses(of_deposits.TestAddresses): ...
+
+    class TestDeposits(of_deposits.TestDeposits): ...
+
+    class TestFailures(of_deposits.TestFailures): ...
+
+
+class TestSimulatedWallet:
+    @pytest.fixture
+    def payouts_bench(self) -> PayoutsBench:
+        return SimulatedPayoutsBench()
+
+    class TestSigning(of_payouts.TestSigning): ...
+
+    class TestBroadcast(of_payouts.TestBroadcast): ...
+
+    class TestEnds(of_payouts.TestEnds): ...
+
+    class TestFailures(of_payouts.TestFailures): ...
 
 
 class TestHttpNotifier(of_notifiers.TestNotifier):
     @pytest.fixture
-    async def bench(self) -> AsyncIterator[NotifierBench]:
+    async def notifier_bench(self) -> AsyncIterator[NotifierBench]:
         async with Receiver() as receiver:
             notifier = HttpNotifier(SystemClock())
             yield PostedBench(receiver, notifier)

@@ -1,7 +1,6 @@
-"""What every verifier must do, held against the simulator; and what the simulator does beyond (ports/kyc.py)."""
+"""What the simulated verifier does beyond what every verifier must (frontends/conformance/kyc.py)."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -57,21 +56,6 @@ def by_form(operation: str = "kyc_1_1") -> CheckRequest:
     )
 
 
-async def test_one_operation_is_one_check_however_often_it_is_sent(office: Office) -> None:
-    first = await office.verifier.register(by_documents())
-    assert await office.verifier.register(by_documents()) == first
-    assert await office.verifier.find_check("kyc_1_1") == first
-    assert await office.verifier.check_state(first.reference) == first
-    other = await office.verifier.register(by_documents("kyc_1_2"))
-    assert other.reference != first.reference
-
-
-async def test_what_was_never_sent_is_not_found(office: Office) -> None:
-    assert await office.verifier.find_check("kyc_1_1") is None
-    with pytest.raises(Refused):
-        await office.verifier.check_state("kyc:kyc_1_1")
-
-
 async def test_a_check_is_verified_by_itself_after_some_seconds_and_survives_a_restart(office: Office) -> None:
     begun = await office.verifier.register(by_documents())
     assert (begun.status, begun.account_number, begun.level) == (CheckStatus.PROCESSING, None, 0)
@@ -101,23 +85,6 @@ async def test_a_form_is_given_and_then_filled_in(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        by_documents(documents=()),
-        by_documents(documents=DOCUMENTS[:1]),
-        by_documents(documents=DOCUMENTS[1:]),
-        CheckRequest(operation="kyc_1_1", phone="+79001234567", redirect=True, email="a@example.com"),
-        CheckRequest(operation="kyc_1_1", phone="+79001234567", redirect=True, user_type="individual"),
-    ],
-)
-async def test_what_is_incomplete_is_refused_and_begins_nothing(office: Office, wrong: CheckRequest) -> None:
-    with pytest.raises(Refused) as caught:
-        await office.verifier.register(wrong)
-    assert caught.value.reason == "incomplete"
-    assert await office.verifier.find_check("kyc_1_1") is None
-
-
-@pytest.mark.parametrize(
     ("ending", "write", "read", "begun"),
     [
         (Ending.REFUSED, Refused, Refused, False),
@@ -141,18 +108,6 @@ async def test_every_end_of_a_call_can_be_brought_about(
         await office.verifier.find_check("kyc_1_1")
     with pytest.raises(read):
         await office.verifier.check_state(check.reference)
-
-
-async def test_while_away_every_call_is_unavailable(office: Office) -> None:
-    office.verifier.away = True
-    calls: list[Callable[[], object]] = [
-        lambda: office.verifier.register(by_documents()),
-        lambda: office.verifier.find_check("x"),
-        lambda: office.verifier.check_state("x"),
-    ]
-    for call in calls:
-        with pytest.raises(Unavailable):
-            await call()  # type: ignore[misc]  # each gives a coroutine
 
 
 async def test_it_can_be_told_everything(office: Office) -> None:

@@ -8,11 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
 from cambist.core.usecases.events import EventQuery, list_events
+from cambist.core.usecases.pulse import read_pulse
 from cambist.core.usecases.statements import list_settlements
 from cambist.core.usecases.webhook_endpoint import send_test
 from cambist.frontends.embedding import hearing
@@ -174,6 +176,19 @@ async def test_without_a_hearer_the_receipt_says_so() -> None:
     assert "on_event" in receipt.note
     elsewhere = Letter(url="https://merchant.example/", headers={}, body=b"")
     assert (await hearing.Hearing(None, AbsentNotifier("not installed")).post(elsewhere)).note == "not installed"
+
+
+async def test_requests_that_its_http_face_refuses_are_there_for_the_console(tmp_path: Path) -> None:
+    """docs/operations.md, "Metrics": every process writes what limits refused, at its end at the latest."""
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    async with cambist.open(url) as service:
+        transport = httpx.ASGITransport(service.asgi())
+        async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as http:
+            # More than twice the limit: a minute may end on the way.
+            asked = [await http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"}) for _ in range(121)]
+    refused = sum(answer.status_code == 429 for answer in asked)
+    async with cambist.open(url) as service:
+        assert sum((await service.do(read_pulse)).hits.hour) == refused > 0
 
 
 async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:

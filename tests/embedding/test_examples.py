@@ -9,12 +9,13 @@ import httpx
 import pytest
 
 from cambist.frontends.conformance import bank as of_banks
-from cambist.frontends.conformance.benches import BankBench
+from cambist.frontends.conformance import notifier as of_notifiers
+from cambist.frontends.conformance.benches import BankBench, NotifierBench
 from cambist.frontends.testing import Sandbox, open_stage
 from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile, shop
-from examples.own_bank.conftest import bench
+from examples.own_bank.conftest import bank_bench
 
-__all__ = ["BankBench", "bench"]
+__all__ = ["BankBench", "bank_bench"]
 
 
 @pytest.fixture
@@ -32,6 +33,26 @@ class TestOwnBank:
     class TestRefunds(of_banks.TestRefunds): ...
 
     class TestWhatItSays(of_banks.TestWhatItSays): ...
+
+
+class TestOwnNotifier(of_notifiers.TestNotifier):
+    """What stands for a receiver's bad answer, and for nobody there, is a queue that is full."""
+
+    class Bench(NotifierBench):
+        def __init__(self) -> None:
+            self.queue: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(maxsize=20)
+            self.notifier = own_notifier.QueueNotifier(self.queue)
+
+        async def received(self) -> list[bytes]:
+            return [self.queue.get_nowait()[1] for _ in range(self.queue.qsize())]
+
+        async def answer(self, status: int) -> None:
+            if status != 200:
+                pytest.skip("a queue takes a letter or is full, and then it answers 503")
+
+    @pytest.fixture
+    def notifier_bench(self) -> NotifierBench:
+        return self.Bench()
 
 
 async def test_the_plain_script() -> None:

@@ -9,10 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 import cambist
+from cambist.adapters.clock import VirtualClock
 from cambist.frontends.cli.main import cli
 from cambist.frontends.compose import open_house
-from cambist.frontends.plugins import KINDS, PluginError, all_installed
+from cambist.frontends.plugins import KINDS, PluginError, all_installed, named_by
 from cambist.frontends.settings import Settings, SettingsError, load
+from cambist.ports.tools import StorageTools
 
 MEMORY: dict[str, Any] = {"database_url": "memory://"}
 
@@ -119,6 +121,73 @@ def test_a_name_that_is_not_installed_is_a_wrong_setting_and_not_quoted(name: st
     assert "hunter2" not in str(caught.value)
 
 
+STORAGE = """
+from cambist.adapters.storage.memory import MemoryStorage
+from cambist.ports.faults import Unavailable
+
+opened = []
+
+
+async def make(tools):
+    if tools.url.endswith("/away"):
+        raise Unavailable("the shelf does not answer")
+    opened.append(tools.url)
+    return MemoryStorage(tools.clock, tools.kick)
+
+
+def at_once(tools):
+    return MemoryStorage(tools.clock, tools.kick)
+
+
+async def bare(tools):
+    return object()
+"""
+
+
+async def test_a_database_url_of_a_package_s_scheme_opens_its_storage(
+    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package("theirs_shelf", STORAGE, "shelf = theirs_shelf:make", "cambist.storages")
+    monkeypatch.chdir(tmp_path)
+    environment = {"CAMBIST_DATABASE_URL": "shelf://user:hunter2@host/name"}
+    settings = load(environment, {}, Path()).settings
+    async with cambist.open(settings, migrated=True) as service:
+        merchant = await service.merchant((await service.create_account("My shop")).account_id)
+        await merchant.create_payment(490)
+        assert await service.run_due() > 0
+    assert __import__("theirs_shelf").opened == ["shelf://user:hunter2@host/name"]
+    assert "hunter2" not in repr(StorageTools(url="shelf://hunter2", clock=VirtualClock(), kick=print))  # type: ignore[arg-type]
+    shown = CliRunner(env=environment).invoke(cli, ["config", "check", "--json"], standalone_mode=False)
+    adapters = {(each["kind"], each["name"]): each for each in json.loads(shown.output)["adapters"]}
+    assert adapters["storage", "shelf"]["used_by"] == ["database_url"]
+    assert "hunter2" not in shown.output
+
+
+@pytest.mark.parametrize(
+    ("factory", "path", "fault", "said"),
+    [
+        ("make", "away", cambist.Unavailable, "the shelf does not answer"),
+        ("at_once", "", PluginError, "must be a coroutine function"),
+        ("bare", "", PluginError, "lacks check, claim, close"),
+    ],
+)
+async def test_a_storage_that_does_not_open_says_why(
+    package: Package, factory: str, path: str, fault: type[Exception], said: str
+) -> None:
+    package("theirs_shelf_bad", STORAGE, f"shelf = theirs_shelf_bad:{factory}", "cambist.storages")
+    with pytest.raises(fault, match=said):
+        async with open_house(Settings(database_url=f"shelf://{path or 'x'}/{path}")):
+            pass
+
+
+@pytest.mark.parametrize("url", ["shelf://host", "mysql://host/name", "memory://x", "sqlite://x", "://x", "shelf:x"])
+def test_a_database_url_of_no_known_scheme_is_refused_and_not_quoted(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"CAMBIST_DATABASE_URL": url}, {}, Path())
+    assert "cambist.storages" in str(caught.value)
+    assert url not in str(caught.value)
+
+
 def test_config_check_shows_what_is_installed_and_what_names_it(
     package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,10 +202,18 @@ def test_config_check_shows_what_is_installed_and_what_names_it(
 
 
 def test_every_kind_names_its_settings() -> None:
-    settings = Settings()
-    named = {name: getattr(settings, name) for kind in KINDS.values() for name in kind.settings}
-    shown = all_installed({name: value if isinstance(value, tuple) else (value,) for name, value in named.items()})
+    shown = all_installed(named_by(Settings()))
     assert {each.kind for each in shown if each.used_by} == set(KINDS)
+
+
+async def test_tools_are_those_of_the_house_and_of_the_mode_that_is_asked_for() -> None:
+    """What a plugin gets, for adapters that are handed over: the files, too, which a verifier has to read."""
+    async with cambist.open(base_url="https://pay.example") as service:
+        tools, ports = service.tools("test"), service.ports
+        assert (tools.mode, tools.base_url) == ("test", "https://pay.example")
+        assert (tools.storage, tools.clock, tools.ids) == (ports.storage, ports.clock, ports.ids)
+        assert tools.files is ports.files
+        assert service.tools().mode == "live"
 
 
 class Fixed:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -64,8 +65,8 @@ async def wrong(merchant: cambist.Merchant) -> int:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with an environment of its own: the wheel, msgspec, and nothing else."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution, made of a copy: building leaves things behind."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
@@ -75,10 +76,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=ignored)
         else:
             shutil.copy(ROOT / part, source / part)
-    build = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
-    subprocess.run([sys.executable, "-c", build, str(folder)], cwd=source, check=True, capture_output=True)
-    [wheel] = folder.glob("cambist-*.whl")
-    project = folder / "project"
+    for kind in ("sdist", "wheel"):
+        build = f"import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
+        subprocess.run([sys.executable, "-c", build, str(folder)], cwd=source, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(built: Path) -> Path:
+    """A project with an environment of its own: the wheel, msgspec, and nothing else."""
+    [wheel] = built.glob("cambist-*.whl")
+    project = built / "project"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(project / ".venv")], check=True)
     [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
     with zipfile.ZipFile(wheel) as file:
@@ -92,6 +100,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project / "program.py").write_text(PROGRAM)
     (project / "wrong.py").write_text(WRONG)
     return project
+
+
+def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Path) -> None:
+    """Pages, styles and migrations, too: what is not Python is packed only where pyproject.toml names its ending."""
+    [sdist], [wheel] = built.glob("cambist-*.tar.gz"), built.glob("cambist-*.whl")
+    with tarfile.open(sdist) as packed, zipfile.ZipFile(wheel) as file:
+        sources = {member.name.partition("/")[2] for member in packed if member.isfile()}
+        installed = set(file.namelist())
+    files = [path for floor in FLOORS for path in (built / "source" / floor).rglob("*") if path.is_file()]
+    wanted = {f"cambist/{path.relative_to(built / 'source')}" for path in files}
+    assert wanted - sources == wanted - installed == set()
+    assert {"README.md", "LICENSE", "pyproject.toml", "cambist/__init__.py", "cambist/py.typed"} <= sources
+    assert not [name for name in sources if name.startswith(("tests/", "docs/"))]
 
 
 def test_the_core_runs_on_msgspec_alone_and_says_which_extra_brings_the_rest(project: Path) -> None:
@@ -128,7 +149,7 @@ def test_it_is_typed_for_pyright(project: Path) -> None:
 
 def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -> None:
     """As docs/adapters.md says: a conftest.py with the fixture, and `pytest --pyargs`. Tried on the example bank."""
-    (project / "conftest.py").write_text("from examples.own_bank.conftest import bench\n")
+    (project / "conftest.py").write_text("from examples.own_bank.conftest import bank_bench\n")
     [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W", "ignore",
@@ -141,3 +162,22 @@ def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "26 passed, 1 skipped" in done.stdout
+
+
+def test_a_stranger_s_package_of_several_adapters_keeps_all_contracts(project: Path) -> None:
+    """examples/own_package, as its first lines say; its benches play all that the suites ask for."""
+    (packages,) = (project / ".venv" / "lib").glob("python*/site-packages")
+    package = project / "package"
+    shutil.copytree(ROOT / "examples" / "own_package", package, ignore=shutil.ignore_patterns("__pycache__"))
+    suites = [f"cambist.frontends.conformance.{each}" for each in ("rates", "kyc", "chain", "storage")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-W", "ignore", "--pyargs", *suites],
+        cwd=package,
+        env={**os.environ, "PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "does not play" not in done.stdout
+    assert "site-packages" in done.stdout, "the suites are those of the wheel"

@@ -1,0 +1,94 @@
+"""A verifier over HTTP. Our operation is its idempotency key: one operation is one check, however often it is sent."""
+
+import os
+from typing import Any
+
+import httpx
+
+import cambist
+from cambist.ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer, Purpose
+
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
+
+
+class DeskVerifier:
+    """Fills cambist.ports.kyc.KycVerifier."""
+
+    name = "desk"
+    """Stored with every client it checks: never change it."""
+
+    def __init__(
+        self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._files = tools.files
+        self._http = httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10, transport=transport
+        )
+
+    async def register(self, request: CheckRequest) -> Check:
+        purposes = {document.purpose for document in request.documents}
+        by_form = request.email is not None and request.user_type is not None
+        if not (by_form if request.redirect else purposes >= {Purpose.SELFIE, Purpose.DOCUMENT}):
+            raise Refused("a document or a field is missing", reason="incomplete")
+        documents: dict[str, str] = {}
+        for document in request.documents:
+            content = b"".join([part async for part in self._files.read(document.key)])
+            documents[document.purpose] = content.hex()
+        body = {"phone": request.phone, "email": request.email, "form": request.redirect, "documents": documents}
+        try:
+            answer = await self._http.post("/checks", json=body, headers={"Idempotency-Key": request.operation})
+        except _NOT_SENT as error:
+            raise Unavailable("the verifier cannot be reached") from error  # it certainly did not begin
+        except httpx.HTTPError as error:
+            raise OutcomeUnknown("the verifier gave no answer") from error  # it may have begun
+        if answer.status_code >= 500:
+            raise OutcomeUnknown(f"the verifier answered {answer.status_code}")
+        if answer.status_code >= 400:
+            raise Refused(f"the verifier answered {answer.status_code}")
+        return _check(answer.json())
+
+    async def find_check(self, operation: str) -> Check | None:
+        found = await self._read(f"/checks/by-key/{operation}")
+        return None if found is None else _check(found)
+
+    async def check_state(self, reference: str) -> Check:
+        found = await self._read(f"/checks/{reference}")
+        if found is None:
+            raise Refused("the verifier knows no such check", reason="not_found")
+        return _check(found)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _read(self, path: str) -> Any:
+        """Merchants are told a verifier that is silent (502) from one that cannot be reached (503)."""
+        try:
+            answer = await self._http.get(path)
+            if answer.status_code == 404:
+                return None
+            answer.raise_for_status()
+            return answer.json()
+        except _NOT_SENT as error:
+            raise Unavailable("the verifier cannot be reached") from error
+        except (httpx.HTTPError, ValueError) as error:
+            raise NoAnswer("the verifier did not answer a question") from error
+
+
+def _check(said: Any) -> Check:
+    status = _STATUSES.get(said["status"], CheckStatus.PROCESSING)
+    return Check(
+        reference=said["id"],
+        status=status,
+        form_url=said["form_url"] if status is CheckStatus.FORM else None,
+        level=1 if status is CheckStatus.VERIFIED else 0,
+    )
+
+
+def make(tools: cambist.Tools) -> KycVerifier:
+    """What the entry point names."""
+    url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
+    if not url or not token:
+        raise NotConfigured("set DESK_URL and DESK_TOKEN")
+    return DeskVerifier(tools, url, token)

@@ -1,0 +1,54 @@
+"""The rate of the company's own desk, over HTTP: `{"rub_per_usdt": "92.50"}`."""
+
+import json
+import os
+from decimal import Decimal, InvalidOperation
+
+import httpx
+
+import cambist
+from cambist.ports.faults import NotConfigured, Unavailable
+from cambist.ports.rates import RateQuote, RateSource
+
+
+class DeskRates:
+    """Fills cambist.ports.rates.RateSource."""
+
+    name = "desk"
+    """Stored with every rate that is believed: never change it."""
+
+    def __init__(
+        self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._clock = tools.clock
+        self._http = httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=5, transport=transport
+        )
+
+    async def quote(self) -> RateQuote:
+        """Whatever goes wrong, there is no rate now: Unavailable. Only credentials are the operator's matter."""
+        try:
+            answer = await self._http.get("/rate")
+            if answer.status_code == 401:
+                raise NotConfigured("the desk does not take DESK_TOKEN")
+            answer.raise_for_status()
+            # Numbers as Decimal: a float would lose digits.
+            said = json.loads(answer.text, parse_float=Decimal, parse_int=Decimal)["rub_per_usdt"]
+            rate = said if isinstance(said, Decimal) else Decimal(str(said))
+        except (httpx.HTTPError, ValueError, LookupError, TypeError, InvalidOperation) as error:
+            raise Unavailable("the desk gave no rate") from error
+        if not rate.is_finite() or rate <= 0:
+            raise Unavailable("what the desk says is no rate")
+        return RateQuote(rate=rate, at=self._clock.now(), source=self.name)
+
+    async def close(self) -> None:
+        """The house closes what it made."""
+        await self._http.aclose()
+
+
+def make(tools: cambist.Tools) -> RateSource:
+    """What the entry point names. The protocol as its answer lets mypy and pyright compare."""
+    url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
+    if not url or not token:
+        raise NotConfigured("set DESK_URL and DESK_TOKEN")
+    return DeskRates(tools, url, token)

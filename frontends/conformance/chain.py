@@ -1,0 +1,113 @@
+"""What every chain watcher must do (ports/chain.py). Your conftest.py gives a fixture `chain_bench`, a ChainBench."""
+
+import pytest
+
+from ...ports.chain import Final, InBlock, Network, NotFound, Reverted, TokenMove, TransactionState
+from ...ports.faults import Fault, NotConfigured, NotSupported, Unavailable
+from .benches import ChainBench, check_hidden
+
+HASH = "0123456789abcdef" * 4
+OTHER = "f" * 64
+
+
+def wired(bench: ChainBench, network: Network) -> Network:
+    """The network, where the watcher sees it."""
+    if network not in bench.networks:
+        pytest.skip(f"the watcher does not see {network}")
+    return network
+
+
+class TestSightings:
+    """A transaction is what the network says of it now, and nothing is made up."""
+
+    @pytest.mark.parametrize("network", Network)
+    async def test_a_transaction_that_never_was_is_not_found(self, chain_bench: ChainBench, network: Network) -> None:
+        assert await chain_bench.watcher.lookup(wired(chain_bench, network), HASH) == NotFound()
+
+    @pytest.mark.parametrize("network", Network)
+    async def test_in_a_block_it_says_nothing_of_transfers(self, chain_bench: ChainBench, network: Network) -> None:
+        """The block may still be taken back."""
+        await chain_bench.show(wired(chain_bench, network), HASH, TransactionState.IN_BLOCK, [TokenMove(5)])
+        assert await chain_bench.watcher.lookup(network, HASH) == InBlock()
+
+    @pytest.mark.parametrize("network", Network)
+    async def test_reverted_is_not_final(self, chain_bench: ChainBench, network: Network) -> None:
+        """A contract that refused moved nothing, whatever the transaction asked for."""
+        await chain_bench.show(wired(chain_bench, network), HASH, TransactionState.REVERTED, [TokenMove(5)])
+        assert await chain_bench.watcher.lookup(network, HASH) == Reverted()
+
+    @pytest.mark.parametrize("network", Network)
+    async def test_final_lists_every_transfer_of_genuine_usdt(self, chain_bench: ChainBench, network: Network) -> None:
+        moves = [TokenMove(5_00), TokenMove(7_00, genuine=False), TokenMove(9_00)]
+        await chain_bench.show(wired(chain_bench, network), HASH, TransactionState.FINAL, moves)
+        found = await chain_bench.watcher.lookup(network, HASH)
+        assert isinstance(found, Final)
+        assert [transfer.units for transfer in found.transfers] == [5_00, 9_00], (
+            "units of 0.00000001, genuine USDT only"
+        )
+        assert len({transfer.index for transfer in found.transfers}) == 2, "two movements have one index"
+        assert all(transfer.sender and transfer.recipient for transfer in found.transfers)
+
+    @pytest.mark.parametrize("moves", [[], [TokenMove(0)], [TokenMove(5_00, genuine=False)]], ids=str)
+    async def test_final_without_usdt_lists_nothing(self, chain_bench: ChainBench, moves: list[TokenMove]) -> None:
+        network = chain_bench.networks[0]
+        await chain_bench.show(network, HASH, TransactionState.FINAL, moves)
+        assert await chain_bench.watcher.lookup(network, HASH) == Final(())
+
+    async def test_asked_twice_it_answers_the_same(self, chain_bench: ChainBench) -> None:
+        """Hash and index name a movement for ever: that a delivery proof is used once rests on it."""
+        network = chain_bench.networks[0]
+        await chain_bench.show(network, HASH, TransactionState.FINAL, [TokenMove(5_00), TokenMove(7_00)])
+        first = await chain_bench.watcher.lookup(network, HASH)
+        assert await chain_bench.watcher.lookup(network, HASH) == first
+
+    async def test_hashes_are_apart(self, chain_bench: ChainBench) -> None:
+        network = chain_bench.networks[0]
+        await chain_bench.show(network, HASH, TransactionState.FINAL, [TokenMove(5_00)])
+        assert await chain_bench.watcher.lookup(network, OTHER) == NotFound()
+
+    async def test_networks_are_apart(self, chain_bench: ChainBench) -> None:
+        if len(chain_bench.networks) < 2:
+            pytest.skip("the watcher sees one network")
+        one, other = chain_bench.networks[:2]
+        await chain_bench.show(one, HASH, TransactionState.FINAL, [TokenMove(5_00)])
+        assert await chain_bench.watcher.lookup(other, HASH) == NotFound()
+
+    async def test_a_block_that_is_taken_back_takes_the_transaction_along(self, chain_bench: ChainBench) -> None:
+        """Nothing of an earlier look is remembered before it is final."""
+        network, seen = chain_bench.networks[0], []
+        for state in (TransactionState.IN_BLOCK, TransactionState.MISSING, TransactionState.IN_BLOCK):
+            await chain_bench.show(network, HASH, state)
+            seen.append(await chain_bench.watcher.lookup(network, HASH))
+        assert seen == [InBlock(), NotFound(), InBlock()]
+
+    @pytest.mark.parametrize(
+        "odd", ["", "0x" + HASH, HASH.upper(), HASH[:-1], HASH + "0", HASH + "\n", "г" * 64], ids=ascii
+    )
+    async def test_only_the_canonical_form_is_a_hash(self, chain_bench: ChainBench, odd: str) -> None:
+        """What is asked for becomes part of an address at the node: nothing but 64 hex digits in lower case."""
+        with pytest.raises(ValueError):  # noqa: PT011 - the port gives no words
+            await chain_bench.watcher.lookup(chain_bench.networks[0], odd)
+
+
+class TestFailures:
+    """A failed read says nothing about the transaction."""
+
+    async def test_a_chain_that_is_away_is_unavailable_and_not_an_empty_one(self, chain_bench: ChainBench) -> None:
+        await chain_bench.be_away()
+        with pytest.raises(Unavailable):
+            await chain_bench.watcher.lookup(chain_bench.networks[0], HASH)
+
+    @pytest.mark.parametrize("network", Network)
+    async def test_a_network_that_is_not_wired_says_so(self, chain_bench: ChainBench, network: Network) -> None:
+        if network in chain_bench.networks:
+            pytest.skip("the watcher sees it")
+        with pytest.raises((NotSupported, NotConfigured)):
+            await chain_bench.watcher.lookup(network, HASH)
+
+    async def test_no_credential_shows(self, chain_bench: ChainBench) -> None:
+        """In its repr, and in what it raises."""
+        await chain_bench.be_away()
+        with pytest.raises(Fault) as raised:
+            await chain_bench.watcher.lookup(chain_bench.networks[0], HASH)
+        check_hidden(chain_bench.secrets, chain_bench.watcher, raised.value)

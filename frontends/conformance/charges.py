@@ -1,0 +1,207 @@
+"""What every bank must do that charges mandates (ports/mandates.py). Your conftest.py gives a fixture `bank_bench`, a
+BankBench; a bank that does not charge is tried for saying so."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ...ports.bank import RefundRequest
+from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ...ports.mandates import (
+    MANDATE_REVOKED,
+    ChargeRequest,
+    ChargeState,
+    ChargeStatus,
+    MandateBank,
+    MandateState,
+)
+from .benches import BankBench, check_hidden
+from .mandates import OTHER, binder, binding, bound, has_debited
+
+CHARGE = "pay_conformance_7"
+
+
+def charger(bench: BankBench) -> MandateBank:
+    """The bank, where mandates can be charged."""
+    bank = binder(bench)
+    if not bank.capabilities.mandate_charges:
+        pytest.skip("the bank does not charge mandates at present")
+    return bank
+
+
+def debit(mandate: MandateState, kopecks: int = 250_00, operation: str = CHARGE, **more: Any) -> ChargeRequest:
+    """Charge this mandate 250 RUB."""
+    fields: dict[str, Any] = {"reference": mandate.reference, "token": mandate.token, **more}
+    return ChargeRequest(operation=operation, amount_kopecks=kopecks, purpose="Coffee club", **fields)
+
+
+async def charge_of(bench: BankBench, operation: str = CHARGE) -> ChargeState:
+    """How the charge of an operation stands, when whatever was in processing has ended."""
+    await bench.finish_charges()
+    found = await charger(bench).find_charge(operation)
+    assert found is not None, "a charge that was made cannot be found by its operation"
+    return found
+
+
+class TestCharges:
+    """A payer is debited once for one operation, never for a guess."""
+
+    async def test_it_is_paid_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        assert await bank.find_charge(CHARGE) is None, "the bank never saw it"
+        begun = await bank.charge(debit(mandate))
+        assert begun.reference
+        assert begun.status in (ChargeStatus.PROCESSING, ChargeStatus.PAID)
+        paid = await charge_of(bank_bench)
+        assert (paid.reference, paid.status, paid.failure) == (begun.reference, ChargeStatus.PAID, None)
+        assert paid.transfer is not None, "with PAID there is a transfer"
+        assert paid.transfer.amount_kopecks == 250_00
+        assert paid.transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
+        await has_debited(bank_bench, paid.reference, 250_00)
+
+    async def test_a_repeat_never_debits_again_whatever_it_says(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        paid = await charge_of(bank_bench)
+        other = await bound(bank_bench, OTHER)
+        repeats = (
+            debit(mandate),
+            debit(mandate, 5_000_00),
+            debit(mandate, 0),
+            debit(mandate, token="another"),  # noqa: S106 - of nobody
+            debit(mandate, reference="no-such-reference"),
+            debit(other),
+        )
+        for repeat in repeats:
+            again = await bank.charge(repeat)
+            assert (again.reference, again.status, again.transfer) == (paid.reference, paid.status, paid.transfer)
+        await has_debited(bank_bench, paid.reference, 250_00)
+
+    async def test_one_operation_at_once_debits_once(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        answers = await asyncio.gather(*(bank.charge(debit(mandate)) for _ in range(5)))
+        assert len({answer.reference for answer in answers}) == 1
+        await bank_bench.finish_charges()
+        await has_debited(bank_bench, answers[0].reference, 250_00)
+
+    async def test_operations_at_once_are_each_debited(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        operations = [f"pay_conformance_{number}" for number in range(4)]
+        await asyncio.gather(*(bank.charge(debit(mandate, operation=operation)) for operation in operations))
+        transfers = [(await charge_of(bank_bench, operation)).transfer for operation in operations]
+        assert len({transfer.id for transfer in transfers if transfer is not None}) == 4
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_debits_once(
+        self, bank_bench: BankBench, done: bool
+    ) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await bank.charge(debit(mandate))
+        assert (await bank.find_charge(CHARGE) is not None) is done
+        await bank.charge(debit(mandate))
+        paid = await charge_of(bank_bench)
+        assert paid.status is ChargeStatus.PAID
+        await has_debited(bank_bench, paid.reference, 250_00)
+
+    async def test_a_failed_one_stays_failed_and_another_operation_may_succeed(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank_bench.fail_next_charge()
+        await bank.charge(debit(mandate))
+        failed = await charge_of(bank_bench)
+        assert (failed.status, failed.transfer) == (ChargeStatus.FAILED, None)
+        assert failed.failure == "insufficient_funds"
+        if bank.capabilities.refunds:
+            with pytest.raises(Refused) as refused:
+                await bank.refund(RefundRequest(operation="ref_1", reference=failed.reference, amount_kopecks=1))
+            assert refused.value.reason == "not_paid"
+        assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, "a repeat is the same operation"
+        await bank.charge(debit(mandate, operation="pay_conformance_8"))
+        assert (await charge_of(bank_bench, "pay_conformance_8")).status is ChargeStatus.PAID
+
+    async def test_what_is_refused_leaves_no_charge(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        unconfirmed = await bank.bind(binding(bank_bench, operation=OTHER))
+        rows = (
+            (debit(mandate, 0), "amount"),
+            (debit(mandate, -1), "amount"),
+            (debit(mandate, token="another"), "not_found"),  # noqa: S106 - of nobody
+            (debit(mandate, reference="no-such-reference"), "not_found"),
+            (debit(mandate, reference=unconfirmed.reference), "not_found"),
+        )
+        for request, reason in rows:
+            with pytest.raises(Refused) as refused:
+                await bank.charge(request)
+            assert refused.value.reason == reason
+            assert await bank.find_charge(CHARGE) is None
+
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank_bench.be_away()
+        with pytest.raises(Unavailable):
+            await bank.charge(debit(mandate))
+        with pytest.raises(Unavailable):
+            await bank.find_charge(CHARGE)
+
+
+class TestMandatesThatAreOver:
+    """`mandate_revoked` (SPEC "Charge errors"), for good."""
+
+    async def test_a_mandate_that_is_lost_fails_and_is_charged_again_when_it_is_back(
+        self, bank_bench: BankBench
+    ) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank_bench.lose_mandate("bind_conformance_1")
+        await self._is_revoked(bank_bench, mandate)
+        await bank_bench.restore_mandate("bind_conformance_1")
+        assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, (
+            "the same operation, whatever came after"
+        )
+        await bank.charge(debit(mandate, operation="pay_conformance_8"))
+        assert (await charge_of(bank_bench, "pay_conformance_8")).status is ChargeStatus.PAID
+
+    async def test_a_mandate_that_we_revoked_fails(self, bank_bench: BankBench) -> None:
+        mandate = await bound(bank_bench)
+        await charger(bank_bench).revoke(mandate.reference)
+        await self._is_revoked(bank_bench, mandate)
+
+    async def test_a_charge_under_way_does_not_end_with_its_mandate(self, bank_bench: BankBench) -> None:
+        """DECISIONS 5: a success that still arrives after cancelling."""
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        await bank.revoke(mandate.reference)
+        assert (await charge_of(bank_bench)).status is ChargeStatus.PAID
+
+    async def _is_revoked(self, bench: BankBench, mandate: MandateState) -> None:
+        failed = await charger(bench).charge(debit(mandate))
+        assert (failed.status, failed.failure, failed.transfer) == (ChargeStatus.FAILED, MANDATE_REVOKED, None)
+
+
+class TestWhatItSays:
+    """Of itself, and of charges."""
+
+    async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, bank_bench: BankBench) -> None:
+        """SPEC "Charge errors", PROVIDER_NOT_CONFIGURED: nothing is made."""
+        bank = binder(bank_bench)
+        if bank.capabilities.mandate_charges:
+            pytest.skip("the bank charges mandates")
+        mandate = await bound(bank_bench)
+        with pytest.raises(NotConfigured):
+            await bank.charge(debit(mandate))
+        assert await bank.find_charge(CHARGE) is None
+
+    async def test_charges_are_no_invoices_and_no_bindings(self, bank_bench: BankBench) -> None:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        assert (await bank.find_invoice(CHARGE), await bank.find_binding(CHARGE)) == (None, None)
+
+    async def test_no_token_shows(self, bank_bench: BankBench) -> None:
+        """Whoever has it can charge the payer."""
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        with pytest.raises(Refused) as refused:
+            await bank.charge(debit(mandate, 0, "pay_conformance_8"))
+        assert mandate.token
+        check_hidden((mandate.token,), bank, debit(mandate), await charge_of(bank_bench), refused.value)

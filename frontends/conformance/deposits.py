@@ -1,0 +1,129 @@
+"""What every watcher of deposits must do (ports/deposits.py). Your conftest.py gives a fixture `deposits_bench`, a
+DepositsBench."""
+
+import asyncio
+import re
+
+import pytest
+
+from ...core.domain.tron import is_tron_address
+from ...ports.chain import Network
+from ...ports.deposits import Deposit, DepositWatcher
+from ...ports.faults import Fault, Unavailable
+from .benches import DepositsBench, check_hidden, check_name
+
+OPERATION = "exch_conformance_1"
+OTHER = "exch_conformance_2"
+UNITS = 100 * 10**8
+
+
+async def came(watcher: DepositWatcher, address: str) -> list[tuple[int, bool]]:
+    """What came so far, each once: units, and whether it is final."""
+    found = {(each.tx_hash, each.index): each for each in await watcher.deposits(address)}
+    return sorted((each.units, each.is_final) for each in found.values())
+
+
+class TestAddresses:
+    """Deposits are matched by address, never by sender (DECISIONS 6)."""
+
+    async def test_an_operation_has_one_address_for_ever(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        first = await watcher.address(OPERATION)
+        assert await watcher.address(OPERATION) == first
+        assert await deposits_bench.restarted().address(OPERATION) == first, "after a restart it has another one"
+
+    async def test_asked_at_once_it_is_one_address(self, deposits_bench: DepositsBench) -> None:
+        addresses = await asyncio.gather(*(deposits_bench.watcher.address(OPERATION) for _ in range(5)))
+        assert len(set(addresses)) == 1
+
+    async def test_no_two_operations_share_one(self, deposits_bench: DepositsBench) -> None:
+        addresses = {await deposits_bench.watcher.address(f"exch_conformance_{number}") for number in range(20)}
+        assert len(addresses) == 20, "one client's money would be taken for another's"
+
+    async def test_it_is_one_of_the_network(self, deposits_bench: DepositsBench) -> None:
+        address = await deposits_bench.watcher.address(OPERATION)
+        assert address
+        if deposits_bench.watcher.network is Network.TRON:
+            assert is_tron_address(address), "no address of TRON: its checksum does not fit"
+
+
+class TestDeposits:
+    """What came is told: genuine USDT, to this address, final or not yet."""
+
+    async def test_nothing_came_yet(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        assert list(await watcher.deposits(await watcher.address(OPERATION))) == []
+
+    async def test_what_came_is_named_by_transaction_and_place_the_same_each_time(
+        self, deposits_bench: DepositsBench
+    ) -> None:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        tx_hash = await deposits_bench.send(address, UNITS)
+        [found] = {(each.tx_hash, each.index): each for each in await watcher.deposits(address)}.values()
+        assert re.fullmatch("[0-9a-f]{64}", found.tx_hash), "64 hex digits in lower case without 0x"
+        assert (found.tx_hash, found.units, found.is_final) == (tx_hash, UNITS, True)
+        assert found.at.utcoffset() is not None, "a deposit's moment has a time zone"
+        again = await deposits_bench.restarted().deposits(address)
+        assert {_named(each) for each in again} == {_named(found)}, "another look names it otherwise"
+
+    async def test_several_of_one_transaction_are_apart(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        await deposits_bench.send(address, 5_00, 7_00)
+        assert await came(watcher, address) == [(5_00, True), (7_00, True)]
+
+    async def test_several_transactions_are_all_there(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        for units in (3_00, 1_00, 1_00):
+            await deposits_bench.send(address, units)
+        assert await came(watcher, address) == [(1_00, True), (1_00, True), (3_00, True)]
+
+    async def test_a_fake_token_is_none_of_ours(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        await deposits_bench.send(address, UNITS, genuine=False)
+        await deposits_bench.send(address, 5_00)
+        assert await came(watcher, address) == [(5_00, True)], "a token that is only named USDT would be paid out"
+
+    async def test_what_came_elsewhere_is_not_seen_here(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        await deposits_bench.send(await watcher.address(OTHER), UNITS)
+        assert await came(watcher, address) == []
+
+    async def test_what_is_not_final_says_so_and_may_be_gone(self, deposits_bench: DepositsBench) -> None:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        tx_hash = await deposits_bench.send(address, 5_00, final=False)
+        assert await came(watcher, address) == [(5_00, False)]
+        await deposits_bench.drop(address, tx_hash)
+        assert await came(watcher, address) == [], "its block was taken back"
+
+
+class TestFailures:
+    """A failed read says nothing about what came."""
+
+    async def test_a_chain_that_is_away_is_unavailable_and_not_an_empty_one(
+        self, deposits_bench: DepositsBench
+    ) -> None:
+        address = await deposits_bench.watcher.address(OPERATION)
+        await deposits_bench.be_away()
+        with pytest.raises(Unavailable):
+            await deposits_bench.watcher.deposits(address)
+
+    async def test_its_name_can_be_stored(self, deposits_bench: DepositsBench) -> None:
+        check_name(deposits_bench.watcher)
+
+    async def test_no_credential_shows(self, deposits_bench: DepositsBench) -> None:
+        """In its repr, and in what it raises."""
+        address = await deposits_bench.watcher.address(OPERATION)
+        await deposits_bench.be_away()
+        with pytest.raises(Fault) as raised:
+            await deposits_bench.watcher.deposits(address)
+        check_hidden(deposits_bench.secrets, deposits_bench.watcher, raised.value)
+
+
+def _named(deposit: Deposit) -> tuple[str, int, int]:
+    return (deposit.tx_hash, deposit.index, deposit.units)

@@ -1,0 +1,190 @@
+"""What every verifier must do (ports/kyc.py). Your conftest.py gives a fixture `kyc_bench`, a KycBench."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
+from ...ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer, Purpose
+from .benches import KycBench, check_hidden, check_name
+
+OPERATION = "kyc_conformance_1"
+OTHER = "kyc_conformance_2"
+
+
+def by_documents(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
+    """A person with a selfie and a document."""
+    if not bench.takes_documents:
+        pytest.skip("the verifier takes no documents")
+    return CheckRequest(operation=operation, phone=bench.phone, redirect=False, documents=bench.documents)
+
+
+def by_form(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
+    """A person who shall fill in the verifier's form."""
+    if not bench.takes_forms:
+        pytest.skip("the verifier has no forms")
+    return CheckRequest(
+        operation=operation, phone=bench.phone, redirect=True, email=bench.email, user_type=bench.user_type
+    )
+
+
+def either(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
+    """By whichever way the verifier has."""
+    return by_documents(bench, operation) if bench.takes_documents else by_form(bench, operation)
+
+
+async def state(verifier: KycVerifier, operation: str = OPERATION) -> Check:
+    found = await verifier.find_check(operation)
+    assert found is not None, "a check that was begun cannot be found by its operation"
+    return await verifier.check_state(found.reference)
+
+
+class TestChecks:
+    """One operation is one check, whatever happens on the way, and says how it stands."""
+
+    async def test_a_check_can_be_found_by_its_operation_and_by_its_reference(self, kyc_bench: KycBench) -> None:
+        verifier = kyc_bench.verifier
+        begun = await verifier.register(either(kyc_bench))
+        assert begun.reference, "the check has no reference"
+        found = await verifier.find_check(OPERATION)
+        assert found is not None, "a check that was begun cannot be found by its operation"
+        assert found.reference == begun.reference
+        assert (await verifier.check_state(begun.reference)).reference == begun.reference
+
+    async def test_a_repeat_is_the_same_check(self, kyc_bench: KycBench) -> None:
+        begun = await kyc_bench.verifier.register(either(kyc_bench))
+        again = await kyc_bench.verifier.register(either(kyc_bench))
+        assert again.reference == begun.reference, "a person would be checked, and paid for, twice"
+
+    async def test_repeats_at_once_are_one_check(self, kyc_bench: KycBench) -> None:
+        request = either(kyc_bench)
+        checks = await asyncio.gather(*(kyc_bench.verifier.register(request) for _ in range(5)))
+        assert len({check.reference for check in checks}) == 1, "a person would be checked, and paid for, twice"
+
+    async def test_two_operations_are_two_checks(self, kyc_bench: KycBench) -> None:
+        """Also of one person: a second check after a refusal is a check of its own."""
+        first = await kyc_bench.verifier.register(either(kyc_bench))
+        second = await kyc_bench.verifier.register(either(kyc_bench, OTHER))
+        assert first.reference != second.reference
+
+    async def test_an_operation_that_never_came_is_not_found(self, kyc_bench: KycBench) -> None:
+        assert await kyc_bench.verifier.find_check("kyc_conformance_never") is None
+
+    async def test_a_reference_of_no_check_is_refused(self, kyc_bench: KycBench) -> None:
+        with pytest.raises(Refused):
+            await kyc_bench.verifier.check_state("no-such-reference")
+
+    async def test_by_documents_no_form_is_asked_for(self, kyc_bench: KycBench) -> None:
+        begun = await kyc_bench.verifier.register(by_documents(kyc_bench))
+        assert begun.status is not CheckStatus.FORM
+        assert begun.form_url is None
+
+    async def test_by_redirect_there_is_a_form_that_does_not_tell_who_it_is_for(self, kyc_bench: KycBench) -> None:
+        begun = await kyc_bench.verifier.register(by_form(kyc_bench))
+        assert begun.status is CheckStatus.FORM
+        assert begun.form_url is not None, "a check in FORM says where the form is"
+        assert begun.form_url.startswith("https://"), "the form is filled in over TLS only"
+        for hidden in (kyc_bench.phone.lstrip("+"), kyc_bench.email):
+            assert hidden not in begun.form_url, "the address of the form has a person's data"
+
+    @pytest.mark.parametrize("lacking", ["all documents", "the selfie", "the document"])
+    async def test_without_a_document_it_is_refused_and_begins_nothing(self, kyc_bench: KycBench, lacking: str) -> None:
+        request = by_documents(kyc_bench)
+        left = {"all documents": None, "the selfie": Purpose.DOCUMENT, "the document": Purpose.SELFIE}[lacking]
+        kept = tuple(document for document in request.documents if document.purpose is left)
+        await self._incomplete(kyc_bench, msgspec.structs.replace(request, documents=kept))
+
+    @pytest.mark.parametrize("lacking", ["email", "user_type"])
+    async def test_without_what_the_form_needs_it_is_refused_and_begins_nothing(
+        self, kyc_bench: KycBench, lacking: str
+    ) -> None:
+        await self._incomplete(kyc_bench, msgspec.structs.replace(by_form(kyc_bench), **{lacking: None}))
+
+    async def _incomplete(self, bench: KycBench, request: CheckRequest) -> None:
+        with pytest.raises(Refused) as refused:
+            await bench.verifier.register(request)
+        assert refused.value.reason == "incomplete"
+        assert await bench.verifier.find_check(OPERATION) is None, "it was refused and begun all the same"
+
+
+class TestVerdicts:
+    """What the verifier found is told the same however often it is asked."""
+
+    async def test_who_is_verified_has_a_level_and_nothing_more_to_fill_in(self, kyc_bench: KycBench) -> None:
+        await kyc_bench.verifier.register(either(kyc_bench))
+        await kyc_bench.verify(OPERATION)
+        done = await state(kyc_bench.verifier)
+        assert done.status is CheckStatus.VERIFIED
+        assert done.level in (1, 2), "1: the person was verified, 2: the address as well"
+        assert done.form_url is None
+        assert await state(kyc_bench.verifier) == done
+        assert await kyc_bench.verifier.register(either(kyc_bench)) == done, "a repeat tells how it stands"
+
+    async def test_who_failed_has_no_level_and_no_number(self, kyc_bench: KycBench) -> None:
+        await kyc_bench.verifier.register(either(kyc_bench))
+        await kyc_bench.fail(OPERATION)
+        done = await state(kyc_bench.verifier)
+        assert (done.status, done.level, done.account_number) == (CheckStatus.FAILED, 0, None)
+
+    async def test_what_becomes_of_one_check_is_no_other_s(self, kyc_bench: KycBench) -> None:
+        await kyc_bench.verifier.register(either(kyc_bench))
+        await kyc_bench.verifier.register(either(kyc_bench, OTHER))
+        await kyc_bench.verify(OPERATION)
+        assert (await state(kyc_bench.verifier, OTHER)).status is not CheckStatus.VERIFIED
+
+
+class TestFailures:
+    """Refused for certain, certainly not begun, or unknown; and merchants are told silence from absence."""
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_is_one_check(
+        self, kyc_bench: KycBench, done: bool
+    ) -> None:
+        request = either(kyc_bench)
+        await kyc_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await kyc_bench.verifier.register(request)
+        found = await kyc_bench.verifier.find_check(OPERATION)
+        assert (found is not None) is done
+        again = await kyc_bench.verifier.register(request)
+        assert found is None or again.reference == found.reference, "a person would be checked, and paid for, twice"
+
+    async def test_a_read_without_an_answer_is_no_answer(self, kyc_bench: KycBench) -> None:
+        """SPEC "KYC errors": 502 where the verifier is silent."""
+        begun = await kyc_bench.verifier.register(either(kyc_bench))
+        await kyc_bench.be_silent()
+        with pytest.raises(NoAnswer):
+            await kyc_bench.verifier.find_check(OPERATION)
+        with pytest.raises(NoAnswer):
+            await kyc_bench.verifier.check_state(begun.reference)
+
+    async def test_a_verifier_that_is_away_was_certainly_not_asked(self, kyc_bench: KycBench) -> None:
+        """503, where it cannot be reached."""
+        request = either(kyc_bench)
+        await kyc_bench.be_away()
+        for call in (
+            kyc_bench.verifier.register(request),
+            kyc_bench.verifier.find_check(OPERATION),
+            kyc_bench.verifier.check_state("no-such-reference"),
+        ):
+            with pytest.raises(Unavailable) as unavailable:
+                await call
+            assert not isinstance(unavailable.value, NoAnswer), "NoAnswer is for a verifier that was reached"
+
+
+class TestWhatItSays:
+    """Of itself, and in its faults."""
+
+    async def test_its_name_can_be_stored(self, kyc_bench: KycBench) -> None:
+        check_name(kyc_bench.verifier)
+
+    async def test_no_credential_and_no_person_shows(self, kyc_bench: KycBench) -> None:
+        """In its repr, and in what it raises."""
+        told: list[Fault] = []
+        wrong = msgspec.structs.replace(either(kyc_bench), documents=(), email=None)
+        for call in (kyc_bench.verifier.check_state("no-such-reference"), kyc_bench.verifier.register(wrong)):
+            with pytest.raises(Fault) as raised:
+                await call
+            told.append(raised.value)
+        check_hidden((*kyc_bench.secrets, kyc_bench.phone, kyc_bench.email), kyc_bench.verifier, *told)

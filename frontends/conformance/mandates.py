@@ -1,0 +1,237 @@
+"""What every bank must do whose payers can bind (ports/mandates.py). Your conftest.py gives a fixture `bank_bench`, a
+BankBench; a bank without mandates is skipped. What it does with charges is in charges.py."""
+
+import asyncio
+
+import pytest
+
+from ...ports.bank import RefundRequest
+from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
+from .benches import BankBench, check_hidden
+
+BINDING = "bind_conformance_1"
+OTHER = "bind_conformance_2"
+FIRST = 100_00
+
+
+def binder(bench: BankBench) -> MandateBank:
+    """The bank, where payers can bind."""
+    if not bench.bank.capabilities.mandates:
+        pytest.skip("payers cannot bind at this bank")
+    assert isinstance(bench.bank, MandateBank), "it says that payers can bind, and lacks methods of MandateBank"
+    return bench.bank
+
+
+def binding(bench: BankBench, first: int | None = FIRST, operation: str = BINDING) -> BindingRequest:
+    """Ask for a mandate, and 100 RUB with it."""
+    return BindingRequest(
+        operation=operation,
+        first_charge_kopecks=first,
+        purpose="Coffee club",
+        expires_at=bench.clock.now() + bench.LIFETIME,
+    )
+
+
+async def state_of(bank: MandateBank, operation: str = BINDING) -> MandateState:
+    found = await bank.find_binding(operation)
+    assert found is not None, "a binding that was made cannot be found by its operation"
+    return await bank.mandate_state(found.reference)
+
+
+async def bound(bench: BankBench, operation: str = BINDING, first: int | None = FIRST) -> MandateState:
+    """A mandate that a payer has just given."""
+    bank = binder(bench)
+    await bank.bind(binding(bench, first, operation))
+    await bench.confirm(operation)
+    state = await state_of(bank, operation)
+    assert state.status is MandateStatus.ACTIVE
+    return state
+
+
+async def has_debited(bench: BankBench, reference: str, kopecks: int) -> None:
+    """The bank took this much and no more: so much it would send back."""
+    if not bench.bank.capabilities.refunds:
+        return
+    request = RefundRequest(operation=f"ref_{kopecks}_more", reference=reference, amount_kopecks=kopecks + 1)
+    with pytest.raises(Refused):
+        await bench.bank.refund(request)
+    await bench.bank.refund(RefundRequest(operation=f"ref_{kopecks}", reference=reference, amount_kopecks=kopecks))
+
+
+class TestBinding:
+    """One operation is one binding, whatever happens on the way."""
+
+    async def test_it_is_open_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        assert await bank.find_binding(BINDING) is None, "the bank never saw it"
+        made = await bank.bind(binding(bank_bench))
+        found = await bank.find_binding(BINDING)
+        assert found is not None, "a binding that was made cannot be found by its operation"
+        assert _same(found, made)
+        state = await bank.mandate_state(made.reference)
+        assert (state.status, state.token, state.transfers) == (MandateStatus.OPEN, None, ())
+        if not bank.capabilities.mandate_links_later:
+            assert made.link, "there is no link, and the bank does not say that it comes later"
+            assert (state.link, state.payload) == (made.link, made.payload)
+
+    async def test_a_repeat_is_the_same_operation(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        first = await bank.bind(binding(bank_bench))
+        assert _same(await bank.bind(binding(bank_bench)), first)
+
+    async def test_repeats_at_once_make_one_binding(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        request = binding(bank_bench)
+        made = await asyncio.gather(*(bank.bind(request) for _ in range(5)))
+        assert len({each.reference for each in made}) == 1
+
+    async def test_two_operations_are_two_mandates(self, bank_bench: BankBench) -> None:
+        first, second = await bound(bank_bench), await bound(bank_bench, OTHER)
+        assert first.reference != second.reference
+        assert first.token != second.token
+        bank = binder(bank_bench)
+        await bank.revoke(first.reference)
+        assert (await state_of(bank, OTHER)).status is MandateStatus.ACTIVE
+
+    @pytest.mark.parametrize("kopecks", [0, -1])
+    async def test_a_first_charge_of_nothing_is_refused(self, bank_bench: BankBench, kopecks: int) -> None:
+        bank = binder(bank_bench)
+        with pytest.raises(Refused) as refused:
+            await bank.bind(binding(bank_bench, kopecks))
+        assert refused.value.reason == "amount"
+        assert await bank.find_binding(BINDING) is None
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_is_one_binding(
+        self, bank_bench: BankBench, done: bool
+    ) -> None:
+        bank, request = binder(bank_bench), binding(bank_bench)
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await bank.bind(request)
+        found = await bank.find_binding(BINDING)
+        assert (found is not None) is done
+        again = await bank.bind(request)
+        assert found is None or _same(again, found)
+
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
+        bank, request = binder(bank_bench), binding(bank_bench)
+        await bank_bench.be_away()
+        for call in (bank.bind(request), bank.find_binding(BINDING), bank.mandate_state("no-such-reference")):
+            with pytest.raises(Unavailable):
+                await call
+
+    async def test_a_reference_of_no_binding_is_refused(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        invoice = await bank.create_invoice(bank_bench.request("pay_conformance_1"))
+        for reference in ("no-such-reference", invoice.reference):
+            with pytest.raises(Refused):
+                await bank.mandate_state(reference)
+            with pytest.raises(Refused):
+                await bank.revoke(reference)
+
+    async def test_bindings_are_no_invoices(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        await bank.bind(binding(bank_bench))
+        await bank.create_invoice(bank_bench.request("pay_conformance_1"))
+        assert await bank.find_invoice(BINDING) is None
+        assert await bank.find_binding("pay_conformance_1") is None
+
+
+class TestConfirmation:
+    """A payer confirms, and pays the first charge where there is one; or refuses."""
+
+    async def test_the_first_charge_is_paid_and_the_mandate_given(self, bank_bench: BankBench) -> None:
+        """SPEC "Subscription statuses": the payer confirms, the binding payment is paid."""
+        state = await bound(bank_bench)
+        assert state.token, "a mandate is charged by its token"
+        assert (state.failure, state.overdue) == (None, False)
+        [transfer] = state.transfers
+        assert transfer.id
+        assert transfer.amount_kopecks == FIRST
+        assert transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
+        assert await state_of(binder(bank_bench)) == state, "another look tells something else"
+        await has_debited(bank_bench, state.reference, FIRST)
+
+    async def test_without_a_first_charge_nothing_is_debited(self, bank_bench: BankBench) -> None:
+        """SPEC "Subscriptions", `binding_charge` `none`: a symbolic QR of 1 RUB that the bank does not debit."""
+        state = await bound(bank_bench, first=None)
+        assert (state.status, state.transfers) == (MandateStatus.ACTIVE, ())
+        assert state.token, "a mandate is charged by its token"
+
+    async def test_a_payer_may_refuse(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        await bank.bind(binding(bank_bench))
+        await bank_bench.refuse(BINDING)
+        state = await state_of(bank)
+        assert (state.status, state.token, state.transfers) == (MandateStatus.REFUSED, None, ())
+        assert state.failure, "with REFUSED there is a reason"
+
+    async def test_a_mandate_may_be_lost_and_come_back(self, bank_bench: BankBench) -> None:
+        """DECISIONS 5: paused to active when the bank reports the token valid again."""
+        await bound(bank_bench)
+        await bank_bench.lose_mandate(BINDING)
+        assert (await state_of(binder(bank_bench))).status is MandateStatus.LOST
+        await bank_bench.restore_mandate(BINDING)
+        assert (await state_of(binder(bank_bench))).status is MandateStatus.ACTIVE
+
+
+class TestRevoke:
+    """We end a mandate for good, however often we say so."""
+
+    async def test_it_ends_the_mandate_and_a_repeat_changes_nothing(self, bank_bench: BankBench) -> None:
+        mandate, bank = await bound(bank_bench), binder(bank_bench)
+        for _ in range(3):
+            await bank.revoke(mandate.reference)
+            assert (await state_of(bank)).status is MandateStatus.ENDED
+
+    async def test_a_binding_that_is_open_is_closed(self, bank_bench: BankBench) -> None:
+        bank = binder(bank_bench)
+        made = await bank.bind(binding(bank_bench))
+        await bank.revoke(made.reference)
+        state = await bank.mandate_state(made.reference)
+        assert (state.status, state.token) == (MandateStatus.CLOSED, None)
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_after_a_lost_answer_a_repeat_ends_it(self, bank_bench: BankBench, done: bool) -> None:
+        mandate, bank = await bound(bank_bench), binder(bank_bench)
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await bank.revoke(mandate.reference)
+        await bank.revoke(mandate.reference)
+        assert (await state_of(bank)).status is MandateStatus.ENDED
+
+
+class TestWhatItSays:
+    """Of itself, and of mandates."""
+
+    async def test_a_bank_without_mandates_says_so(self, bank_bench: BankBench) -> None:
+        bank = bank_bench.bank
+        if bank.capabilities.mandates or not isinstance(bank, MandateBank):
+            pytest.skip("payers can bind, or the bank has no such methods")
+        charge = ChargeRequest(operation="pay_1", reference="x", token="x", amount_kopecks=1, purpose="")  # noqa: S106
+        for call in (
+            bank.bind(binding(bank_bench)),
+            bank.find_binding(BINDING),
+            bank.mandate_state("x"),
+            bank.charge(charge),
+            bank.find_charge("pay_1"),
+            bank.revoke("x"),
+        ):
+            with pytest.raises(NotSupported):
+                await call
+
+    async def test_no_token_shows(self, bank_bench: BankBench) -> None:
+        """Whoever has it can charge the payer."""
+        state = await bound(bank_bench)
+        assert state.token
+        bank = binder(bank_bench)
+        with pytest.raises(Refused) as refused:
+            await bank.mandate_state("no-such-reference")
+        check_hidden((*bank_bench.secrets, state.token), bank, state, refused.value)
+
+
+def _same(one: Binding, other: Binding) -> bool:
+    """`check_after` runs down."""
+    return (one.reference, one.link, one.payload) == (other.reference, other.link, other.payload)

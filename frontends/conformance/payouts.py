@@ -1,0 +1,176 @@
+"""What every wallet must do that cambist pays out from (ports/payouts.py). Your conftest.py gives a fixture
+`payouts_bench`, a PayoutsBench."""
+
+import asyncio
+import re
+
+import msgspec
+import pytest
+
+from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
+from ...ports.payouts import SignedTransfer, TransferState, UsdtSender
+from .benches import PayoutsBench, check_hidden, check_name
+
+OPERATION = "wd_conformance_1"
+UNITS = 250 * 10**8
+SENT = (TransferState.IN_BLOCK, TransferState.FINAL)
+
+
+async def signed(bench: PayoutsBench, operation: str = OPERATION) -> SignedTransfer:
+    return await bench.sender.sign(operation, bench.address, UNITS)
+
+
+class TestSigning:
+    """Signing sends nothing, and says all that must be stored before anything is sent."""
+
+    async def test_a_signed_transfer_says_what_must_be_stored(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        assert made.operation == OPERATION
+        assert re.fullmatch("[0-9a-f]{64}", made.tx_hash), "64 hex digits in lower case without 0x"
+        assert made.blob, "there is nothing to send"
+        assert made.expires_at.utcoffset() is not None, "the end has a time zone"
+
+    async def test_signing_sends_nothing(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        assert await payouts_bench.sender.state(made) is TransferState.UNSEEN
+        assert await payouts_bench.moved() == 0
+
+    async def test_two_operations_are_two_transfers(self, payouts_bench: PayoutsBench) -> None:
+        one, other = await signed(payouts_bench), await signed(payouts_bench, "wd_conformance_2")
+        assert one.tx_hash != other.tx_hash, "of two payouts alike one would not be paid"
+        for each in (one, other):
+            await payouts_bench.sender.broadcast(each)
+        assert await payouts_bench.moved() == 2 * UNITS
+
+    @pytest.mark.parametrize("units", [0, -1, -(10**8)])
+    async def test_nothing_and_less_is_refused(self, payouts_bench: PayoutsBench, units: int) -> None:
+        await self._refused(payouts_bench, payouts_bench.address, units, "amount")
+
+    async def test_what_is_no_multiple_of_the_step_is_refused(self, payouts_bench: PayoutsBench) -> None:
+        """Else less than was booked would be sent."""
+        if payouts_bench.sender.capabilities.step == 1:
+            pytest.skip("the network moves any amount")
+        for units in (1, UNITS + 1, UNITS - 1):
+            await self._refused(payouts_bench, payouts_bench.address, units, "amount")
+
+    async def test_the_smallest_amount_can_be_sent(self, payouts_bench: PayoutsBench) -> None:
+        step = payouts_bench.sender.capabilities.step
+        made = await payouts_bench.sender.sign(OPERATION, payouts_bench.address, step)
+        await payouts_bench.sender.broadcast(made)
+        assert await payouts_bench.moved() == step
+
+    async def test_what_is_no_address_of_the_network_is_refused(self, payouts_bench: PayoutsBench) -> None:
+        for address in payouts_bench.wrong_addresses:
+            await self._refused(payouts_bench, address, UNITS, "address")
+
+    async def _refused(self, bench: PayoutsBench, address: str, units: int, reason: str) -> None:
+        with pytest.raises(Refused) as refused:
+            await bench.sender.sign(OPERATION, address, units)
+        assert refused.value.reason == reason
+
+
+class TestBroadcast:
+    """What is sent is what was stored, once, however often it is handed over."""
+
+    async def test_a_transfer_is_in_a_block_and_then_final(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.sender.broadcast(made)
+        assert await payouts_bench.sender.state(made) in (TransferState.UNSEEN, *SENT), "it was sent: nothing is proven"
+        await payouts_bench.make_final(made)
+        assert await payouts_bench.sender.state(made) is TransferState.FINAL
+        assert await payouts_bench.moved() == UNITS
+
+    async def test_a_repeat_is_the_same_transfer_and_success(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        for _ in range(3):
+            await payouts_bench.sender.broadcast(made)
+        assert await payouts_bench.moved() == UNITS, "a repeat moved the money again"
+        await payouts_bench.make_final(made)
+        await payouts_bench.sender.broadcast(made)
+        assert await payouts_bench.moved() == UNITS, "a repeat moved the money again"
+
+    async def test_repeats_at_once_are_one_transfer(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await asyncio.gather(*(payouts_bench.sender.broadcast(made) for _ in range(5)))
+        assert await payouts_bench.moved() == UNITS
+
+    async def test_what_was_stored_can_be_sent_after_a_restart(self, payouts_bench: PayoutsBench) -> None:
+        """All that sending needs is in the transfer: it goes through the database and another process."""
+        stored = msgspec.json.encode(await signed(payouts_bench))
+        read = msgspec.json.decode(stored, type=SignedTransfer)
+        await payouts_bench.restarted().broadcast(read)
+        await payouts_bench.make_final(read)
+        assert await payouts_bench.restarted().state(read) is TransferState.FINAL
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_moves_the_money_once(
+        self, payouts_bench: PayoutsBench, done: bool
+    ) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await payouts_bench.sender.broadcast(made)
+        await payouts_bench.sender.broadcast(made)
+        assert await payouts_bench.moved() == UNITS
+
+    @pytest.mark.parametrize("change", [{"tx_hash": "0" * 64}, {"blob": b""}, {"blob": b"{}"}], ids=str)
+    async def test_what_the_wallet_did_not_sign_is_refused(
+        self, payouts_bench: PayoutsBench, change: dict[str, object]
+    ) -> None:
+        wrong = msgspec.structs.replace(await signed(payouts_bench), **change)
+        with pytest.raises(Refused) as refused:
+            await payouts_bench.sender.broadcast(wrong)
+        assert refused.value.reason == "invalid"
+        assert await payouts_bench.moved() == 0
+
+
+class TestEnds:
+    """FAILED is a proof, after which the money is given back: it is never told too early, and nothing comes after."""
+
+    async def test_one_that_was_not_sent_is_unseen_until_it_can_come_no_more(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        assert await payouts_bench.sender.state(made) is TransferState.UNSEEN, "it may still come: nothing is proven"
+        await payouts_bench.outlive(made)
+        assert await payouts_bench.sender.state(made) is TransferState.FAILED
+
+    async def test_what_is_proven_stays_so(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.outlive(made)
+        for wallet in (payouts_bench.sender, payouts_bench.restarted()):
+            with pytest.raises(Refused) as refused:
+                await wallet.broadcast(made)
+            assert refused.value.reason == "expired"
+            assert await wallet.state(made) is TransferState.FAILED
+        assert await payouts_bench.moved() == 0
+
+    async def test_one_that_is_final_does_not_expire(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.sender.broadcast(made)
+        await payouts_bench.outlive(made)
+        assert await payouts_bench.sender.state(made) is TransferState.FINAL
+        await payouts_bench.sender.broadcast(made)
+        assert await payouts_bench.moved() == UNITS
+
+
+class TestFailures:
+    """What the network does not answer, and what the wallet says of itself."""
+
+    async def test_a_network_that_is_away_was_certainly_not_sent_to(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.be_away()
+        with pytest.raises(Unavailable):
+            await payouts_bench.sender.broadcast(made)
+        with pytest.raises(Unavailable):
+            await payouts_bench.sender.state(made)
+
+    async def test_its_name_can_be_stored(self, payouts_bench: PayoutsBench) -> None:
+        check_name(payouts_bench.sender)
+
+    async def test_no_credential_shows(self, payouts_bench: PayoutsBench) -> None:
+        """In its repr, and in what it raises; nor the blob, which whoever holds it can send."""
+        sender: UsdtSender = payouts_bench.sender
+        made = await signed(payouts_bench)
+        wrong = msgspec.structs.replace(made, tx_hash="0" * 64)
+        with pytest.raises(Fault) as raised:
+            await sender.broadcast(wrong)
+        check_hidden((*payouts_bench.secrets, repr(made.blob)), sender, raised.value, made)

@@ -1,0 +1,155 @@
+"""What every bank must do that sends RUB to people (ports/remittances.py). Your conftest.py gives a fixture
+`bank_bench`, a BankBench; a bank that does not remit is skipped."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
+from .benches import BankBench, check_hidden
+
+OPERATION = "exch_conformance_1/1"
+AMOUNT = 1000_00
+
+
+def remitter(bench: BankBench) -> RemittanceBank:
+    """The bank, where it sends money to people."""
+    if not bench.bank.capabilities.remittances:
+        pytest.skip("the bank sends no money to people")
+    assert isinstance(bench.bank, RemittanceBank), "it says that it remits, and lacks methods of RemittanceBank"
+    return bench.bank
+
+
+def to(bench: BankBench, **more: Any) -> RemittanceRequest:
+    """1000 RUB to a person."""
+    fields: dict[str, Any] = {
+        "operation": OPERATION,
+        "phone": bench.phone,
+        "bank_id": bench.bank_id,
+        "amount_kopecks": AMOUNT,
+    }
+    return RemittanceRequest(**{**fields, **more})
+
+
+async def ended(bench: BankBench, operation: str = OPERATION) -> RemittanceState:
+    """How the remittance of an operation stands, when whatever was in processing has ended."""
+    await bench.finish_remittances()
+    found = await remitter(bench).find_remittance(operation)
+    assert found is not None, "a remittance that was made cannot be found by its operation"
+    return found
+
+
+class TestRemittances:
+    """A person gets the money once, whatever happens on the way."""
+
+    async def test_a_remittance_can_be_found_by_its_operation_and_ends(self, bank_bench: BankBench) -> None:
+        bank = remitter(bank_bench)
+        assert await bank.find_remittance(OPERATION) is None, "the bank never saw it"
+        begun = await bank.remit(to(bank_bench))
+        assert begun.status in (RemittanceStatus.PROCESSING, RemittanceStatus.DONE)
+        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+
+    async def test_a_repeat_answers_with_the_present_state(self, bank_bench: BankBench) -> None:
+        bank = remitter(bank_bench)
+        for _ in range(3):
+            await bank.remit(to(bank_bench))
+        done = await ended(bank_bench)
+        assert (await bank.remit(to(bank_bench))).status is done.status
+
+    async def test_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        for _ in range(3):
+            await remitter(bank_bench).remit(to(bank_bench))
+        await bank_bench.finish_remittances()
+        await remitter(bank_bench).remit(to(bank_bench))
+        assert await bank_bench.remitted() == AMOUNT
+
+    async def test_repeats_at_once_are_one_remittance(self, bank_bench: BankBench) -> None:
+        bank, request = remitter(bank_bench), to(bank_bench)
+        answers = await asyncio.gather(*(bank.remit(request) for _ in range(5)))
+        assert {answer.status for answer in answers} <= {RemittanceStatus.PROCESSING, RemittanceStatus.DONE}
+        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+        assert await bank_bench.remitted() == AMOUNT
+
+    @pytest.mark.parametrize("other", [{"amount_kopecks": AMOUNT + 1}, {"phone": "+79990000002"}], ids=str)
+    async def test_a_repeat_for_something_else_is_refused(self, bank_bench: BankBench, other: dict[str, Any]) -> None:
+        """It shows that somebody mixed up two payouts."""
+        bank = remitter(bank_bench)
+        await bank.remit(to(bank_bench))
+        with pytest.raises(Refused) as refused:
+            await bank.remit(to(bank_bench, **other))
+        assert refused.value.reason == "operation"
+
+    @pytest.mark.parametrize("kopecks", [0, -1])
+    async def test_nothing_and_less_is_refused_and_leaves_nothing(self, bank_bench: BankBench, kopecks: int) -> None:
+        await self._refused(bank_bench, to(bank_bench, amount_kopecks=kopecks), "amount")
+
+    async def test_more_than_the_bound_is_refused_and_the_bound_itself_is_sent(self, bank_bench: BankBench) -> None:
+        """DECISIONS 6: a cap below the amount is met by several payouts, so the bank must say where it lies."""
+        most = remitter(bank_bench).capabilities.remittance_max_kopecks
+        if most is None:
+            pytest.skip("the bank has no bound")
+        await self._refused(bank_bench, to(bank_bench, amount_kopecks=most + 1), "amount")
+        await remitter(bank_bench).remit(to(bank_bench, amount_kopecks=most))
+
+    @pytest.mark.parametrize(
+        "wrong", [{"phone": ""}, {"phone": "79990000001"}, {"bank_id": ""}, {"bank_id": "x"}], ids=str
+    )
+    async def test_nobody_is_refused_and_gets_nothing(self, bank_bench: BankBench, wrong: dict[str, Any]) -> None:
+        await self._refused(bank_bench, to(bank_bench, **wrong), "recipient")
+
+    async def _refused(self, bench: BankBench, request: RemittanceRequest, reason: str) -> None:
+        bank = remitter(bench)
+        with pytest.raises(Refused) as refused:
+            await bank.remit(request)
+        assert refused.value.reason == reason
+        assert await bank.find_remittance(OPERATION) is None, "it was refused and sent all the same"
+
+
+class TestFailures:
+    """Three ends: done, refused for certain, unknown."""
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_the_operation_settles_it(
+        self, bank_bench: BankBench, done: bool
+    ) -> None:
+        bank, request = remitter(bank_bench), to(bank_bench)
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await bank.remit(request)
+        assert (await bank.find_remittance(OPERATION) is not None) is done
+        await bank.remit(request)
+        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+        assert await bank_bench.remitted() == AMOUNT
+
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
+        bank, request = remitter(bank_bench), to(bank_bench)
+        await bank_bench.be_away()
+        with pytest.raises(Unavailable):
+            await bank.remit(request)
+        with pytest.raises(Unavailable):
+            await bank.find_remittance(OPERATION)
+
+
+class TestWhatItSays:
+    """Of itself, and of whom it paid."""
+
+    async def test_it_is_no_invoice(self, bank_bench: BankBench) -> None:
+        bank = remitter(bank_bench)
+        await bank.remit(to(bank_bench))
+        assert await bank.find_invoice(OPERATION) is None
+
+    async def test_no_phone_shows(self, bank_bench: BankBench) -> None:
+        """In its repr, and in what it raises."""
+        bank = remitter(bank_bench)
+        with pytest.raises(Refused) as refused:
+            await bank.remit(to(bank_bench, amount_kopecks=0))
+        check_hidden((*bank_bench.secrets, bank_bench.phone.lstrip("+")), bank, refused.value)
+
+    async def test_a_bank_that_does_not_remit_says_so(self, bank_bench: BankBench) -> None:
+        bank = bank_bench.bank
+        if bank.capabilities.remittances or not isinstance(bank, RemittanceBank):
+            pytest.skip("the bank remits, or has no such methods")
+        with pytest.raises(NotSupported):
+            await bank.remit(to(bank_bench))

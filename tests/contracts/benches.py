@@ -1,0 +1,241 @@
+"""Benches of our own adapters for the suites that are shipped (frontends/conformance): simulators play everything."""
+
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from cambist.adapters.bank.remittances import RemittancePage
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.chain.script import ChainScript
+from cambist.adapters.chain.script import Ending as ChainEnding
+from cambist.adapters.chain.script import Twist as ChainTwist
+from cambist.adapters.chain.simulator import SimulatedChain
+from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.deposits.script import DepositScript
+from cambist.adapters.deposits.script import Ending as DepositEnding
+from cambist.adapters.deposits.script import Twist as DepositTwist
+from cambist.adapters.deposits.simulator import SimulatedDeposits
+from cambist.adapters.kyc.script import Ending as KycEnding
+from cambist.adapters.kyc.script import Twist as KycTwist
+from cambist.adapters.kyc.script import VerifierScript
+from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.adapters.notifier.http import HttpNotifier
+from cambist.adapters.payouts.script import Ending as SenderEnding
+from cambist.adapters.payouts.script import Twist as SenderTwist
+from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender
+from cambist.adapters.storage.memory import MemoryStorage
+from cambist.core.domain.tron import tron_address
+from cambist.frontends.conformance.benches import (
+    BankBench,
+    ChainBench,
+    DepositsBench,
+    KycBench,
+    NotifierBench,
+    PayoutsBench,
+)
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceStatus, Pretence
+from cambist.ports.chain import Network, TokenMove, TransactionState
+from cambist.ports.kyc import CheckStatus, Verdict
+from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.notes import ProviderNote
+from cambist.ports.payouts import SignedTransfer
+from tests.contracts import bank_kit, payouts_kit
+from tests.receivers import Receiver
+
+_TURNS = 4
+"""How many calls find a provider away: more than any test makes."""
+
+
+class SimulatedBench(BankBench):
+    """The simulated bank."""
+
+    def __init__(self, capabilities: BankCapabilities | None = None) -> None:
+        self.world = bank_kit.World()
+        self.clock = self.world.clock
+        self.bank = self.simulated = self.world.bank(capabilities=capabilities)
+        script = self.world.script
+        # One row of twists for all writing calls: the next one, whichever it is, loses its answer.
+        self._writes: deque[Twist] = deque()
+        script.create = script.refund = script.bind = script.charge = script.revoke = script.remit = self._writes
+
+    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
+        await self.simulated.pretend(operation, Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks))
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        self._writes.append(Twist(ending=Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE))
+
+    async def be_away(self) -> None:
+        script = self.world.script
+        reads = (script.find, script.find_binding, script.mandate_state, script.find_charge, script.find_remittance)
+        for calls in (self._writes, *reads):
+            calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
+
+    async def confirm(self, operation: str) -> None:
+        await self._tell(operation, MandateEvent.CONFIRM)
+
+    async def refuse(self, operation: str) -> None:
+        await self._tell(operation, MandateEvent.REFUSE)
+
+    async def lose_mandate(self, operation: str) -> None:
+        await self._tell(operation, MandateEvent.MANDATE_LOST)
+
+    async def restore_mandate(self, operation: str) -> None:
+        await self._tell(operation, MandateEvent.MANDATE_RESTORED)
+
+    async def fail_next_charge(self) -> None:
+        await self.simulated.pretend_next_charge("bind_conformance_1", "insufficient_funds")
+
+    async def finish_charges(self) -> None:
+        await self.world.clock.advance(1)
+
+    async def finish_remittances(self) -> None:
+        await self.world.clock.advance(1)
+
+    async def remitted(self) -> int:
+        async with self.world.storage.unit() as unit:
+            notes = await unit[ProviderNote].find()
+        pages = [msgspec.json.decode(note.body, type=RemittancePage) for note in notes if b'"phone_end"' in note.body]
+        return sum(page.amount_kopecks for page in pages)
+
+    async def _tell(self, operation: str, event: MandateEvent) -> None:
+        await self.simulated.pretend_mandate(operation, MandatePretence(event=event))
+
+
+class VerifierBench(KycBench):
+    """The simulated verifier."""
+
+    def __init__(self) -> None:
+        clock = VirtualClock()
+        self.script = VerifierScript()
+        self.simulated = SimulatedVerifier("kyc", MemoryStorage(clock), clock, script=self.script)
+        self.verifier = self.simulated
+
+    async def verify(self, operation: str) -> None:
+        await self.simulated.pretend(operation, Verdict(status=CheckStatus.VERIFIED))
+
+    async def fail(self, operation: str) -> None:
+        await self.simulated.pretend(operation, Verdict(status=CheckStatus.FAILED))
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        ending = KycEnding.SILENT_DONE if done else KycEnding.SILENT_NOT_DONE
+        self.script.register.append(KycTwist(ending=ending))
+
+    async def be_silent(self) -> None:
+        for calls in (self.script.find, self.script.state):
+            calls.extend(KycTwist(ending=KycEnding.SILENT_NOT_DONE) for _ in range(_TURNS))
+
+    async def be_away(self) -> None:
+        self.simulated.away = True
+
+
+class SimulatedChainBench(ChainBench):
+    """The simulated chains."""
+
+    def __init__(self) -> None:
+        clock = VirtualClock()
+        self.script = ChainScript()
+        self.watcher = self.simulated = SimulatedChain(MemoryStorage(clock), clock, script=self.script)
+
+    async def show(
+        self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
+    ) -> None:
+        await self.simulated.pretend(network, tx_hash, state, moves)
+
+    async def be_away(self) -> None:
+        self.script.lookup.extend(ChainTwist(ending=ChainEnding.UNAVAILABLE) for _ in range(_TURNS))
+
+
+class SimulatedDepositsBench(DepositsBench):
+    """The simulated watcher of deposits."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.storage = MemoryStorage(self.clock)
+        self.script = DepositScript()
+        self.ids = SeededIds()
+        self.watcher = self.simulated = self.restarted()
+
+    def restarted(self) -> SimulatedDeposits:
+        return SimulatedDeposits("sim", self.storage, self.clock, self.ids, spell=tron_address, script=self.script)
+
+    async def send(self, address: str, *units: int, genuine: bool = True, final: bool = True) -> str:
+        tx_hash: str | None = None
+        for amount in units:
+            tx_hash = await self.simulated.pretend_deposit(
+                address, amount, genuine=genuine, final=final, tx_hash=tx_hash
+            )
+        assert tx_hash is not None
+        return tx_hash
+
+    async def drop(self, address: str, tx_hash: str) -> None:
+        await self.simulated.pretend_drop(address, tx_hash)
+
+    async def be_away(self) -> None:
+        self.script.deposits.extend(DepositTwist(ending=DepositEnding.UNAVAILABLE) for _ in range(_TURNS))
+
+
+class SimulatedPayoutsBench(PayoutsBench):
+    """The simulated wallet."""
+
+    wrong_addresses = (
+        *PayoutsBench.wrong_addresses,
+        PayoutsBench.address[:-1],
+        f"{PayoutsBench.address}1",
+        f"{PayoutsBench.address}\n",
+        f"A{PayoutsBench.address[1:]}",
+    )
+
+    def __init__(self) -> None:
+        self.world = payouts_kit.World()
+        self.signed: list[tuple[SignedTransfer, int]] = []
+        self.sender = self.restarted()
+
+    def restarted(self) -> SimulatedSender:
+        signed = self.signed
+
+        class Watched(SimulatedSender):
+            async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+                made = await super().sign(operation, address, units)
+                signed.append((made, units))
+                return made
+
+        world = self.world
+        return Watched("sim", world.storage, world.clock, world.ids, script=world.script)
+
+    async def make_final(self, signed: SignedTransfer) -> None:
+        await self.world.clock.advance(FINALITY.total_seconds())
+
+    async def outlive(self, signed: SignedTransfer) -> None:
+        await self.world.clock.advance(payouts_kit.END)
+
+    async def moved(self) -> int:
+        chain = SimulatedSender("sim", self.world.storage, self.world.clock, self.world.ids)
+        states = [(await chain.state(transfer), units) for transfer, units in self.signed]
+        return sum(units for state, units in states if state in (payouts_kit.IN_BLOCK, payouts_kit.FINAL))
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        ending = SenderEnding.UNKNOWN_DONE if done else SenderEnding.UNKNOWN_NOT_DONE
+        self.world.script.broadcast.append(SenderTwist(ending=ending))
+
+    async def be_away(self) -> None:
+        for calls in (self.world.script.broadcast, self.world.script.state):
+            calls.extend(SenderTwist(ending=SenderEnding.UNAVAILABLE) for _ in range(_TURNS))
+
+
+class PostedBench(NotifierBench):
+    """The HTTP notifier and a receiver on a real socket."""
+
+    def __init__(self, receiver: Receiver, notifier: HttpNotifier) -> None:
+        self.receiver = receiver
+        self.notifier = notifier
+        self.url = receiver.url
+
+    async def received(self) -> list[bytes]:
+        return [request.body for request in self.receiver.requests]
+
+    async def answer(self, status: int) -> None:
+        self.receiver.answer_with(status)
+
+    async def be_away(self) -> None:
+        await self.receiver.__aexit__(None)

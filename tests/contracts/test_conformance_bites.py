@@ -1,0 +1,225 @@
+"""An adapter that breaks a rule fails the shipped test of that rule: one row for each (frontends/conformance)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.frontends.conformance import bank, chain, charges, deposits, kyc, mandates, payouts, rates, remittances
+from cambist.frontends.conformance.benches import RatesBench
+from cambist.ports.chain import Final, NotFound
+from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.kyc import CheckStatus
+from cambist.ports.mandates import ChargeStatus, MandateStatus
+from cambist.ports.payouts import TransferState
+from tests.contracts.benches import (
+    SimulatedBench,
+    SimulatedChainBench,
+    SimulatedDepositsBench,
+    SimulatedPayoutsBench,
+    VerifierBench,
+)
+from tests.contracts.test_rates import SimulatorBench
+
+Call = Callable[..., Awaitable[Any]]
+Breaker = Callable[[Call], Call]
+
+
+def fresh(call: Call) -> Call:
+    """Every call is an operation of its own: the provider is given no idempotency key."""
+    calls: list[int] = []
+
+    async def broken(request: Any) -> Any:
+        calls.append(1)
+        return await call(msgspec.structs.replace(request, operation=f"{request.operation}_{len(calls)}"))
+
+    return broken
+
+
+def turned(**fields: Any) -> Breaker:
+    """What is answered has other values."""
+
+    def breaker(call: Call) -> Call:
+        async def broken(*given: Any) -> Any:
+            return msgspec.structs.replace(await call(*given), **fields)
+
+        return broken
+
+    return breaker
+
+
+def answering(value: Any) -> Breaker:
+    """Always this, whatever is asked, faults included."""
+
+    def breaker(call: Call) -> Call:
+        async def broken(*given: Any) -> Any:
+            return value
+
+        return broken
+
+    return breaker
+
+
+def mistaking(fault: type[Fault], for_: type[Fault]) -> Breaker:
+    """One end of a call is taken for another."""
+
+    def breaker(call: Call) -> Call:
+        async def broken(*given: Any) -> Any:
+            try:
+                return await call(*given)
+            except fault as raised:
+                raise for_("mistaken") from raised
+
+        return broken
+
+    return breaker
+
+
+def swallowing(call: Call) -> Call:
+    """A lost answer is taken for a good one."""
+
+    async def broken(*given: Any) -> Any:
+        try:
+            return await call(*given)
+        except OutcomeUnknown:
+            return None
+
+    return broken
+
+
+UNSURE = mistaking(OutcomeUnknown, Unavailable)
+"""What may have happened is told as not done: another route would be tried, and money move twice."""
+HASTY = mistaking(Unavailable, OutcomeUnknown)
+
+BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
+    ("create_invoice", fresh, bank.TestInvoices, "test_a_repeat_is_the_same_operation", ()),
+    ("create_invoice", UNSURE, bank.TestInvoices, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
+    ("create_invoice", HASTY, bank.TestInvoices, "test_a_bank_that_is_away", ()),
+    ("refund", fresh, bank.TestRefunds, "test_a_repeat_moves_no_second_money", ()),
+    ("refund", swallowing, bank.TestRefunds, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
+    ("bind", fresh, mandates.TestBinding, "test_a_repeat_is_the_same_operation", ()),
+    ("bind", UNSURE, mandates.TestBinding, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
+    ("mandate_state", turned(token=None), mandates.TestConfirmation, "test_the_first_charge_is_paid", ()),
+    ("mandate_state", turned(status=MandateStatus.ACTIVE), mandates.TestRevoke, "test_it_ends_the_mandate", ()),
+    ("mandate_state", turned(status=MandateStatus.ACTIVE), mandates.TestConfirmation, "test_a_mandate_may_be_lost", ()),
+    ("charge", fresh, charges.TestCharges, "test_a_repeat_never_debits_again", ()),
+    ("charge", UNSURE, charges.TestCharges, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
+    ("find_charge", turned(status=ChargeStatus.PAID), charges.TestCharges, "test_a_failed_one_stays_failed", ()),
+    ("charge", turned(failure="unknown"), charges.TestMandatesThatAreOver, "test_a_mandate_that_we_revoked", ()),
+    ("remit", fresh, remittances.TestRemittances, "test_a_repeat_moves_no_second_money", ()),
+    ("remit", UNSURE, remittances.TestFailures, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
+    ("find_remittance", answering(None), remittances.TestRemittances, "test_a_remittance_can_be_found", ()),
+)
+
+OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
+    (VerifierBench, "verifier", "register", fresh, kyc.TestChecks, "test_a_repeat_is_the_same_check", ()),
+    (VerifierBench, "verifier", "register", UNSURE, kyc.TestFailures, "test_a_lost_answer", (True,)),
+    (VerifierBench, "verifier", "check_state", turned(level=0), kyc.TestVerdicts, "test_who_is_verified", ()),
+    (
+        VerifierBench,
+        "verifier",
+        "check_state",
+        turned(status=CheckStatus.VERIFIED),
+        kyc.TestVerdicts,
+        "test_what_becomes_of_one",
+        (),
+    ),
+    (
+        VerifierBench,
+        "verifier",
+        "find_check",
+        mistaking(Unavailable, Unavailable),
+        kyc.TestFailures,
+        "test_a_read_without_an_answer",
+        (),
+    ),
+    (
+        SimulatedChainBench,
+        "watcher",
+        "lookup",
+        answering(NotFound()),
+        chain.TestFailures,
+        "test_a_chain_that_is_away",
+        (),
+    ),
+    (SimulatedChainBench, "watcher", "lookup", answering(Final(())), chain.TestSightings, "test_a_block_that_is", ()),
+    (
+        SimulatedDepositsBench,
+        "watcher",
+        "address",
+        answering("T" + "1" * 33),
+        deposits.TestAddresses,
+        "test_no_two_operations",
+        (),
+    ),
+    (
+        SimulatedDepositsBench,
+        "watcher",
+        "address",
+        answering("T" + "1" * 33),
+        deposits.TestAddresses,
+        "test_it_is_one_of",
+        (),
+    ),
+    (
+        SimulatedDepositsBench,
+        "watcher",
+        "deposits",
+        answering([]),
+        deposits.TestFailures,
+        "test_a_chain_that_is_away",
+        (),
+    ),
+    (
+        SimulatedPayoutsBench,
+        "sender",
+        "state",
+        answering(TransferState.FAILED),
+        payouts.TestEnds,
+        "test_one_that_was_not_sent",
+        (),
+    ),
+    (SimulatedPayoutsBench, "sender", "broadcast", UNSURE, payouts.TestBroadcast, "test_a_lost_answer", (True,)),
+    (
+        SimulatedPayoutsBench,
+        "sender",
+        "broadcast",
+        mistaking(Refused, OutcomeUnknown),
+        payouts.TestEnds,
+        "test_what_is_proven",
+        (),
+    ),
+    (SimulatorBench, "source", "quote", turned(source="x"), rates.TestRates, "test_a_quote_says_rate", ()),
+    (SimulatorBench, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
+)
+
+ROWS = (*((SimulatedBench, "bank", *row) for row in BANK), *OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("bench_type", "adapter", "call", "breaker", "suite", "named", "given"),
+    ROWS,
+    ids=[f"{row[1]}.{row[2]}-{row[5]}" for row in ROWS],
+)
+async def test_a_broken_adapter_fails(
+    bench_type: type[Any], adapter: str, call: str, breaker: Breaker, suite: type, named: str, given: tuple[Any, ...]
+) -> None:
+    [test] = [getattr(suite(), name) for name in dir(suite) if name.startswith(named)]
+    await test(bench_type(), *given)  # as it is it passes
+    bench = bench_type()
+    broken = getattr(bench, adapter)
+    setattr(broken, call, breaker(getattr(broken, call)))
+    with pytest.raises((AssertionError, Fault, pytest.fail.Exception)):
+        await test(bench, *given)
+
+
+async def test_digits_that_a_float_loses_are_missed() -> None:
+    """The message says what was probably done."""
+
+    class Float(SimulatorBench):
+        def is_same(self, quoted: Any, rate: str) -> bool:
+            return RatesBench.is_same(self, type(quoted)(float(quoted)), rate)
+
+    with pytest.raises(AssertionError, match="was it a float"):
+        await rates.TestRates().test_no_digit_is_lost(Float(), rates.LONG)
