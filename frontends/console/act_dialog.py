@@ -4,6 +4,7 @@ operator was quicker."""
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
@@ -20,6 +21,8 @@ from .desk import NO_ANSWER, Desk, words
 from .kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
 
+_SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
+
 
 class ActDialog(ModalScreen[bool]):
     """Answers whether the act was tried: then what is behind it is to be read anew."""
@@ -27,6 +30,7 @@ class ActDialog(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
         Binding("ctrl+s", "confirm", "Confirm", priority=True),
+        *(Binding(key, f"scroll({lines})", show=False) for key, lines in _SCROLLS.items()),
     ]
 
     def __init__(self, desk: Desk, act: ConsoleAct, record: Any) -> None:
@@ -90,6 +94,10 @@ class ActDialog(ModalScreen[bool]):
         """Close; not while something is under way, whose outcome would go unseen."""
         if not self._busy:
             self.dismiss(self._tried)
+
+    def action_scroll(self, lines: int) -> None:
+        """What an act tells may be longer than the dialog."""
+        self.query_one("#dialog", VerticalScroll).scroll_relative(y=lines, animate=False)
 
     @on(Button.Pressed, "#confirm")
     @on(Input.Submitted)
@@ -184,14 +192,11 @@ def _field(entry: Entry) -> Widget:
     return Input(entry.default, id=f"entry-{entry.name}", compact=True, password=entry.is_secret)
 
 
-def _table(changes: list[Change]) -> Text:
-    names = max((len(change.field) for change in changes), default=0)
-    befores = max((len(plain(change.before)) for change in changes), default=0)
-    text = Text()
+def _table(changes: list[Change]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    for style in ("", "dim", "bold"):
+        table.add_column(style=style, overflow="fold")
     for change in changes:
-        text.append(f"{change.field.ljust(names)}  ", style="dim")
-        text.append(plain(change.before).ljust(befores))
-        text.append("  →  ", style="dim")
-        text.append(f"{plain(change.after)}\n", style="bold")
-    text.rstrip()
-    return text
+        table.add_row(Text(change.field), Text(plain(change.before)), Text("→"), Text(plain(change.after)))
+    return table

@@ -11,13 +11,13 @@ from textual.screen import Screen
 from ...core.usecases.search import Hit
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
-from .desk import Desk
+from .desk import Desk, DeskScreen
 from .detail import DetailScreen, OpenList, OpenObject
 from .home import HomeScreen
 from .kinds import Kind, Wish
 from .listing import ListScreen
 from .search_dialog import SearchDialog
-from .texts import plain
+from .texts import INK, plain
 
 _DARK, _LIGHT = "textual-dark", "textual-light"
 _LISTED = tuple(kind for kind in KINDS if kind.key)
@@ -42,6 +42,7 @@ class Console(App[None]):
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
+        self.ansi_theme_light = INK
 
     def get_default_screen(self) -> Screen[None]:
         """Home lies under all others."""
@@ -50,10 +51,10 @@ class Console(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every screen, every act of the screen in front, and Textual's own."""
         yield from super().get_system_commands(screen)
-        yield SystemCommand("Find", "Any id, external id, phone, transaction hash", self.action_search)
+        yield SystemCommand("Find", "Any id, external id, phone, transaction hash, merchant", self.action_search)
         for kind in _LISTED:
             yield SystemCommand(kind.title, f"The list ({kind.key})", lambda kind=kind: self.show(kind))
-        if isinstance(screen, DetailScreen):
+        if isinstance(screen, DeskScreen):
             for act in screen.acts():
                 yield SystemCommand(act.title, act.name, lambda act=act, on=screen: on.begin(act.key))
 

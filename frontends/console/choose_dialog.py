@@ -12,25 +12,54 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
+_MANY = 24
+"""More than all lists there are."""
+
 
 class ChooseDialog(ModalScreen[int | None]):
-    """Answers which of `choices` was taken; None: none of them."""
+    """Answers which of `choices` was taken; None: none of them. Where there are many one types a part of it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Close"),
+        Binding("down", "list", "To the list", show=False),
+    ]
 
-    def __init__(self, title: str, choices: Sequence[str | Text]) -> None:
+    def __init__(self, title: str, choices: Sequence[str]) -> None:
         super().__init__()
         self._title = title
         self._choices = choices
+        self._offered = list(range(len(choices)))
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Label(self._title, id="title", markup=False)
-            yield OptionList(*(Option(Text(each) if isinstance(each, str) else each) for each in self._choices))
+            if len(self._choices) > _MANY:
+                yield Input(placeholder="a part of it", id="part", compact=True)
+            yield OptionList(*self._options())
+
+    def _options(self) -> list[Option]:
+        return [Option(Text(self._choices[place])) for place in self._offered]
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        part = event.value.casefold()
+        self._offered = [place for place, each in enumerate(self._choices) if part in each.casefold()]
+        found = self.query_one(OptionList)
+        found.clear_options()
+        found.add_options(self._options())
+
+    @on(Input.Submitted)
+    def _first(self) -> None:
+        if self._offered:
+            self.dismiss(self._offered[0])
+
+    def action_list(self) -> None:
+        """Go down to what is offered."""
+        self.query_one(OptionList).focus()
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(event.option_index)
+        self.dismiss(self._offered[event.option_index])
 
 
 class AskDialog(ModalScreen[str | None]):

@@ -14,8 +14,11 @@ from ...core.domain.accounts import Account, Caller, Mode
 from ...core.domain.errors import Refusal
 from ...core.domain.orders import PaymentOrder
 from ...core.domain.payments import Payment
+from ...core.domain.quota import WINDOW, window
 from ...core.domain.refunds import RefundOrder
 from ...core.usecases import accounts, shops
+from ...core.usecases.admission import admit
+from ...core.usecases.limit_hits import HOUR, HitCounter
 from ...core.usecases.payments import create_payment
 from ...core.usecases.refunds import create_refund
 from ...core.usecases.sandbox import simulate_payment
@@ -26,6 +29,7 @@ from ...ports.faults import Fault
 from ...ports.notifier import Answer, Letter, Receipt
 from ..compose import open_house
 from ..settings import Settings
+from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
 from .desk import Desk
 
@@ -37,6 +41,10 @@ _AMOUNTS = ("1490.00", "350.00", "12000.00", "99.90", "7800.50", "640.00", "2500
 _OUTCOMES = ("paid", "paid", "paid", "failed", "paid", "paid", "refund", "paid", "wait", "paid", "mismatch", "paid")
 _PAUSE = 0.7
 _SEEDED = 48
+_IMPATIENT = (("198.51.100.7", "polls instead of hearing webhooks", 2), ("203.0.113.9", None, 5))
+"""Who asks too often: the address, the key, and how many requests beside every payment."""
+_LIMITS_HIT = (0, 0, 3, 14, 6, 0, 0, 1, 0, 9, 22, 41, 17, 4, 0, 0, 0, 2, 0, 0)
+"""In the minutes before the console opens."""
 
 log = logging.getLogger("cambist.demo")
 
@@ -58,8 +66,9 @@ async def living(operator: str) -> AsyncIterator[Desk]:
     """A seeded service that goes on living until the block is left."""
     async with open_house(Settings(database_url="memory://"), notifier=_Receivers()) as house:
         merchants = [await _merchant(house.ports, "Coffee & Co"), await _merchant(house.ports, "Silent Ltd", _SILENT)]
-        player = _Player(house.ports, merchants)
-        async with at_work(house, lambda: log.error("the worker died")):
+        hits = HitCounter()
+        player = _Player(house.ports, merchants, hits)
+        async with at_work(house, lambda: log.error("the worker died")), hits_kept(house.ports, hits):
             await player.seed()
             playing = asyncio.create_task(player.play())
             try:
@@ -88,8 +97,9 @@ async def _merchant(ports: Ports, name: str, url: str = "https://merchant.exampl
 class _Player:
     """Merchants and payers in one."""
 
-    def __init__(self, ports: Ports, merchants: Sequence[Account]) -> None:
+    def __init__(self, ports: Ports, merchants: Sequence[Account], hits: HitCounter) -> None:
         self._ports = ports
+        self._hits = hits
         self._callers = cycle(
             Caller(account=merchants[0] if number % 4 else merchants[1], mode=mode, key_id="demo")
             for number, mode in enumerate((Mode.LIVE, Mode.LIVE, Mode.TEST, Mode.LIVE, Mode.LIVE))
@@ -100,6 +110,11 @@ class _Player:
 
     async def seed(self) -> None:
         """What there is when the console opens."""
+        minute = window(int(self._ports.clock.now().timestamp()))
+        for back, times in zip(range(1, HOUR), cycle(_LIMITS_HIT), strict=False):
+            if times:
+                self._hits.add("general:ip" if back % 2 else "general:key", (minute - back) * WINDOW, times)
+        await self._hits.flush(self._ports)
         for number in range(_SEEDED):
             await self._one()
             if number == _SEEDED // 2:
@@ -112,6 +127,14 @@ class _Player:
         while True:
             await self._ports.clock.sleep(_PAUSE)
             await self._one()
+            await self._ask_too_often()
+
+    async def _ask_too_often(self) -> None:
+        for address, key, times in _IMPATIENT:
+            for _ in range(times):
+                verdict = await admit(self._ports, "GET", "/payments", address, key)
+                if verdict.over:
+                    self._hits.count(verdict)
 
     async def _one(self) -> None:
         try:

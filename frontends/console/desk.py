@@ -1,23 +1,48 @@
 """What every screen works with, and how it asks the storage without ever standing still or falling over."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
 import msgspec
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, Label
+from textual.widgets import Button, Label
 
 from ...core.domain.errors import Refusal
+from ...core.usecases.browse import account_names
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
+from .keys_line import KeysLine
+from .kinds import ConsoleAct
 
 T = TypeVar("T")
 
 _PATIENCE = 0.3
 """Seconds after which an answer that has not come is shown to be awaited."""
+
+
+class Names:
+    """The names of accounts, as far as they were met: an operator knows merchants by them, and not by ids."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    async def learn(self, ports: Ports, account_ids: Iterable[object]) -> None:
+        """Read those that are not known yet. Raises: Unavailable."""
+        missing = {each for each in account_ids if isinstance(each, str) and each not in self._known}
+        if missing:
+            self._known |= await account_names(ports, missing)
+
+    def of(self, value: object) -> object:
+        """An account's name; anything else as it is."""
+        return self._known.get(value, value) if isinstance(value, str) else value
+
+    def told(self, value: object) -> object:
+        """An account's id with its name; anything else as it is."""
+        return f"{value}  {self._known[value]}" if isinstance(value, str) and value in self._known else value
 
 
 class Desk(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +51,7 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
     ports: Ports
     operator: str
     demo: bool = False
+    names: Names = msgspec.field(default_factory=Names)
 
 
 def words(fault: Exception) -> str:
@@ -50,6 +76,7 @@ class DeskScreen(Screen[None]):
         self._heading = title
         self._asking = 0
         self._away = ""
+        self._offered: dict[str, list[tuple[str, str]]] = {}
 
     def frame(self, body: ComposeResult) -> ComposeResult:
         """The bar, what is between, and the footer."""
@@ -58,7 +85,35 @@ class DeskScreen(Screen[None]):
             yield Label("", id="state", markup=False)
             yield Label(f"{'demo · ' if self.desk.demo else ''}{self.desk.operator}", id="operator", markup=False)
         yield from body
-        yield Footer()
+        yield KeysLine()
+
+    def acts(self) -> list[ConsoleAct]:
+        """What can be done here now."""
+        return []
+
+    def begin(self, key: str) -> bool:
+        """Do what this letter is for here; whether it is for anything."""
+        del key
+        return False
+
+    def on_key(self, event: events.Key) -> None:
+        """The letters of the acts."""
+        if self.begin(event.key):
+            event.stop()
+
+    @on(Button.Pressed, ".offers Button")
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.begin(event.button.name or "")
+
+    def offer(self, bar_id: str, offered: list[tuple[str, str]]) -> None:
+        """Show these titles, each with its letter, in a bar; without any there is no bar."""
+        if self._offered.get(bar_id) == offered:
+            return
+        self._offered[bar_id] = offered
+        bar = self.query_one(bar_id, Horizontal)
+        bar.remove_children()
+        bar.mount_all(Button(f"{title} [{key}]".replace("[", r"\["), name=key, compact=True) for title, key in offered)
+        bar.display = bool(offered)
 
     def head(self, title: str) -> None:
         """Show another title."""

@@ -2,12 +2,14 @@
 
 from typing import Any, ClassVar
 
-from textual import events, on, work
+from rich.text import Text
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
 from textual.message import Message
-from textual.widgets import Button, DataTable, Static
+from textual.widgets import DataTable, Static
+from textual.widgets.data_table import ColumnKey
 
 from ...core.usecases.timeline import Moment
 from .act_dialog import ActDialog
@@ -16,6 +18,17 @@ from .kinds import Change, ConsoleAct, Doing, Kind
 from .texts import SOURCES, lines, plain, short, styled
 
 _REFRESH = 3.0
+_AT, _WHAT, _TEXT, _GAPS = 15, 12, 30, 7
+"""Widths of a timeline's columns; the text has at least so much, and the gaps include the scrollbar."""
+
+
+def _words(moment: Moment, width: int) -> Text:
+    """What a line tells, and in what is left its detail."""
+    text = styled(moment.text, width=width)
+    if moment.detail and text.cell_len + 2 < width:
+        text.append(f"  {plain(moment.detail)}", style="dim")
+        text.truncate(width, overflow="ellipsis")
+    return text
 
 
 class OpenObject(Message):
@@ -39,9 +52,11 @@ class OpenList(Message):
 class DetailScreen(DeskScreen):
     """The detail of any kind."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - Textual's own way
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
         Binding("y", "copy_id", "Copy"),
+        Binding("w", "whose", "Whose"),
         Binding("p", "private", "Personal data"),
         Binding("r", "reload", "Reload", show=False),
     ]
@@ -57,18 +72,21 @@ class DetailScreen(DeskScreen):
         yield from self.frame(self._body())
 
     def _body(self) -> ComposeResult:
-        yield Horizontal(id="acts")
-        yield Horizontal(id="parts")
+        yield Horizontal(id="acts", classes="offers")
+        yield Horizontal(id="parts", classes="offers")
         with Container(id="detail"):
             with VerticalScroll(id="facts"):
                 yield Static("", id="fact-lines")
                 yield Static("", id="body", markup=False)
-            yield DataTable[Any](id="timeline", cursor_type="row", zebra_stripes=True)
+            with Container(id="story"):
+                yield DataTable[Any](id="timeline", cursor_type="row", zebra_stripes=True)
+                yield Static("", id="told", markup=False)
 
     def on_mount(self) -> None:
         table = self.query_one("#timeline", DataTable)
-        for title, width in (("when (UTC)", 15), ("what", 9), ("", 46), ("detail", 60)):
-            table.add_column(title, width=width)
+        table.add_column("when (UTC)", width=_AT)
+        table.add_column("what", width=_WHAT)
+        table.add_column("", width=_TEXT, key="text")
         table.focus()
         self.action_reload()
         self.set_interval(_REFRESH, self._refresh)
@@ -95,48 +113,59 @@ class DetailScreen(DeskScreen):
         if moments is None or (self.record, self.moments) == (record, moments):
             return
         self.record, self.moments = record, moments
-        self.query_one("#fact-lines", Static).update(lines(self._kind.facts(record)))
+        await self.ask(self.desk.names.learn(self.desk.ports, [getattr(record, "account_id", None)]))
+        facts = [(name, self.desk.names.told(value)) for name, value in self._kind.facts(record)]
+        self.query_one("#fact-lines", Static).update(lines(facts))
         if self._kind.body is not None:
+            self.query_one("#body", Static).display = True
             self.query_one("#body", Static).update("\n".join(map(plain, self._kind.body(record).splitlines())))
+        self._tell()
+        self._offer()
+        self.refresh_bindings()
+
+    def on_resize(self) -> None:
+        """The text of a moment takes what its other columns leave."""
+        self.call_after_refresh(self._tell)
+
+    def _tell(self) -> None:
         table = self.query_one("#timeline", DataTable)
+        width = max(_TEXT, table.size.width - _AT - _WHAT - _GAPS)
+        table.columns[ColumnKey("text")].width = width
         row = table.cursor_row
         table.clear()
-        for each in moments:
-            source = styled(each.source, styles=SOURCES)
-            table.add_row(short(each.at), source, styled(each.text, width=46), styled(each.detail))
+        for each in self.moments:
+            table.add_row(short(each.at), styled(each.source, styles=SOURCES), _words(each, width))
         table.move_cursor(row=row)
-        self._offer()
+        if self.record is not None and not self.moments:
+            self.query_one("#told", Static).update("Nothing is told of it.")
+
+    @on(DataTable.RowHighlighted, "#timeline")
+    def _highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """The whole of the line, which may be cut above."""
+        moment = self.moments[event.cursor_row] if event.cursor_row < len(self.moments) else None
+        if moment is not None:
+            opens = f"  (enter opens the {moment.of})" if self._leads(moment) else ""
+            text = " · ".join(plain(part) for part in (moment.text, moment.detail) if part)
+            self.query_one("#told", Static).update(f"{text}{opens}")
+
+    def _leads(self, moment: Moment) -> bool:
+        return bool(moment.of) and moment.object_id != self._object_id
 
     def acts(self) -> list[ConsoleAct]:
         """What can be done with it as it stands."""
         return [] if self.record is None else [act for act in self._kind.acts if act.allowed(self.record)]
 
     def _offer(self) -> None:
-        self._fill("#acts", [(each.title, each.key) for each in self.acts()])
-        self._fill("#parts", [(each.title, each.key) for each in self._kind.parts])
-
-    def _fill(self, bar_id: str, offered: list[tuple[str, str]]) -> None:
-        bar = self.query_one(bar_id, Horizontal)
-        bar.remove_children()
-        bar.mount_all(Button(f"{title} [{key}]".replace("[", r"\["), name=key, compact=True) for title, key in offered)
-        bar.display = bool(offered)
+        self.offer("#acts", [(each.title, each.key) for each in self.acts()])
+        self.offer("#parts", [(each.title, each.key) for each in self._kind.parts])
 
     @on(DataTable.RowSelected, "#timeline")
     def _selected(self) -> None:
         """Open the other object that the line tells of."""
         row = self.query_one("#timeline", DataTable).cursor_row
         moment = self.moments[row] if row < len(self.moments) else None
-        if moment is not None and moment.of and moment.object_id != self._object_id:
+        if moment is not None and self._leads(moment):
             self.app.post_message(OpenObject(moment.of, moment.object_id))
-
-    @on(Button.Pressed, "#acts Button, #parts Button")
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.begin(event.button.name or "")
-
-    def on_key(self, event: events.Key) -> None:
-        """The letters of the acts."""
-        if self.begin(event.key):
-            event.stop()
 
     def begin(self, key: str) -> bool:
         """Open the confirmation of the act of this key, or the list, if there is one now."""
@@ -153,11 +182,27 @@ class DetailScreen(DeskScreen):
         if tried:
             self.action_reload()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys for which there is nothing to do here are not offered."""
+        del parameters
+        return not (
+            (action == "private" and self._kind.private is None) or (action == "whose" and self._owner() is None)
+        )
+
+    def _owner(self) -> str | None:
+        owner = getattr(self.record, "account_id", None)
+        return owner if isinstance(owner, str) and owner != self._object_id else None
+
+    def action_whose(self) -> None:
+        """Open the merchant's account."""
+        owner = self._owner()
+        if owner is not None:
+            self.app.post_message(OpenObject("account", owner))
+
     def action_private(self) -> None:
         """Ask for the personal data; asking is an act, too."""
         private = self._kind.private
         if private is None or self.record is None:
-            self.notify("There is no personal data here.")
             return
         show = private
 

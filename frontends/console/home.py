@@ -1,5 +1,6 @@
 """Home: what needs a person now, the next settlement, and how the service does. It refreshes by itself."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -18,8 +19,17 @@ from .texts import left, plain, short, styled
 
 _NEEDS = 5.0
 _PULSE = 2.0
+_ROOM_FOR_IDS = 157
+"""Cells of a terminal beside whose numbers whole ids fit, too."""
 _LIVE = 60
 """Looks in a live sparkline: two minutes."""
+_LINES = {
+    "payments": "payments, 2 min",
+    "letters": "deliveries, 2 min",
+    "hits": "limits hit, hour",
+    "days": "payments, 30 days",
+}
+"""The sparklines; the last one where there is room."""
 
 
 class HomeScreen(DeskScreen):
@@ -36,6 +46,7 @@ class HomeScreen(DeskScreen):
         super().__init__(desk, "cambist")
         self.needs: list[Need] = []
         self.pulse: Pulse | None = None
+        self._shows_ids = False
         self._payments: list[float] = []
         self._letters: list[tuple[int, int]] = []
 
@@ -50,25 +61,26 @@ class HomeScreen(DeskScreen):
                 yield Static("", id="settlement")
                 with Vertical(id="pulse"):
                     yield Static("", id="today")
-                    yield Label("payments, live", classes="spark-title")
-                    yield Sparkline([], id="live-payments", summary_function=max)
-                    yield Label("deliveries, live", classes="spark-title", id="letters")
-                    yield Sparkline([], id="live-letters", summary_function=max)
-                    yield Label("payments, 30 days", classes="spark-title wide-only")
-                    yield Sparkline([], id="days", summary_function=max, classes="wide-only")
+                    for name, title in _LINES.items():
+                        with Container(id=name, classes="line"):
+                            yield Label(title)
+                            yield Sparkline([], summary_function=max)
 
     def on_mount(self) -> None:
         self.query_one("#needs-box").border_title = "Needs you now"
         self.query_one("#settlement").border_title = "Next settlement"
-        self.query_one("#pulse").border_title = "Today"
-        table = self.query_one("#needs", DataTable)
-        for title, width in (("since (UTC)", 15), ("what", 9), ("mode", 4), ("why", 36), ("object", 40)):
-            table.add_column(title, width=width)
-        table.focus()
+        self.query_one("#pulse").border_title = "Today, both modes"
+        self._rule()
+        self.query_one("#needs", DataTable).focus()
         self.look_for_needs()
         self.take_pulse()
-        self.set_interval(_NEEDS, self.look_for_needs)
-        self.set_interval(_PULSE, self.take_pulse)
+        self.set_interval(_NEEDS, lambda: self._unless_looking("needs", self.look_for_needs))
+        self.set_interval(_PULSE, lambda: self._unless_looking("pulse", self.take_pulse))
+
+    def _unless_looking(self, group: str, look: Callable[[], object]) -> None:
+        """A storage that is slow is waited for: asked anew each time, it would never have answered."""
+        if all(each.is_finished for each in self.app.workers if each.group == group):
+            look()
 
     def on_screen_resume(self) -> None:
         """Back from a detail, where something may have been decided."""
@@ -88,20 +100,40 @@ class HomeScreen(DeskScreen):
         box = self.query_one("#needs-box")
         count = f"{len(found.found)}{'' if found.complete else '+'}"
         box.border_title = f"Needs you now · {count}" if found.found else "Nothing waits for you"
-        if found.found == self.needs:
-            return
+        if found.found != self.needs:
+            self.needs = found.found
+            self._fill()
+
+    def on_resize(self) -> None:
+        """Another terminal: the ids are shown where there is room for whole ones."""
+        if self.is_mounted and self._has_room() is not self._shows_ids:
+            self._rule()
+            self._fill()
+
+    def _has_room(self) -> bool:
+        return self.app.size.width >= _ROOM_FOR_IDS
+
+    def _rule(self) -> None:
+        self._shows_ids = self._has_room()
+        table = self.query_one("#needs", DataTable)
+        table.clear(columns=True)
+        why = (("why", 36), ("object", 40)) if self._shows_ids else (("why", 40),)
+        for title, width in (("since (UTC)", 15), ("what", 9), ("mode", 4), *why):
+            table.add_column(title, width=width)
+
+    def _fill(self) -> None:
         table = self.query_one("#needs", DataTable)
         row = table.cursor_row
-        self.needs = found.found
         table.clear()
         for need in self.needs:
-            table.add_row(
+            cells = [
                 "now" if need.since is None else short(need.since),
                 styled(need.kind),
                 styled(need.mode),
                 styled(need.text),
                 styled(need.object_id or None),
-            )
+            ]
+            table.add_row(*cells[: len(table.columns)])
         table.move_cursor(row=row)
 
     @on(DataTable.RowSelected, "#needs")
@@ -130,15 +162,22 @@ class HomeScreen(DeskScreen):
         self.pulse = pulse
         self.query_one("#settlement", Static).update(_settlement(pulse))
         self.query_one("#today", Static).update(_today(pulse))
-        self.query_one("#live-payments", Sparkline).data = self._payments
-        self.query_one("#live-letters", Sparkline).data = [float(sum(each)) for each in self._letters]
+        self._draw("payments", self._payments)
         refused = sum(failed for _, failed in self._letters)
-        self.query_one("#letters", Label).update(f"deliveries, live{f': {refused} refused' if refused else ''}")
-        self.query_one("#days", Sparkline).data = [float(count) for count in pulse.days]
+        self._draw(
+            "letters", [sum(each) for each in self._letters], f"deliveries: {refused} refused" if refused else ""
+        )
+        self._draw("hits", pulse.hits.hour, f"limits hit, hour: {sum(pulse.hits.hour)}")
+        self._draw("days", pulse.days)
+
+    def _draw(self, name: str, values: Sequence[float], title: str = "") -> None:
+        line = self.query_one(f"#{name}")
+        line.query_one(Sparkline).data = [float(value) for value in values]
+        line.query_one(Label).update(title or _LINES[name])
 
 
 def _settlement(pulse: Pulse) -> Text:
-    text = Text(f"in {left((pulse.next_run - pulse.at).total_seconds())}", style="bold")
+    text = Text().append(f"in {left((pulse.next_run - pulse.at).total_seconds())}", "bold")
     text.append(f"  {pulse.next_run:%d %b %H:%M} UTC\n", style="dim")
     for due in pulse.due:
         text.append(f"{due.mode.value:5}", style="dim")
@@ -150,8 +189,10 @@ def _settlement(pulse: Pulse) -> Text:
 
 
 def _today(pulse: Pulse) -> Text:
-    text = Text(f"{pulse.today} payments", style="bold")
+    text = Text().append(f"{pulse.today} payments", "bold")
     text.append(f", {pulse.paid_today} paid\n{pulse.taken_today} RUB came\n")
-    # Counted by each API process for itself, which is another one than this.
-    text.append("limits hit: code 429 in /metrics", style="dim")
+    hits = pulse.hits.today
+    text.append(f"{sum(hits.values())} limits hit")
+    if any(hits.values()):
+        text.append(f" {hits['key']} key, {hits['ip']} IP", style="dim")
     return text

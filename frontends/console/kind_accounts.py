@@ -7,12 +7,13 @@ from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, sh
 from ...core.domain.accounts import Account, Mode
 from ...core.domain.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
 from ...core.usecases.accounts import create_account, set_settings
-from ...core.usecases.browse import Way, merged
+from ...core.usecases.browse import browse_accounts
 from ...core.usecases.shops import create_shop
 from ...core.usecases.terminals import create_terminal
 from ...ports.bundle import Ports
+from .columns import Column, when
 from .kind_withdrawals import pay_out_and_follow
-from .kinds import Change, Column, ConsoleAct, Doing, Entry, Kind, Once, Part, Wish, by_id
+from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Wish, by_id
 
 _MAKE, _TYPED, _NONE = "make one", "as typed", "none"
 _YES_NO = ("true", "false")
@@ -20,9 +21,7 @@ _SECRET_BYTES = 32
 
 
 async def _read(ports: Ports, wish: Wish, after: Account | None, limit: int) -> list[Account]:
-    async with ports.storage.unit() as unit:
-        newest_first = wish.order != "oldest"
-        return await merged(unit, [Way(Account, {})], after, limit, by="id", newest_first=newest_first)
+    return await browse_accounts(ports, wish.of("name"), after, limit, newest_first=wish.order != "oldest")
 
 
 _get = by_id(Account)
@@ -184,8 +183,8 @@ _ACTS = (
         key="v",
         entries=(Entry(name="mode", label="Mode", choices=tuple(Mode), default=Mode.TEST),),
         changes=lambda each: [
-            Change("available USDT", "all that the network can move", "0"),
-            Change("payout", "-", f"to {each.settings.payout_wallet or 'no wallet: set payout_wallet first'}"),
+            Change("available USDT", "all of it", "0"),
+            Change("payout to", "-", each.settings.payout_wallet or "no wallet: set payout_wallet first"),
         ],
         run=_pay_out,
         guarded=False,
@@ -197,8 +196,8 @@ ACCOUNTS = Kind(
     title="Accounts",
     key="A",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
-        Column(title="name", cell=lambda each: each.name, width=24),
+        when("created", lambda each: each.created_at),
+        Column(title="name", cell=lambda each: each.name, width=30),
         Column(title="webhooks", cell=lambda each: "set" if each.receives else "not set", width=8),
         Column(title="wallet", cell=lambda each: "set" if each.settings.payout_wallet else "not set", width=7),
         Column(title="accepts", cell=lambda each: each.settings.acceptance, width=7),
@@ -207,7 +206,7 @@ ACCOUNTS = Kind(
     read=_read,
     get=_get,
     facts=_facts,
-    filters=(),
+    filters=(Filter(name="name", hint="a part of it"),),
     acts=_ACTS,
     parts=(
         Part(title="Shops", key="b", of="shop", by="account"),

@@ -9,7 +9,8 @@ from ...core.usecases.browse_books import AuditWish, browse_audit
 from ...core.usecases.search import kind_of_id
 from ...core.usecases.timeline import Moment
 from ...ports.bundle import Ports
-from .kinds import Column, Filter, Kind, Wish, by_id
+from .columns import Column, when
+from .kinds import Filter, Kind, Wish, by_id
 
 _MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"
 
@@ -21,6 +22,7 @@ async def _read(ports: Ports, wish: Wish, after: AuditEntry | None, limit: int) 
         object_id=wish.of("object"),
         since=_moment("from", wish),
         until=_moment("to", wish),
+        newest_first=wish.order != "oldest",
     )
     return await browse_audit(ports, asked, after, limit)
 
@@ -59,8 +61,7 @@ async def _timeline(_ports: Ports, entry: AuditEntry) -> list[Moment]:
     if entry.object_id is None:
         return [Moment(at=entry.at, source="operator", text=text, detail=entry.reason)]
     of = kind_of_id(entry.object_id) or _BY_ACT.get(entry.act.partition(".")[0], "")
-    detail = f"enter opens {entry.object_id}" if of else entry.object_id
-    return [Moment(at=entry.at, source="operator", text=text, detail=detail, of=of, object_id=entry.object_id)]
+    return [Moment(at=entry.at, source="operator", text=text, detail=entry.object_id, of=of, object_id=entry.object_id)]
 
 
 _BY_ACT = {each: each for each in ("shop", "terminal", "client", "gateway")} | {"settle": "batch"}
@@ -71,12 +72,12 @@ AUDIT = Kind(
     title="Audit log",
     key="9",
     columns=(
-        Column(title="when", cell=lambda each: each.at, width=19),
-        Column(title="operator", cell=lambda each: each.operator, width=12),
-        Column(title="act", cell=lambda each: each.act, width=18),
-        Column(title="reason", cell=lambda each: each.reason or None, width=21),
-        Column(title="object", cell=lambda each: each.object_id, width=40, wide=True),
-        Column(title="after", cell=lambda each: each.after or None, width=36, wide=True),
+        when("when", lambda each: each.at),
+        Column(title="operator", cell=lambda each: each.operator, width=9, broad=12),
+        Column(title="act", cell=lambda each: each.act, width=16, broad=24),
+        Column(title="reason", cell=lambda each: each.reason or None, width=16, broad=28),
+        Column(title="object", cell=lambda each: each.object_id, width=12, broad=40, ends=True),
+        Column(title="after", cell=lambda each: each.after or None, width=24, wide=True),
     ),
     read=_read,
     get=_get,
@@ -88,6 +89,5 @@ AUDIT = Kind(
         Filter(name="from", hint=_MOMENT),
         Filter(name="to", hint=_MOMENT),
     ),
-    orders=("newest",),
     timeline=_timeline,
 )

@@ -7,8 +7,9 @@ from ...core.usecases.browse import browse
 from ...core.usecases.clients import set_blocked, stored_as
 from ...core.usecases.seals import open_client_phone
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
 
 
 async def _read(ports: Ports, wish: Wish, after: Client | None, limit: int) -> list[Client]:
@@ -62,14 +63,14 @@ CLIENTS = Kind(
     title="Clients",
     key="7",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
+        when("created", lambda each: each.created_at),
         Column(title="status", cell=client_status, width=8),
         Column(title="verification", cell=lambda each: each.kyc, width=12),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="client ref", cell=lambda each: each.account_number, width=20),
+        Column(title="client ref", cell=lambda each: each.account_number, width=15, broad=20),
+        merchant(12, 24),
         Column(title="verified", cell=lambda each: each.verified_at, width=19, wide=True),
         Column(title="client", cell=lambda each: each.id, width=36, wide=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
     ),
     read=_read,
     get=_get,

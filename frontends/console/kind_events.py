@@ -12,9 +12,10 @@ from ...core.usecases.browse_events import TrackedEvent, browse_events, track_ev
 from ...core.usecases.resends import resend_event
 from ...core.usecases.timeline import Moment, event_moments, read_acts
 from ...ports.bundle import Ports
+from .columns import Column, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
-from .texts import moment, short
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
+from .texts import moment
 
 PERSONAL = ("payer_name", "client_phone", "phone", "metadata")
 """Fields of bodies that name a person, or may: a merchant puts whatever it likes into its metadata."""
@@ -151,15 +152,15 @@ EVENTS = Kind(
     title="Webhooks",
     key="8",
     columns=(
-        Column(title="created (UTC)", cell=lambda each: short(each.event.created_at), width=15),
+        when("created", lambda each: each.event.created_at),
         Column(title="event", cell=lambda each: each.event.type, width=27),
         Column(title="delivery", cell=lambda each: each.delivery.status, width=9),
         Column(title="tries", cell=lambda each: each.delivery.attempts, width=5, right=True),
         Column(title="answer", cell=_answer, width=10),
         Column(title="mode", cell=lambda each: each.event.mode, width=4, wide=True),
-        Column(title="next attempt", cell=_due, width=19, wide=True),
+        Column(title="next attempt", cell=_due, width=16, wide=True),
         Column(title="of", cell=lambda each: each.event.object_id, width=40, wide=True),
-        Column(title="event id", cell=lambda each: each.id, width=40, wide=True),
+        Column(title="merchant", cell=lambda each: each.account_id, width=11, wide=True, names=True),
     ),
     read=_read,
     get=_get,

@@ -15,8 +15,9 @@ from ...core.usecases.exchanges import cancel_any_exchange, create_rub_usdt
 from ...core.usecases.seals import open_exchange_phone
 from ...core.usecases.timeline import Moment, amount, read_timeline
 from ...ports.bundle import Ports
+from .columns import Column, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish
 
 _ARROWS = {Direction.USDT_TO_RUB: "USDT→RUB", Direction.RUB_TO_USDT: "RUB→USDT"}
 
@@ -152,15 +153,15 @@ EXCHANGES = Kind(
     title="Exchanges",
     key="6",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
+        when("created", lambda each: each.created_at),
         Column(title="direction", cell=lambda each: _ARROWS[each.direction], width=9),
         Column(title="status", cell=lambda each: each.status, width=13),
         Column(title="USDT", cell=lambda each: each.amount_usdt, width=13, right=True),
         Column(title="RUB", cell=lambda each: each.amount_rub, width=12, right=True),
-        Column(title="mode", cell=lambda each: each.mode, width=4, wide=True),
-        Column(title="rate", cell=lambda each: each.rate, width=9, right=True, wide=True),
+        Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="merchant", cell=lambda each: each.account_id, width=20, wide=True, names=True),
+        Column(title="rate", cell=lambda each: each.rate, width=8, right=True, wide=True),
         Column(title="exchange", cell=lambda each: each.id, width=41, wide=True),
-        Column(title="external id", cell=lambda each: each.external_id, width=16, wide=True),
     ),
     read=_read,
     get=_get,

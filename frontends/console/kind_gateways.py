@@ -10,7 +10,8 @@ from ...core.usecases.browse_gateways import KnownGateway, known_gateways
 from ...core.usecases.gateways import read_reason, read_status, set_gateway
 from ...core.usecases.timeline import Moment, read_acts
 from ...ports.bundle import Ports
-from .kinds import MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Wish
+from .columns import Column
+from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Wish
 
 _MINUTE = 60
 
@@ -29,6 +30,11 @@ def _health(each: KnownGateway) -> str:
     """Of the minutes that are kept: faults are, and what came beside them."""
     faults = sum(minute.errors + minute.timeouts for minute in each.health)
     return f"{faults} faults of {sum(minute.calls for minute in each.health)} calls" if faults else "no faults"
+
+
+def _short_health(each: KnownGateway) -> str:
+    faults = sum(minute.errors + minute.timeouts for minute in each.health)
+    return f"{faults}/{sum(minute.calls for minute in each.health)} faults" if faults else "no faults"
 
 
 def _takes(each: KnownGateway) -> str:
@@ -84,11 +90,11 @@ GATEWAYS = Kind(
     title="Gateways",
     key="G",
     columns=(
-        Column(title="gateway", cell=lambda each: each.id, width=22),
+        Column(title="gateway", cell=lambda each: each.id, width=18),
         Column(title="mode", cell=lambda each: each.mode, width=4),
         Column(title="status", cell=lambda each: each.gateway.status, width=11),
         Column(title="reason", cell=lambda each: each.gateway.reason, width=16),
-        Column(title="health", cell=_health, width=13),
+        Column(title="health", cell=_short_health, width=16),
         Column(title="since", cell=lambda each: each.gateway.since, width=19, wide=True),
         Column(title="takes payments", cell=_takes, width=32, wide=True),
         Column(title="place", cell=lambda each: each.place, width=5, right=True, wide=True),

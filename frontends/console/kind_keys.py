@@ -7,7 +7,8 @@ from ...core.domain.accounts import ApiKey
 from ...core.usecases.accounts import LONGEST_KEY_OVERLAP, rotate_key
 from ...core.usecases.browse import Way, merged
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Kind, Once, Wish, by_id
+from .columns import Column, merchant
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Kind, Once, Wish, by_id
 
 _OVERLAPS = {
     "at once": timedelta(0),
@@ -55,9 +56,9 @@ KEYS = Kind(
     columns=(
         Column(title="X-Api-Key", cell=lambda each: each.id, width=42),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="ends", cell=lambda each: each.ends_at or "in force", width=19),
+        Column(title="ends", cell=lambda each: each.ends_at or "in force", width=16, broad=19),
+        merchant(9, 24),
         Column(title="created", cell=lambda each: each.created_at, width=19, wide=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
     ),
     read=_read,
     get=_get,
@@ -71,9 +72,9 @@ KEYS = Kind(
             key="t",
             allowed=lambda each: each.ends_at is None,
             entries=(Entry(name="overlap", label="This pair ends", choices=tuple(_OVERLAPS), default="at once"),),
-            changes=lambda each: [Change("key", each.id, "a new pair, its secret shown once")],
+            changes=lambda each: [Change("key", each.id, "a new pair")],
             follows=lambda each, given: [
-                Change("key", each.id, "a new pair, its secret shown once"),
+                Change("key", each.id, "a new pair"),
                 Change("this pair", "in force", f"ends {given.get('overlap', 'at once')}"),
             ],
             run=_rotate,

@@ -16,8 +16,9 @@ from ...core.usecases.search import kind_of_id
 from ...core.usecases.timeline import Moment, amount, postings
 from ...ports.bundle import Ports
 from ...ports.storage import Unit
+from .columns import Column, when
 from .kind_payments import wanted
-from .kinds import Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish
 
 _TOLD = 20
 """Balances that are off, as far as they are listed."""
@@ -95,9 +96,9 @@ LEDGER = Kind(
     title="Ledger",
     key="L",
     columns=(
-        Column(title="owner", cell=lambda each: each.owner, width=28),
+        Column(title="owner", cell=lambda each: each.owner, width=26, broad=30, names=True),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="purse", cell=lambda each: each.purse, width=14),
+        Column(title="purse", cell=lambda each: each.purse, width=15),
         Column(title="balance", cell=lambda each: amount(each.balance, currency_of(each.purse)), width=24, right=True),
         Column(title="whose", cell=lambda each: each.owner, width=40, wide=True),
     ),
@@ -152,12 +153,11 @@ JOURNAL = Kind(
     key="J",
     columns=(
         Column(title="number", cell=lambda each: each.number or "new", width=7, right=True),
-        Column(title="at", cell=lambda each: each.at, width=19),
+        when("at", lambda each: each.at),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="kind", cell=lambda each: each.kind, width=17),
-        Column(title="moves", cell=postings, width=21),
+        Column(title="kind", cell=lambda each: each.kind, width=19),
+        Column(title="moves", cell=postings, width=23, broad=50),
         Column(title="object", cell=lambda each: each.object_id, width=40, wide=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
     ),
     read=_read_entries,
     get=_get_entry,

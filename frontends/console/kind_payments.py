@@ -7,11 +7,14 @@ import msgspec
 from ...core.domain.accounts import Mode
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.refunds import Refund
 from ...core.usecases.browse import Wanted, browse
 from ...core.usecases.operations import resolve_mismatch
 from ...core.usecases.seals import open_payer_name, private_place
+from ...core.usecases.timeline import Moment
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id
+from .columns import Column, merchant, when
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story
 
 
 def wanted(wish: Wish) -> Wanted:
@@ -71,6 +74,32 @@ def _private(ports: Ports, payment: Payment) -> dict[str, str]:
     return found
 
 
+async def _timeline(ports: Ports, payment: Payment) -> list[Moment]:
+    """Its own story, each refund of it, and what it belongs to, to be opened."""
+    async with ports.storage.unit() as unit:
+        refunds = await unit[Refund].find(payment_id=payment.id, order="id", limit=_REFUNDS)
+    told = [
+        Moment(
+            at=refund.created_at,
+            source="refund",
+            text=f"{refund.amount} RUB: {refund.status}",
+            detail=refund.id,
+            of="refund",
+            object_id=refund.id,
+        )
+        for refund in refunds
+    ]
+    return sorted([*await _own_story(ports, payment), *told], key=lambda moment: moment.at)
+
+
+_REFUNDS = 100
+"""More than a payment may have."""
+_own_story = story(
+    lambda each: (each.created_at, "its subscription", "subscription", each.subscription_id),
+    lambda each: (each.settled_at, "its statement", "settlement", each.settlement_id),
+)
+
+
 def _reviewed(payment: Payment) -> bool:
     return payment.status is PaymentStatus.AMOUNT_MISMATCH
 
@@ -92,30 +121,39 @@ PAYMENTS = Kind(
     title="Payments",
     key="1",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
+        when("created", lambda each: each.created_at),
         Column(title="status", cell=lambda each: each.status, width=15),
-        Column(title="amount RUB", cell=lambda each: each.amount, width=13, right=True),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=12, right=True),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="external id", cell=lambda each: each.external_id, width=16),
+        Column(title="external id", cell=lambda each: each.external_id, width=11, broad=16),
+        merchant(9, 24),
         Column(title="method", cell=lambda each: each.payment_method, width=9, wide=True),
         Column(title="payment", cell=lambda each: each.id, width=40, wide=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
     ),
     read=_read,
     get=_get,
     facts=_facts,
     filters=(MODE, Filter(name="status", choices=tuple(PaymentStatus)), ACCOUNT),
     private=_private,
+    timeline=_timeline,
     acts=(
         ConsoleAct(
             name="payment.resolve",
             title="Accept what came",
             key="a",
             allowed=_reviewed,
-            entries=(Entry(name="amount", label="What came, RUB (only where the bank did not say)"),),
+            entries=(
+                Entry(
+                    name="amount", label="What came, RUB", needed=True, wanted=lambda each: each.actual_amount is None
+                ),
+            ),
             changes=lambda each: [
                 Change("status", each.status, PaymentStatus.PAID),
                 Change("credited", "0.00", str(each.actual_amount or "what you enter")),
+            ],
+            follows=lambda each, given: [
+                Change("status", each.status, PaymentStatus.PAID),
+                Change("credited", "0.00", str(each.actual_amount or given["amount"] or "what you enter")),
             ],
             run=_accept,
         ),

@@ -10,9 +10,10 @@ from ...core.usecases.accounts import storable
 from ...core.usecases.browse_events import browse_receivers, given_up, resend_given_up
 from ...core.usecases.timeline import Moment, read_acts
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_events import receiver_state
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
 
 _LISTED = 100
 
@@ -110,11 +111,12 @@ RECEIVERS = Kind(
     title="Receivers",
     key="R",
     columns=(
-        Column(title="last failure", cell=lambda each: each.last_failure_at, width=19),
+        when("last failure", lambda each: each.last_failure_at),
         Column(title="breaker", cell=_state, width=7),
-        Column(title="answer", cell=_answer, width=12),
+        Column(title="answer", cell=_answer, width=10),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="next probe", cell=lambda each: each.next_probe_at, width=19),
+        when("next probe", lambda each: each.next_probe_at),
+        merchant(14, 24),
         Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
         Column(title="last success", cell=lambda each: each.last_success_at, width=19, wide=True),
     ),

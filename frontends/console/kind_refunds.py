@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from ...core.domain.refunds import Refund, RefundStatus
+from ...core.domain.refunds import PendingReason, Refund, RefundStatus
 from ...core.usecases.browse import browse
 from ...core.usecases.refund_contradictions import is_contradicted, settle_contradiction
 from ...core.usecases.refunds import approve_refund, reject_refund, reverse_refund
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
 
 
 async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:
@@ -43,6 +44,13 @@ def _facts(refund: Refund) -> list[tuple[str, Any]]:
     ]
 
 
+def _waits_for(refund: Refund) -> str | None:
+    return None if refund.pending_reason is None else _WAITS.get(refund.pending_reason, refund.pending_reason)
+
+
+_WAITS = {PendingReason.AWAITING_APPROVAL: "approval", PendingReason.INSUFFICIENT_BALANCE: "balance"}
+
+
 def _is(status: RefundStatus) -> Any:
     return lambda refund: refund.status is status
 
@@ -72,18 +80,20 @@ REFUNDS = Kind(
     title="Refunds",
     key="2",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
+        when("created", lambda each: each.created_at),
         Column(title="status", cell=lambda each: each.status, width=10),
-        Column(title="amount RUB", cell=lambda each: each.amount, width=13, right=True),
-        Column(title="waits for", cell=lambda each: each.pending_reason, width=20),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=12, right=True),
+        Column(title="waits for", cell=_waits_for, width=9),
         Column(title="mode", cell=lambda each: each.mode, width=4),
+        merchant(14, 16),
         Column(title="refund", cell=lambda each: each.id, width=40, wide=True),
-        Column(title="payment", cell=lambda each: each.payment_id, width=40, wide=True),
+        Column(title="external id", cell=lambda each: each.external_id, width=16, wide=True),
     ),
     read=_read,
     get=_get,
     facts=_facts,
     filters=(MODE, Filter(name="status", choices=tuple(RefundStatus)), ACCOUNT),
+    timeline=story(lambda each: (each.created_at, "its payment", "payment", each.payment_id)),
     acts=(
         ConsoleAct(
             name="refund.approve",

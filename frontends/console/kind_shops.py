@@ -6,7 +6,8 @@ from ...core.domain.accounts import Shop
 from ...core.usecases.browse import Way, merged
 from ...core.usecases.shops import disable_shop, enable_shop, rename_shop, set_shop
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, Change, Column, ConsoleAct, Doing, Entry, Kind, Wish, by_id, switches
+from .columns import Column, merchant, when
+from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Wish, by_id, switches
 
 
 async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> list[Shop]:
@@ -52,12 +53,12 @@ SHOPS = Kind(
     title="Shops",
     key="",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
-        Column(title="name", cell=lambda each: each.name, width=28),
+        when("created", lambda each: each.created_at),
+        Column(title="name", cell=lambda each: each.name, width=24),
         Column(title="enabled", cell=lambda each: each.enabled, width=7),
-        Column(title="markup", cell=lambda each: each.markup, width=10, right=True),
+        Column(title="markup", cell=lambda each: each.markup, width=8, right=True),
+        merchant(14, 24),
         Column(title="shop", cell=lambda each: each.id, width=36, wide=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
     ),
     read=_read,
     get=_get,

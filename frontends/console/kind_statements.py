@@ -2,15 +2,41 @@
 
 from typing import Any
 
-from ...core.domain.settlement import Correction, Settlement, SettlementItem
+from ...core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ...core.usecases.browse_books import list_corrections, list_statement_items, list_statements
 from ...core.usecases.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Column, Filter, Kind, Part, Wish, by_id
+from .kinds import ACCOUNT, MODE, Filter, Kind, Part, Wish, by_id
 
 _BATCH = Filter(name="batch", hint="a batch's id, such as live:2026-11-21")
 _STATEMENT = Filter(name="statement", hint="a statement's id")
+
+
+TOTALS = (
+    when("started", lambda each: each.started_at),
+    Column(title="mode", cell=lambda each: each.mode, width=4),
+    Column(title="payments", cell=lambda each: each.payments, width=8, right=True),
+    Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
+    Column(title="credit USDT", cell=lambda each: each.credit, width=17, right=True),
+    Column(title="merchant", cell=lambda each: each.account_id or "all", width=8, broad=16, names=True),
+)
+"""Of what sums up a settlement: a batch, and one merchant's statement."""
+
+
+def totals(each: Settlement | SettlementBatch) -> list[tuple[str, Any]]:
+    """The facts that batches and statements share."""
+    return [
+        ("paid before", each.cutoff),
+        ("market rate", each.rate_market),
+        ("payments", each.payments),
+        ("amount", f"{each.amount} RUB"),
+        ("fee", f"{each.fee} USDT"),
+        ("credit", f"{each.credit} USDT"),
+        ("started", each.started_at),
+        ("completed", each.completed_at),
+    ]
 
 
 async def _read(ports: Ports, wish: Wish, after: Settlement | None, limit: int) -> list[Settlement]:
@@ -26,16 +52,9 @@ def _facts(each: Settlement) -> list[tuple[str, Any]]:
         ("account", each.account_id),
         ("mode", each.mode),
         ("batch", each.batch_id),
-        ("paid before", each.cutoff),
-        ("market rate", each.rate_market),
-        ("payments", each.payments),
         ("lines", each.items),
-        ("amount", f"{each.amount} RUB"),
-        ("fee", f"{each.fee} USDT"),
-        ("credit", f"{each.credit} USDT"),
         ("payout", each.withdrawal_id),
-        ("started", each.started_at),
-        ("completed", each.completed_at),
+        *totals(each),
     ]
 
 
@@ -54,12 +73,7 @@ STATEMENTS = Kind(
     title="Statements",
     key="T",
     columns=(
-        Column(title="started", cell=lambda each: each.started_at, width=19),
-        Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="payments", cell=lambda each: each.payments, width=8, right=True),
-        Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
-        Column(title="credit USDT", cell=lambda each: each.credit, width=18, right=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
+        *TOTALS,
         Column(title="statement", cell=lambda each: each.id, width=40, wide=True),
     ),
     read=_read,
@@ -110,7 +124,7 @@ LINES = Kind(
     key="",
     columns=(
         Column(title="kind", cell=lambda each: each.kind, width=10),
-        Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=12, right=True),
         Column(title="fee USDT", cell=lambda each: each.fee, width=14, right=True),
         Column(title="credit USDT", cell=lambda each: each.credit, width=18, right=True),
         Column(title="markup", cell=lambda each: each.markup, width=8, right=True),
@@ -159,10 +173,11 @@ CORRECTIONS = Kind(
     title="Corrections",
     key="C",
     columns=(
-        Column(title="since", cell=lambda each: each.since, width=19),
-        Column(title="amount RUB", cell=lambda each: each.amount, width=14, right=True),
+        when("since", lambda each: each.since),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=12, right=True),
         Column(title="mode", cell=lambda each: each.mode, width=4),
         Column(title="settled", cell=lambda each: each.settlement_id is not None, width=7),
+        merchant(24, 16),
         Column(title="refund", cell=lambda each: each.id, width=40, wide=True),
         Column(title="payment", cell=lambda each: each.payment_id, width=40, wide=True),
     ),

@@ -13,8 +13,9 @@ from ...core.usecases.browse import browse
 from ...core.usecases.timeline import Moment, read_timeline
 from ...core.usecases.worlds import living_with
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Column, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Filter, Kind, Wish
 
 _CHARGES = 200
 """The newest ones that a detail lists."""
@@ -50,6 +51,10 @@ async def _get(ports: Ports, subscription_id: str) -> _Shown | None:
 
 def _every(each: Subscription) -> str:
     return each.interval.value if each.interval_count == 1 else f"{each.interval_count} {each.interval.value}s"
+
+
+def _state(each: Subscription) -> str:
+    return "past due" if each.past_due else each.status.value
 
 
 def _facts(shown: _Shown) -> list[tuple[str, Any]]:
@@ -111,13 +116,12 @@ SUBSCRIPTIONS = Kind(
     title="Subscriptions",
     key="5",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
-        Column(title="status", cell=lambda each: each.status, width=15),
-        Column(title="amount RUB", cell=lambda each: each.amount, width=12, right=True),
-        Column(title="every", cell=_every, width=9),
+        when("created", lambda each: each.created_at),
+        Column(title="status", cell=_state, width=15),
+        Column(title="amount RUB", cell=lambda each: each.amount, width=11, right=True),
+        Column(title="every", cell=_every, width=8),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="due", cell=lambda each: "past due" if each.past_due else None, width=8),
-        Column(title="period ends", cell=lambda each: each.current_period_end, width=19, wide=True),
+        merchant(13, 24),
         Column(title="subscription", cell=lambda each: each.id, width=40, wide=True),
         Column(title="external id", cell=lambda each: each.external_id, width=16, wide=True),
     ),

@@ -13,8 +13,9 @@ from ...core.usecases.exchange_return import return_money
 from ...core.usecases.suspense_return import return_suspense
 from ...core.usecases.timeline import Moment, amount, read_timeline
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish
 
 _RETURNED = "sent back"
 
@@ -88,13 +89,13 @@ SUSPENSE = Kind(
     title="Suspense",
     key="S",
     columns=(
-        Column(title="received", cell=lambda each: each.received_at, width=19),
-        Column(title="suspended", cell=_amount, width=22, right=True),
+        when("received", lambda each: each.received_at),
+        Column(title="suspended", cell=_amount, width=20, right=True),
         Column(title="why", cell=lambda each: each.reason, width=18),
         Column(title="mode", cell=lambda each: each.mode, width=4),
+        merchant(11, 16),
         Column(title="sent back", cell=lambda each: each.resolved_at, width=19, wide=True),
         Column(title="of", cell=_of, width=41, wide=True),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
     ),
     read=_read,
     get=_get,

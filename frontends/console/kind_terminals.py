@@ -6,7 +6,8 @@ from ...core.domain.terminals import Terminal
 from ...core.usecases.browse import Way, merged
 from ...core.usecases.terminals import disable_terminal, enable_terminal
 from ...ports.bundle import Ports
-from .kinds import ACCOUNT, Column, Kind, Wish, by_id, switches
+from .columns import Column, merchant, when
+from .kinds import ACCOUNT, Kind, Wish, by_id, switches
 
 
 async def _read(ports: Ports, wish: Wish, after: Terminal | None, limit: int) -> list[Terminal]:
@@ -43,13 +44,14 @@ TERMINALS = Kind(
     title="Terminals",
     key="",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
-        Column(title="label", cell=lambda each: each.label, width=24),
+        when("created", lambda each: each.created_at),
+        Column(title="label", cell=lambda each: each.label, width=17, broad=24),
         Column(title="method", cell=lambda each: each.payment_method, width=6),
         Column(title="kind", cell=lambda each: each.kind, width=8),
         Column(title="enabled", cell=lambda each: each.enabled, width=7),
+        merchant(13, 20),
         Column(title="terminal", cell=lambda each: each.id, width=36, wide=True),
-        Column(title="requires", cell=lambda each: ", ".join(each.required_fields) or None, width=34, wide=True),
+        Column(title="requires", cell=lambda each: ", ".join(each.required_fields) or None, width=20, wide=True),
     ),
     read=_read,
     get=_get,

@@ -7,8 +7,9 @@ from ...core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalS
 from ...core.usecases.browse import browse
 from ...core.usecases.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ...ports.bundle import Ports
+from .columns import Column, merchant, when
 from .kind_payments import wanted
-from .kinds import ACCOUNT, MODE, Change, Column, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story
 
 _LOOKS = 8
 _PAUSE = 1.0
@@ -85,11 +86,11 @@ WITHDRAWALS = Kind(
     title="Payouts",
     key="3",
     columns=(
-        Column(title="created", cell=lambda each: each.created_at, width=19),
+        when("created", lambda each: each.created_at),
         Column(title="status", cell=lambda each: each.status, width=10),
         Column(title="amount USDT", cell=lambda each: each.amount, width=18, right=True),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="network", cell=lambda each: each.network, width=7),
+        merchant(14, 16),
         Column(title="payout", cell=lambda each: each.id, width=40, wide=True),
         Column(title="wallet", cell=lambda each: each.wallet, width=36, wide=True),
     ),
@@ -97,6 +98,7 @@ WITHDRAWALS = Kind(
     get=_get,
     facts=_facts,
     filters=(MODE, Filter(name="status", choices=tuple(WithdrawalStatus)), ACCOUNT),
+    timeline=story(lambda each: (each.created_at, "its statement", "settlement", each.settlement_id)),
     acts=(
         ConsoleAct(
             name="payout.cancel",

@@ -2,6 +2,7 @@
 same for all kinds (listing.py, detail.py, dialogs); a new kind is one file with one `Kind`, named in catalogue.py."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -10,25 +11,13 @@ from ...core.usecases.accounts import storable
 from ...core.usecases.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
 from ...ports.storage import R
+from .columns import Column
 
 Tell = Callable[[str], None]
 """Says how far an act is."""
 
 ANY = ""
 """The choice of a filter that asks for everything."""
-
-
-class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """One column of a list."""
-
-    title: str
-    cell: Callable[[Any], Any]
-    """What a record shows there; texts.py makes it printable."""
-    width: int
-    wide: bool = False
-    """Only on wide terminals."""
-    right: bool = False
-    """Set to the right, as amounts are."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +157,24 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     private: Callable[[Ports, Any], dict[str, str]] | None = None
     """The personal data in plain; shown when asked for, and audited."""
     timeline: Callable[[Ports, Any], Awaitable[list[Moment]]] = read_timeline
+
+
+Link = Callable[[Any], tuple[datetime | None, str, str, str | None]]
+"""Of a record: since when, what another object is to it, that object's kind, and its id or None."""
+
+
+def story(*links: Link) -> Callable[[Ports, Any], Awaitable[list[Moment]]]:
+    """The usual timeline, and lines that open the objects that a record names."""
+
+    async def timeline(ports: Ports, record: Any) -> list[Moment]:
+        found = await read_timeline(ports, record)
+        for link in links:
+            at, text, of, object_id = link(record)
+            if at is not None and object_id is not None:
+                found.append(Moment(at=at, source=of, text=text, detail=object_id, of=of, object_id=object_id))
+        return sorted(found, key=lambda moment: moment.at)
+
+    return timeline
 
 
 def by_id(kind: type[R]) -> Callable[[Ports, str], Awaitable[R | None]]:

@@ -6,21 +6,22 @@ from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.widgets import DataTable, Label
 
 from ...core.usecases.accounts import list_accounts
 from .act_dialog import ActDialog
 from .choose_dialog import AskDialog, ChooseDialog
+from .columns import Column, chosen
 from .desk import Desk, DeskScreen
 from .detail import DetailScreen
-from .kinds import Filter, Kind, Wish
+from .kinds import ConsoleAct, Filter, Kind, Wish
 from .texts import plain, styled
 
 PAGE = 100
 _AHEAD = 40
 """Rows below the cursor, or below what is seen, that are there already."""
 _REFRESH = 3.0
-_WIDE = 110
 
 
 class ListScreen(DeskScreen):
@@ -42,15 +43,18 @@ class ListScreen(DeskScreen):
         self.records: list[Any] = []
         self.complete = False
         """The last record is there."""
-        self._is_wide: bool | None = None
+        self._shown: list[tuple[Column, int]] = []
+        """The columns that there is room for, with their widths."""
 
     def compose(self) -> ComposeResult:
         yield from self.frame(self._body())
 
     def _body(self) -> ComposeResult:
+        yield Horizontal(id="acts", classes="offers")
         yield Label("", id="wish", markup=False)
         if self.kind.headline is not None:
             yield Label("", id="headline", markup=False)
+        yield Label("", id="empty", markup=False)
         yield DataTable[Any](id="list", cursor_type="row", zebra_stripes=True)
 
     @property
@@ -59,61 +63,89 @@ class ListScreen(DeskScreen):
 
     def on_mount(self) -> None:
         self.table.focus()
+        self.offer("#acts", [(each.title, each.key) for each in self.acts()])
         self.watch(self.table, "scroll_y", self._look_ahead, init=False)
         self.set_interval(_REFRESH, self._refresh_top)
 
     def on_resize(self, event: events.Resize) -> None:
         """Other columns fit. The first size comes here, too."""
-        is_wide = event.size.width >= _WIDE
-        if is_wide == self._is_wide:
+        columns = chosen(self.kind.columns, event.size.width)
+        if columns == self._shown:
             return
-        self._is_wide = is_wide
+        self._shown = columns
         self.table.clear(columns=True)
-        for column in self._columns():
-            self.table.add_column(Text(column.title, justify="right" if column.right else "left"), width=column.width)
+        for column, width in columns:
+            title = Text(column.title, justify="right" if column.right else "left")
+            self.table.add_column(title, width=width)
         if self.records:
             self._append(self.records)
         else:
             self.action_reload()
 
-    def _columns(self) -> list[Any]:
-        return [column for column in self.kind.columns if self._is_wide or not column.wide]
-
     def _append(self, records: list[Any]) -> None:
-        columns = self._columns()
         for record in records:
-            self.table.add_row(*(styled(each.cell(record), right=each.right, width=each.width) for each in columns))
+            cells = (self._cell(each, record, width) for each, width in self._shown)
+            self.table.add_row(*cells)
+
+    def _cell(self, column: Column, record: Any, width: int) -> Text:
+        value = column.cell(record)
+        shown = self.desk.names.of(value) if column.names else value
+        return styled(shown, right=column.right, width=width, ends=column.ends)
+
+    async def _read(self, after: Any) -> list[Any] | None:
+        """The page after a record, with the names of whose it is; None: there was no answer."""
+        found = await self.ask(self.kind.read(self.desk.ports, self.wish, after, PAGE))
+        named = [each for each in self.kind.columns if each.names]
+        if found and named:
+            owners = {each.cell(record) for each in named for record in found}
+            await self.ask(self.desk.names.learn(self.desk.ports, owners))
+        return found
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys for which there is nothing to do here are not offered."""
+        del parameters
+        filters = {each.name for each in self.kind.filters}
+        idle = {"filter": not filters, "mode": "mode" not in filters, "order": len(self.kind.orders) == 1}
+        return not idle.get(action, False)
 
     def action_reload(self) -> None:
         """From the top."""
-        told = [f"{name} {plain(value)}" for name, value in self.wish.filters.items() if value]
-        self.query_one("#wish", Label).update(" · ".join([self.wish.order, *told]))
+        self._tell_wish()
         self._read_first()
+
+    def _tell_wish(self) -> None:
+        told = [f"{name} {plain(self.desk.names.of(value))}" for name, value in self.wish.filters.items() if value]
+        self.query_one("#wish", Label).update(" · ".join([f"order: {self.wish.order}", *told]))
 
     @work(exclusive=True, group="read")
     async def _read_first(self) -> None:
+        await self.ask(self.desk.names.learn(self.desk.ports, [self.wish.of("account")]))
+        self._tell_wish()
         if self.kind.headline is not None:
             headline = await self.ask(self.kind.headline(self.desk.ports))
             self.query_one("#headline", Label).update(headline or "")
-        found = await self.ask(self.kind.read(self.desk.ports, self.wish, None, PAGE))
-        if found is None:
-            return
+        found = await self._read(None)
+        if found is not None:
+            self._begin_with(found)
+
+    def _begin_with(self, found: list[Any]) -> None:
         self.table.clear()
         self.records, self.complete = found, len(found) < PAGE
         self._append(found)
         self._count()
+        empty = self.query_one("#empty", Label)
+        empty.display = not found
+        asked = any(self.wish.filters.values())
+        empty.update("Nothing fits these filters: f changes them." if asked else "There is nothing yet.")
 
     @work(exclusive=True, group="refresh")
     async def _refresh_top(self) -> None:
         """New ones come in at the top while one looks there; who went down is left in peace."""
         if not self.is_current or self.table.cursor_row > 0 or self.table.scroll_y > 0 or len(self.records) > PAGE:
             return
-        found = await self.ask(self.kind.read(self.desk.ports, self.wish, None, PAGE))
+        found = await self._read(None)
         if found is not None and found != self.records and self.table.cursor_row == 0:
-            self.table.clear()
-            self.records, self.complete = found, len(found) < PAGE
-            self._append(found)
-            self._count()
+            self._begin_with(found)
 
     @on(DataTable.RowHighlighted, "#list")
     def _look_ahead(self) -> None:
@@ -128,7 +160,7 @@ class ListScreen(DeskScreen):
         self._reading = True
         last, wish = self.records[-1], self.wish
         try:
-            found = await self.ask(self.kind.read(self.desk.ports, wish, last, PAGE))
+            found = await self._read(last)
         finally:
             self._reading = False
         if found is None or wish is not self.wish or not self.records or self.records[-1] is not last:
@@ -150,12 +182,16 @@ class ListScreen(DeskScreen):
             record = self.records[self.table.cursor_row]
             self.app.push_screen(DetailScreen(self.desk, self.kind, record.id))
 
-    def on_key(self, event: events.Key) -> None:
-        """The letters of the list's own acts."""
-        act = next((act for act in self.kind.list_acts if act.key == event.key), None)
+    def acts(self) -> list[ConsoleAct]:
+        """The acts on no object."""
+        return list(self.kind.list_acts)
+
+    def begin(self, key: str) -> bool:
+        """Open the confirmation of the act of this key, if there is one."""
+        act = next((act for act in self.acts() if act.key == key), None)
         if act is not None:
-            event.stop()
             self.app.push_screen(ActDialog(self.desk, act, None), lambda tried: self.action_reload() if tried else None)
+        return act is not None
 
     def ask_for(self, name: str, value: str) -> None:
         """Filter by one more thing, or, with an empty value, by one less."""

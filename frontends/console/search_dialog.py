@@ -13,7 +13,9 @@ from textual.widgets.option_list import Option
 
 from ...core.usecases.search import Hit, search
 from .desk import NO_ANSWER, Desk, words
-from .texts import plain
+from .texts import brief, plain
+
+_ID = 20
 
 
 class SearchDialog(ModalScreen[Hit | None]):
@@ -32,9 +34,7 @@ class SearchDialog(ModalScreen[Hit | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Label("Find", id="title")
-            yield Input(
-                placeholder="id, external id, +phone, last 4 digits, transaction hash", id="wanted", compact=True
-            )
+            yield Input(placeholder="id, external id, +phone, last 4 digits, hash, merchant", id="wanted", compact=True)
             yield Label("", id="outcome", markup=False)
             yield OptionList(id="hits")
 
@@ -70,7 +70,7 @@ class SearchDialog(ModalScreen[Hit | None]):
 
 
 def _line(hit: Hit) -> Text:
-    text = Text(f"{hit.kind:12} ", style="bold")
-    text.append(plain(hit.object_id))
-    text.append(f"  {plain(hit.text)} {hit.mode or ''}", style="dim")
+    text = Text(f"{hit.kind:12} ", style="bold", no_wrap=True, overflow="ellipsis")
+    text.append(brief(plain(hit.object_id), _ID).ljust(_ID))
+    text.append(f"  {hit.mode or '':4} {plain(hit.text)}", style="dim")
     return text

@@ -3,26 +3,51 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, TypeGuard
 
+from rich.table import Table
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 _GOOD = ("paid", "settled", "completed", "delivered", "active", "operational", "verified", "confirmed")
-_WAITING = ("pending", "processing", "sent", "held", "degraded", "open", "awaiting_approval", "insufficient_balance")
+_WAITING = (
+    "pending",
+    "processing",
+    "sent",
+    "held",
+    "degraded",
+    "open",
+    "awaiting_approval",
+    "insufficient_balance",
+    "past due",
+    "approval",
+    "balance",
+)
 _BAD = ("failed", "amount_mismatch", "down", "rejected", "cancelled", "blocked", "unknown", "mismatch", "ledger")
+_ATTENTION = ("past due", "approval", "balance", "refund", "suspense")
 _QUIET = ("expired", "refunded", "reversed", "test")
+
+TO_THE_MINUTE, TO_THE_SECOND = 16, 19
+"""Widths of moments."""
+_PREFIX = 5
 
 STYLES: Mapping[str, str] = {
     **dict.fromkeys(_GOOD, "green"),
     **dict.fromkeys(_WAITING, "yellow"),
     **dict.fromkeys(_BAD, "bold red"),
+    **dict.fromkeys(_ATTENTION, "yellow"),
     **dict.fromkeys(_QUIET, "dim"),
-    "refund": "yellow",
-    "suspense": "yellow",
 }
 """By the word itself: colours never say what words do not."""
 
-SOURCES: Mapping[str, str] = {"operator": "bold magenta", "ledger": "cyan", "event": "blue", "letter": "blue"}
+INK = TerminalTheme(
+    (247, 247, 247),
+    (0, 0, 0),
+    [(0, 0, 0), (170, 30, 30), (30, 105, 20), (130, 80, 0), (40, 70, 175), (115, 45, 145), (0, 95, 130), (90, 90, 90)],
+)
+"""Colours that can be read on a light ground: Textual's own yellow and green cannot."""
+
+SOURCES: Mapping[str, str] = {"operator": "bold magenta", "ledger": "cyan", "event": "blue", "webhook": "blue"}
 """Of a timeline's lines."""
 
 
@@ -44,30 +69,43 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def brief(text: str, width: int) -> str:
+    """An id by its prefix and its end: what is made in one hour begins with the same letters."""
+    prefix, line, _ = text.partition("_")
+    start = f"{prefix}{line}…" if line and len(prefix) <= _PREFIX else "…"
+    return text if len(text) <= width else f"{start}{text[len(start) - width :]}"
+
+
 def short(at: datetime) -> str:
     """The moment without its year, for narrow lists of what is recent."""
     return at.astimezone(UTC).strftime("%d %b %H:%M:%S")
 
 
-def styled(value: Any, *, right: bool = False, width: int | None = None, styles: Mapping[str, str] = STYLES) -> Text:
-    """A cell. It is never read as markup."""
-    text = plain(value)
+def _is_short(value: Any, width: int | None) -> TypeGuard[datetime]:
+    return isinstance(value, datetime) and width == TO_THE_MINUTE
+
+
+def styled(
+    value: Any, *, right: bool = False, width: int | None = None, ends: bool = False, styles: Mapping[str, str] = STYLES
+) -> Text:
+    """A cell. It is never read as markup. `ends`: what is too long is shown by its beginning and end."""
+    text = f"{value.astimezone(UTC):%Y-%m-%d %H:%M}" if _is_short(value, width) else plain(value)
+    style = styles.get(text, "")
     if width is not None and len(text) > width:
-        text = f"{text[: width - 1]}…"
-    return Text(text, style=styles.get(text, ""), justify="right" if right else "left", no_wrap=True)
+        text = brief(text, width) if ends else f"{text[: width - 1]}…"
+    return Text(text, style=style, justify="right" if right else "left", no_wrap=True)
 
 
-def lines(pairs: list[tuple[str, Any]]) -> Text:
-    """`name  value` under one another, as far as there is a value."""
-    told = [(name, value) for name, value in pairs if value is not None]
-    width = max((len(name) for name, _ in told), default=0)
-    text = Text()
-    for name, value in told:
-        shown = plain(value)
-        text.append(f"{name.ljust(width)}  ", style="dim")
-        text.append(f"{shown}\n", style=STYLES.get(shown, ""))
-    text.rstrip()
-    return text
+def lines(pairs: list[tuple[str, Any]]) -> Table:
+    """`name  value` under one another, as far as there is a value; a long one goes on below itself."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            shown = plain(value)
+            table.add_row(Text(name), Text(shown, style=STYLES.get(shown, "")))
+    return table
 
 
 def left(seconds: float) -> str:

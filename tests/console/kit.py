@@ -1,14 +1,14 @@
 """Houses with an operator at the console."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
 import msgspec
 from textual._compositor import Compositor
 from textual.pilot import Pilot
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Select, Static
 from textual.worker import WorkerCancelled
 
 from cambist.core.usecases.payment_progress import on_notice
@@ -21,6 +21,7 @@ from cambist.ports.faults import Unavailable
 from tests.refund_house import RefundHouse, open_refund_house
 
 SIZES = [(80, 24), (160, 48)]
+_PATIENCE = 20
 
 
 class Fragile:
@@ -63,6 +64,30 @@ class Sitting:
         await self.settle()
         return screen
 
+    def front(self) -> Any:
+        """The screen in front."""
+        return self.app.screen
+
+    def fill(self, reason: str, given: Mapping[str, str]) -> None:
+        """The entries of the act in front."""
+        for name, value in {**{f"entry-{name}": value for name, value in given.items()}, "reason": reason}.items():
+            field = self.app.screen.query_one(f"#{name}")
+            assert isinstance(field, Input | Select)
+            field.value = value
+
+    async def confirm(self, reason: str, given: Mapping[str, str]) -> str:
+        """Confirm the act in front with these entries; what it then says. What waits for the service sees it work."""
+        self.fill(reason, given)
+        await self.pilot.press("ctrl+s")
+        for turn in range(_PATIENCE):
+            await self.pilot.pause()
+            if all(worker.is_finished for worker in self.app.workers):
+                break
+            if turn > _PATIENCE // 2:
+                await self.refunds.house.work(1)
+        await self.settle()
+        return str(self.app.screen.query_one("#outcome", Static).content)
+
     async def act(self, key: str, reason: str = "") -> str:
         """Confirm an act of the screen in front; what the dialog then says."""
         await self.pilot.press(key)
@@ -87,16 +112,10 @@ class Sitting:
         return "\n".join("".join(line) for line in lines)
 
 
-@contextmanager
-def sparing() -> Iterator[None]:
-    """For long sittings, half of whose cost this saves: footers, laid out anew whenever another widget gets the focus,
-    and painting after every change for a terminal that is none. `Sitting.shown` paints for itself."""
-
-    def unpainted(self: Compositor, **_: Any) -> None:
-        self._dirty_regions.clear()
-
-    with patch.object(Footer, "compose", lambda _: iter(())), patch.object(Compositor, "render_update", unpainted):
-        yield
+def _unpainted(compositor: Compositor, **_: Any) -> None:
+    """There is no terminal: painting after every change would cost a third of a sitting, and `Sitting.shown` paints for
+    itself."""
+    compositor._dirty_regions.clear()
 
 
 @asynccontextmanager
@@ -110,10 +129,11 @@ async def sitting(
         ports = msgspec.structs.replace(refunds.ports, storage=storage)
         app = Console(Desk(ports=ports, operator="olga"))
         app.animation_level = "none"
-        async with app.run_test(size=size) as pilot:
-            opened = Sitting(refunds, app, pilot, storage)
-            await opened.settle()
-            yield opened
+        with patch.object(Compositor, "render_update", _unpainted):
+            async with app.run_test(size=size) as pilot:
+                opened = Sitting(refunds, app, pilot, storage)
+                await opened.settle()
+                yield opened
 
 
 async def mismatch(refunds: RefundHouse) -> str:

@@ -1,16 +1,26 @@
-"""What operators meet on the screens of subscriptions, exchanges, clients, webhooks, suspense and gateways: one of
-each, made as merchants, payers and banks make them."""
+"""What operators meet on the screens: one of each, made as merchants, payers and banks make them."""
 
 import msgspec
 
+from cambist.core.domain.accounts import ApiKey, Mode
+from cambist.core.domain.audit import Act, AuditEntry
 from cambist.core.domain.clients import Client
 from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments import Suspense
+from cambist.core.domain.settlement import Settlement, SettlementBatch, SettlementItem
+from cambist.core.domain.terminals import TerminalWish
+from cambist.core.usecases.audit import note
 from cambist.core.usecases.operations import list_suspense
 from cambist.core.usecases.payment_progress import on_notice
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.core.usecases.refund_progress import conclude
+from cambist.core.usecases.shops import create_shop
+from cambist.core.usecases.terminals import create_terminal
+from cambist.core.usecases.withdrawals import cancel_withdrawal, pay_out_now
+from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.notifier import Answer, Receipt
 from tests.books import everything
+from tests.console.kit import mismatch, waiting
 from tests.exchange_house import ExchangeHouse
 from tests.refund_house import RefundHouse
 from tests.subscription_house import bound
@@ -61,3 +71,48 @@ async def seed(refunds: RefundHouse) -> Seeded:
     assert isinstance(client, Client)
     assert isinstance(money, Suspense)
     return Seeded(subscription, awaiting.id, late.id, client.id, failed.id, money.id)
+
+
+TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+
+
+async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
+    """One of every kind, by its name, and of what acts differ by: `payment.sent` is the one to be sent back."""
+    house, ports, account_id = refunds.house, refunds.ports, refunds.house.account.account_id
+    made = await seed(refunds)
+    there = {
+        "subscription": made.subscription,
+        "exchange": made.late_exchange,
+        "exchange.open": made.open_exchange,
+        "client": made.client,
+        "event": made.failed_event,
+        "suspense": made.suspense,
+        "gateway": "simulator-test",
+        "receiver": f"{account_id}:test",
+        "account": account_id,
+    }
+    there["refund.done"] = (await refunds.completed())[1]
+    there["refund.contradicted"] = (await refunds.processing())[1]
+    await conclude(ports, there["refund.contradicted"], RefundState(status=RefundStatus.FAILED))
+    await refunds.tell(there["refund.contradicted"], RefundStatus.DONE)
+    there["correction"] = (await refunds.processing("40.00"))[1]
+    await refunds.settled("500.00")
+    await conclude(ports, there["correction"], RefundState(status=RefundStatus.FAILED))
+    await house.work(30)
+    there["payment"], there["payment.sent"] = await mismatch(refunds), await mismatch(refunds)
+    there["refund"], there["refund.second"] = await waiting(refunds), await waiting(refunds)
+    there["shop"] = (await create_shop(ports, account_id, "Corner", "0.02")).id
+    there["terminal"] = (await create_terminal(ports, account_id, TerminalWish(label="Till", payment_method="sbp"))).id
+    await refunds.set(payout_wallet=TRON)
+    there["withdrawal.cancelled"] = (await pay_out_now(ports, account_id, Mode.TEST)).id
+    await cancel_withdrawal(ports, there["withdrawal.cancelled"], "the wrong wallet")
+    there["withdrawal"] = (await pay_out_now(ports, account_id, Mode.TEST)).id
+    await note(ports, Act(operator="ivan", name="look", object_id=there["payment"], reason="as an example"))
+    firsts = {
+        "batch": SettlementBatch, "settlement": Settlement, "line": SettlementItem, "key": ApiKey,
+        "entry": JournalEntry, "audit": AuditEntry,
+    }  # fmt: skip
+    for name, kind in firsts.items():
+        there[name] = (await everything(ports, kind))[0].id
+    there["ledger"] = f"{account_id}:test:available"
+    return there

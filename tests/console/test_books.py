@@ -3,19 +3,15 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-from textual.widgets import Button, Input, Select
+from textual.widgets import Input, Select
 
-from cambist.core.domain.accounts import ApiKey
 from cambist.core.domain.audit import Act, AuditEntry
-from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import LedgerAccount
-from cambist.core.usecases.accounts import rotate_key
-from cambist.core.usecases.audit import acting, note
+from cambist.core.usecases.audit import note
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.detail import DetailScreen
-from cambist.frontends.console.kinds import Doing, Once, Wish
+from cambist.frontends.console.kinds import Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.books import everything
@@ -51,49 +47,6 @@ async def confirm(desk: Sitting, key: str, *, reason: str = "why not", secret: b
     if not secret:
         await desk.press("escape")
     return said
-
-
-async def accounts_and_their_parts(desk: Sitting) -> None:
-    account_id = desk.refunds.house.account.account_id
-    await desk.press("A")
-    shown = await confirm(desk, "n", name="Bakery", secret=True)
-    assert "shown this once" in shown
-    secret = next(word for word in shown.split() if word.startswith("svc_live_"))
-    desk.app.screen.query("#secrets Button").first(Button).press()
-    await desk.settle()
-    assert desk.app.clipboard == secret
-    await desk.press("escape")
-    assert len(front(desk).records) == 2
-    detail = await desk.open("account", account_id)
-    said = await confirm(desk, "s", name="payout_wallet", value=WALLET)
-    assert "payout_wallet is" in said
-    assert detail.record.settings.payout_wallet == WALLET
-    await desk.press("k")
-    assert {each.account_id for each in front(desk).records} == {account_id}
-
-
-async def rotation(desk: Sitting) -> None:
-    """Of two operators who rotate one pair, the second is told."""
-    await desk.press("enter")
-    screen = desk.app.screen
-    assert isinstance(screen, DetailScreen)
-    key: ApiKey = screen.record
-    await desk.pilot.press("t")
-    await desk.pilot.pause()
-    await rotate_key(desk.ports, key.account_id, key.mode)
-    desk.app.screen.query_one("#reason", Input).value = "leaked"
-    await desk.press("ctrl+s")
-    assert "Not done. INVALID_STATE: It was changed meanwhile" in desk.shown()
-    await desk.press("escape")
-    assert screen.acts() == []
-    newer = next(
-        each
-        for each in await everything(desk.ports, ApiKey)
-        if (each.account_id, each.mode, each.ends_at) == (key.account_id, key.mode, None)
-    )
-    await desk.open("key", newer.id)
-    assert "copy it now" in await confirm(desk, "t", overlap="after 24 hours", secret=True)
-    await desk.press("escape")
 
 
 async def settlement_and_payouts(desk: Sitting) -> None:
@@ -146,13 +99,6 @@ async def ledger_and_audit(desk: Sitting) -> None:
     assert "must be a moment" in desk.shown()
 
 
-async def test_accounts_and_keys() -> None:
-    async with sitting(SIZES[0], seed) as desk:
-        await accounts_and_their_parts(desk)
-        await rotation(desk)
-        assert await acts(desk.ports) == {"account.create", "account.set", "key.rotate"}
-
-
 async def test_settlement_payouts_and_books() -> None:
     async def with_wallet(refunds: RefundHouse) -> None:
         await seed(refunds)
@@ -166,52 +112,6 @@ async def test_settlement_payouts_and_books() -> None:
 
 async def acts(ports: Ports) -> set[str]:
     return {row.act for row in await everything(ports, AuditEntry)}
-
-
-async def run(ports: Ports, kind: str, object_id: str, key: str, **given: str) -> str:
-    """What an act of a detail's letter says: as its dialog does it, without a screen."""
-    found = kind_of(kind)
-    assert found is not None
-    record = await found.get(ports, object_id)
-    act = next(act for act in found.acts if act.key == key)
-    assert act.allowed(record)
-    assert act.changes(record)
-    values = {entry.name: entry.default for entry in act.entries} | {"reason": "why not"} | given
-    if act.follows is not None:
-        assert act.follows(record, values)
-    seen = record.version if act.guarded else None
-    wanted = Act(operator="olga", name=act.name, object_id=object_id, reason="why not", seen_version=seen)
-    done = await act.run(Doing(ports=acting(ports, wanted), record=record, given=values, tell=lambda _: None))
-    return done.text if isinstance(done, Once) else done
-
-
-async def test_each_other_act_does_what_it_says_and_is_audited() -> None:
-    """The dialog is one for all acts, and seen above."""
-    async with open_refund_house() as refunds:
-        ports, account_id = refunds.ports, refunds.house.account.account_id
-        assert "shown this once" in await run(ports, "account", account_id, "x")
-        assert "signs beside it" in await run(ports, "account", account_id, "x", how="as typed", secret="s" * 32)
-        with pytest.raises(ValueError, match="missing"):
-            await run(ports, "account", account_id, "x", how="as typed")
-        assert "events wait" in await run(ports, "account", account_id, "x", how="none")
-        with pytest.raises(Refusal, match="of this name already"):
-            await run(ports, "account", account_id, "n", name="default")
-        shop_id = (await run(ports, "account", account_id, "n", name="Corner", markup="0.02")).split()[1]
-        assert "is named Cafe" in await run(ports, "shop", shop_id, "n", name="Cafe")
-        assert "0.04" in await run(ports, "shop", shop_id, "k", markup="0.04")
-        assert "https://x.example/" in await run(ports, "shop", shop_id, "t", url="https://x.example/")
-        for switched in (shop_id, (await run(ports, "account", account_id, "t", label="Phone")).split()[1]):
-            kind = "shop" if switched == shop_id else "terminal"
-            assert "Disabled" in await run(ports, kind, switched, "d")
-            assert await run(ports, kind, switched, "e") == "Enabled."
-        with pytest.raises(Refusal, match="no payout_wallet"):
-            await run(ports, "account", account_id, "v")
-        assert await acts(ports) == {
-            "account.set", "shop.create", "terminal.add", "terminal.disable", "terminal.enable", "shop.rename",
-            "shop.set", "shop.disable", "shop.enable",
-        }  # fmt: skip
-        rows = await everything(ports, AuditEntry)
-        assert not any("s" * 32 in f"{row.before}{row.after}" for row in rows)
 
 
 async def test_purses_statements_and_acts_are_read_page_by_page() -> None:

@@ -2,37 +2,22 @@
 to open a console takes longer than to use it."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from textual.widgets import DataTable, Input, Select, Static
+from textual.widgets import DataTable, Input
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.exchanges import Exchange
-from cambist.core.domain.gateways import GatewayStatus
-from cambist.core.usecases.audit import list_audit
-from cambist.core.usecases.browse_events import resend_given_up
-from cambist.core.usecases.clients import set_blocked
-from cambist.core.usecases.exchanges import cancel_any_exchange
-from cambist.core.usecases.gateways import set_gateway
-from cambist.core.usecases.suspense_return import return_suspense
+from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.search import kind_of_id, search
 from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.kinds import Kind, Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.books import everything
-from tests.console.kit import SIZES, Sitting, sitting, sparing
-from tests.console.seeds import PHONE, Seeded, seed
-from tests.exchange_house import WALLET
+from tests.console.kit import SIZES, Sitting, sitting
+from tests.console.seeds import Seeded, seed
 from tests.refund_house import RefundHouse, open_refund_house
-
-
-@pytest.fixture(autouse=True)
-def bare() -> Iterator[None]:
-    with sparing():
-        yield
-
 
 MINE = ("subscription", "exchange", "client", "event", "suspense", "gateway", "receiver")
 
@@ -46,33 +31,10 @@ class Planted:
         self.there = await seed(refunds)
 
 
-def fill(desk: Sitting, **values: str) -> None:
-    """The entries of the act in front."""
-    for name, value in values.items():
-        field = desk.app.screen.query_one(f"#entry-{name}")
-        assert isinstance(field, Input | Select)
-        field.value = value
-
-
-async def confirm(desk: Sitting, reason: str, **values: str) -> str:
-    """The act in front with these entries; what the dialog then says."""
-    fill(desk, **values)
-    desk.app.screen.query_one("#reason", Input).value = reason
-    await desk.press("ctrl+s")
-    said = str(desk.app.screen.query_one("#outcome", Static).content)
-    await desk.press("escape")
-    return said
-
-
 async def find(desk: Sitting, wanted: str) -> None:
     await desk.pilot.press("slash")
     desk.app.screen.query_one("#wanted", Input).value = wanted
     await desk.press("enter")
-
-
-async def rows(desk: Sitting) -> list[tuple[str, str | None, str]]:
-    """What the audit log says, the oldest first."""
-    return [(row.act, row.object_id, row.reason) for row in reversed(await list_audit(desk.ports, limit=20))]
 
 
 def front(desk: Sitting) -> Any:
@@ -115,6 +77,51 @@ async def test_lists_follow_their_filters_and_orders() -> None:
                 assert_pages_join(await pages(ports, kind, order, 1), await pages(ports, kind, order, 100))
 
 
+async def test_what_belongs_together_is_one_key_away() -> None:
+    """One timeline per object: a payment names its refunds, and what a refund or a payout belongs to opens from it."""
+    async with open_refund_house() as refunds:
+        payment_id, refund_id = await refunds.completed("40.00")
+        ports = refunds.ports
+        for kind_name, object_id, named in (
+            ("payment", payment_id, ("refund", refund_id, "40.00 RUB: completed")),
+            ("refund", refund_id, ("payment", payment_id, "its payment")),
+        ):
+            kind = kind_of(kind_name)
+            assert kind is not None
+            moments = await kind.timeline(ports, await kind.get(ports, object_id))
+            assert named in [(each.of, each.object_id, each.text) for each in moments]
+            assert [each.at for each in moments] == sorted(each.at for each in moments)
+
+
+async def test_merchants_are_found_by_a_part_of_their_name() -> None:
+    async with open_refund_house() as refunds:
+        ports = refunds.ports
+        names = ("Coffee & Co", "Bakery", "Iced COFFEE", "Кофейня")
+        made = {name: (await create_account(ports, name)).account_id for name in names}
+        kind = kind_of("account")
+        assert kind is not None
+        wanted = Wish(filters={"name": "coffee"}, order="oldest")
+        assert [each.name for each in await kind.read(ports, wanted, None, 100)] == ["Coffee & Co", "Iced COFFEE"]
+        [first] = await kind.read(ports, wanted, None, 1)
+        assert [each.name for each in await kind.read(ports, wanted, first, 1)] == ["Iced COFFEE"]
+        [hit] = await search(ports, "кофей")
+        assert (hit.kind, hit.object_id) == ("account", made["Кофейня"])
+
+
+async def test_a_transaction_of_an_exchange_and_a_whole_phone_are_found() -> None:
+    async with open_refund_house() as refunds:
+        there = await seed(refunds)
+        [transfer] = await everything(refunds.ports, ExchangeTransfer)
+        tx_hash = transfer.id.split(":")[1]
+        [came] = await search(refunds.ports, tx_hash)
+        assert (came.kind, came.object_id) == ("suspense", transfer.id)
+        assert transfer.exchange_id == there.late_exchange
+        [paid] = await search(refunds.ports, "+79005551234")
+        assert (paid.kind, paid.text[-13:]) == ("payment", "phone ***1234")
+        receiver = f"{refunds.house.account.account_id}:test"
+        assert kind_of_id(receiver) == "receiver"
+
+
 async def pages(ports: Ports, kind: Kind, order: str, size: int) -> list[str]:
     """The ids of a list that is read so many at a time."""
     found: list[Any] = []
@@ -131,7 +138,7 @@ def assert_pages_join(small: list[str], large: list[str]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_each_screen_opens_from_home_by_its_key_and_by_search(size: tuple[int, int]) -> None:
+async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int, int]) -> None:
     planted = Planted()
     async with sitting(size, planted) as desk:
         there = planted.there
@@ -142,11 +149,6 @@ async def test_each_screen_opens_from_home_by_its_key_and_by_search(size: tuple[
             assert front(desk).record.id == need.object_id
             assert front(desk).acts()
             await desk.press("escape", "down")
-        for kind in (each for each in KINDS if each.name in MINE):
-            await desk.press(kind.key)
-            assert f"{kind.title} · {len(front(desk).records)}" in desk.shown()
-            await desk.press("enter")
-            assert f"{kind.title} · {front(desk).record.id[:20]}" in desk.shown()
         await find(desk, "club-1")
         assert front(desk).record.id == there.subscription
         # A line of a timeline opens the object that it tells of.
@@ -156,100 +158,10 @@ async def test_each_screen_opens_from_home_by_its_key_and_by_search(size: tuple[
         assert front(desk).record.subscription_id == there.subscription
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_every_act_changes_what_it_says_and_is_audited(size: tuple[int, int]) -> None:
-    planted = Planted()
-    async with sitting(size, planted) as desk:
-        there, house = planted.there, desk.refunds.house
-        await desk.open("client", there.client)
-        assert "+79005557788" not in desk.shown()
-        await desk.pilot.press("p", *"a call")
-        await desk.press("ctrl+s")
-        assert "phone: +79005557788" in desk.shown()
-        await desk.press("escape")
-        assert "Blocked" in await desk.act("b", "stolen")
-        assert front(desk).record.blocked
-        assert "verified as before" in await desk.act("e", "found again")
-        receiver = f"{house.account.account_id}:test"
-        await desk.open("receiver", receiver)
-        assert "Sent again: 1" in await desk.act("a", "their server is back")
-        await house.work()
-        await desk.open("event", there.failed_event)
-        assert '"client_phone": "***"' in front(desk)._kind.body(front(desk).record)
-        assert front(desk).record.status == "delivered"
-        assert "It is sent again" in await desk.act("a", "they lost it")
-        assert front(desk).record.status == "pending"
-        await desk.open("exchange", there.open_exchange)
-        assert "cancelled" in await desk.act("x", "the client asked")
-        await desk.open("exchange", there.late_exchange)
-        await desk.pilot.press("b")
-        await desk.pilot.pause()
-        assert "Still needed: TRON address" in await confirm(desk, "late")
-        await desk.pilot.press("b")
-        await desk.pilot.pause()
-        assert "7.00000000 USDT go back" in await confirm(desk, "late", address=WALLET)
-        assert front(desk).acts() == []
-        await desk.open("suspense", there.suspense)
-        assert "30.00 RUB go back" in await desk.act("b", "twice paid")
-        await desk.open("gateway", "simulator-test")
-        await desk.pilot.press("s")
-        await desk.pilot.pause()
-        assert "It is down" in await confirm(desk, "their notice", status="down", why="maintenance")
-        assert front(desk).record.gateway.reason == "maintenance"
-        await house.work(60)
-        await desk.press("S")
-        front(desk).ask_for("state", "sent back")
-        await desk.settle()
-        assert len(front(desk).records) == 2
-        await desk.press("6", "c")
-        entries = {"mode": "test", "amount": "1000.00", "phone": PHONE, "address": WALLET}
-        assert "Still needed: Account" in await confirm(desk, "by phone", **entries)
-        await desk.press("c")
-        account = house.account.account_id
-        assert "awaiting_rub: 1000.00 RUB" in await confirm(desk, "by phone", account=account, **entries)
-        [made] = [each for each in await everything(desk.ports, Exchange) if each.status == "awaiting_rub"]
-        assert front(desk).records[0].id == made.id
-        assert await rows(desk) == [
-            ("private.show", there.client, "a call"),
-            ("client.block", there.client, "stolen"),
-            ("client.unblock", there.client, "found again"),
-            ("event.resend", receiver, "their server is back"),
-            ("event.resend", there.failed_event, "they lost it"),
-            ("exchange.cancel", there.open_exchange, "the client asked"),
-            ("exchange.return", there.late_exchange, "late"),
-            ("suspense.return", there.suspense, "twice paid"),
-            ("gateway.set", "simulator-test", "their notice"),
-            ("exchange.create-rub-usdt", made.id, "by phone"),
-        ]
-
-
-async def test_colleagues_the_mouse_and_a_storage_that_is_late_or_gone() -> None:
-    """The question is open at one console while a colleague answers it at another: who comes second is told, and
-    changes nothing."""
+async def test_the_mouse_the_palette_and_a_storage_that_is_late_or_gone() -> None:
     planted = Planted()
     async with sitting(SIZES[0], planted) as desk:
-        there, ports = planted.there, desk.ports
-        account = desk.refunds.house.account.account_id
-
-        async def resent() -> None:
-            await resend_given_up(ports, account, Mode.TEST)
-            await desk.refunds.house.work()
-
-        changed = "Not done. INVALID_STATE: It was changed meanwhile"
-        for kind, object_id, key, colleague, told in (
-            ("client", there.client, "b", set_blocked(ports, there.client, True), "Nothing was done: it is so already"),
-            ("exchange", there.open_exchange, "x", cancel_any_exchange(ports, there.open_exchange), "INVALID_STATE"),
-            ("suspense", there.suspense, "b", return_suspense(ports, there.suspense), changed),
-            ("gateway", "simulator-live", "s", set_gateway(ports, "simulator-live", GatewayStatus.DOWN), changed),
-            ("receiver", f"{account}:test", "a", resent(), "INVALID_STATE: Nothing is given up there"),
-        ):
-            await desk.open(kind, object_id)
-            await desk.pilot.press(key)
-            await desk.pilot.pause()
-            await colleague
-            assert told in await confirm(desk, "too late"), kind
-        assert await rows(desk) == []
-        await mouse_palette_and_clipboard(desk, there)
+        await mouse_palette_and_clipboard(desk, planted.there)
         await late_and_gone(desk)
 
 
@@ -295,3 +207,21 @@ async def late_and_gone(desk: Sitting) -> None:
     await desk.press("r")
     assert "does not answer" not in desk.shown()
     assert front(desk).records
+
+
+async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
+    made: dict[str, str] = {}
+
+    async def many(refunds: RefundHouse) -> None:
+        for number in range(30):
+            made[f"Cafe {number}"] = (await create_account(refunds.ports, f"Cafe {number}")).account_id
+
+    async with sitting(SIZES[0], many) as desk:
+        await desk.press("1")
+        await desk.pilot.press("f", "down", "down", "enter")
+        await desk.pilot.pause()
+        desk.app.screen.query_one(Input).value = "cafe 17"
+        await desk.pilot.pause()
+        await desk.press("enter")
+        assert front(desk).wish.filters["account"] == made["Cafe 17"]
+        assert "account Cafe 17" in desk.shown()

@@ -1,0 +1,73 @@
+"""The footer: what the keys do now, in one line. Textual's own is a widget for each key, laid out anew whenever another
+widget gets the focus; that was half of what a new screen cost."""
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.widget import Widget
+
+_PALETTE = "Palette"
+_GAP = 2
+
+
+class KeysLine(Widget, can_focus=False):
+    """As many keys as there is room for, and the palette, which has all of them, at the right end."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"keys-line--key", "keys-line--words"}  # noqa: RUF012 - Textual's own way
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._offered: list[tuple[str, str, str]] = []
+        """Key, how it is shown, what it does."""
+        self._places: list[tuple[range, str]] = []
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._look)
+        self._look(self.screen)
+
+    def _look(self, screen: "Screen[object]") -> None:
+        if screen is not self.screen or not self.is_attached:
+            return
+        shown: dict[str, Binding] = {}
+        for _, binding, _, _ in screen.active_bindings.values():
+            if binding.show:
+                shown.setdefault(binding.action, binding)
+        offered = [(each.key, self.app.get_key_display(each), each.description) for each in shown.values()]
+        if offered != self._offered:
+            self._offered = offered
+            self.refresh()
+
+    def render(self) -> Text:
+        """Draw what fits."""
+        key_style = self.get_component_rich_style("keys-line--key")
+        words_style = self.get_component_rich_style("keys-line--words")
+        line = Text(no_wrap=True)
+        self._places = []
+
+        def put(key: str, shown: str, words: str) -> None:
+            start = line.cell_len
+            line.append(shown, style=key_style)
+            line.append(f" {words}", style=words_style)
+            self._places.append((range(start, line.cell_len), key))
+            line.append(" " * _GAP)
+
+        palette = self.app.COMMAND_PALETTE_BINDING
+        last = ("^p", _PALETTE) if self.app.ENABLE_COMMAND_PALETTE else ("", "")
+        room = self.size.width - len(" ".join(last)) - 1
+        line.append(" ")
+        for key, shown, words in self._offered:
+            if line.cell_len + len(shown) + 1 + len(words) + _GAP > room:
+                break
+            put(key, shown, words)
+        if last[0]:
+            line.append(" " * max(0, room - line.cell_len))
+            put(palette, *last)
+        return line
+
+    def on_click(self, event: events.Click) -> None:
+        """As if the key had been pressed."""
+        key = next((key for place, key in self._places if event.x in place), None)
+        if key is not None:
+            self.app.simulate_key(key)

@@ -1,0 +1,223 @@
+"""Every act of operators through its screen, on the smallest terminal and on a wide one: what stands before and after,
+a reason, the outcome, the audit row; and a second operator at the same object, who comes too late."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from textual.widgets import Button
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.audit import AuditEntry
+from cambist.core.usecases.audit import list_audit
+from cambist.core.usecases.search import kind_of_id
+from cambist.core.usecases.withdrawals import pay_out_now
+from cambist.frontends.console.act_dialog import ActDialog
+from cambist.frontends.console.catalogue import KINDS, kind_of
+from cambist.frontends.console.desk import Desk
+from cambist.frontends.console.detail import DetailScreen
+from cambist.frontends.console.kinds import ConsoleAct
+from tests.books import everything
+from tests.console.kit import SIZES, Sitting, sitting
+from tests.console.seeds import PHONE, TRON, everything_there_is
+from tests.refund_house import RefundHouse
+
+CHANGED = "Not done. INVALID_STATE: It was changed meanwhile"
+REFUSED = "Not done. INVALID_STAT"
+"""By the use case itself, which says how it is now."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One act."""
+
+    of: str
+    key: str
+    shows: tuple[str, ...]
+    """Of the confirmation: what stands before, and after."""
+    says: str
+    on: str = ""
+    """Which object of `everything_there_is`; empty: the list."""
+    late: str | None = CHANGED
+    """What a second operator is told; None: the act is none that a colleague makes impossible."""
+    given: dict[str, str] = {}
+    before: Callable[[RefundHouse], Awaitable[Any]] | None = None
+    """What comes first."""
+    meanwhile: Callable[[RefundHouse], Awaitable[Any]] | None = None
+    """What the service does before the second operator."""
+
+
+async def money(refunds: RefundHouse) -> None:
+    """Something to be paid out, which no payout takes by itself."""
+    await refunds.set(payout_wallet="")
+    await refunds.settled("700.00")
+    await refunds.set(payout_wallet=TRON)
+
+
+async def bill(refunds: RefundHouse) -> None:
+    """Something to be settled."""
+    await refunds.paid("300.00")
+    await refunds.house.clock.advance(1)
+
+
+async def told(refunds: RefundHouse) -> None:
+    """All webhooks are delivered."""
+    await refunds.house.work()
+
+
+ROWS = (
+    Row("payment", "a", ("amount_mismatch", "60.00"), "60.00 RUB are credited", "payment", late=REFUSED),
+    Row("payment", "b", ("amount_mismatch", "back to the payer"), "is sent back", "payment.sent", late=REFUSED),
+    Row("refund", "a", ("pending", "processing"), "Approved", "refund"),
+    Row("refund", "b", ("pending", "rejected"), "Rejected: no money moves", "refund.second", late=REFUSED),
+    Row("refund", "v", ("completed", "reversed"), "Reversed", "refund.done", late=REFUSED),
+    Row("refund", "s", ("it failed, but was", "no"), "Noted", "refund.contradicted", late=REFUSED),
+    Row("withdrawal", "x", ("pending", "cancelled"), "Called off", "withdrawal", late=REFUSED),
+    Row("withdrawal", "n", ("network can move", "0, in a new payout"), "USDT. wd_", late="nothing to pay out",
+        given={"account": "", "mode": "test"}),
+    Row("withdrawal", "v", ("stays cancelled", "0, in a new payout"), "USDT. wd_", "withdrawal.cancelled",
+        late="nothing to pay out", before=money),
+    Row("withdrawal", "t", ("as signer and network say", "never signed twice"), "is ", "withdrawal.newest",
+        late=None),
+    Row("account", "v", ("all of it", TRON), "USDT. wd_", "account", late="nothing to pay out",
+        given={"mode": "test"}, before=money),
+    Row("batch", "s", ("paid", "settled, at one market rate"), "1 payments, 300.00 RUB", late=None,
+        given={"mode": "test", "what": "all paid by now"}, before=bill),
+    Row("exchange", "x", ("awaiting_usdt", "cancelled"), "may begin another", "exchange.open", late=REFUSED),
+    Row("exchange", "b", ("7.00000000 USDT", "on its way back"), "7.00000000 USDT go back", "exchange", late=REFUSED,
+        given={"address": TRON}),
+    Row("exchange", "c", ("awaits RUB by SBP", "of this moment"), "awaiting_rub: 1000.00 RUB", late="Not done. ",
+        given={"account": "", "mode": "test", "amount": "1000.00", "phone": PHONE, "address": TRON}),
+    Row("client", "b", ("verified", "blocked"), "Blocked: no exchange", "client", late="Nothing was done: it is so"),
+    Row("client", "e", ("yes", "no"), "verified as before", "client", late="Nothing was done: it is so"),
+    Row("receiver", "a", ("1 webhook", "none"), "Sent again: 1", "receiver", late="Nothing is given up there",
+        meanwhile=told),
+    Row("event", "a", ("delivered", "pending, at once"), "It is sent again", "event", before=told),
+    Row("suspense", "b", ("30.00 RUB", "on its way back"), "30.00 RUB go back", "suspense"),
+    Row("gateway", "s", ("operational", "degraded"), "It is degraded", "gateway",
+        given={"status": "degraded", "why": "maintenance"}),
+    Row("account", "n", ("takes payments at once", "shown once"), "shown this once", late=None,
+        given={"name": "Bakery"}),
+    Row("account", "s", ("acceptance", "true", "false"), "acceptance is false now", "account",
+        given={"name": "acceptance", "value": "false"}),
+    Row("account", "x", ("set", "a new one, shown once"), "shown this once", "account", given={"how": "make one"}),
+    Row("shop", "n", ("Corner", "Cafe"), "It is named Cafe", "shop", given={"name": "Cafe"}),
+    Row("shop", "k", ("0.02", "0.04"), "Its markup is 0.04", "shop", given={"markup": "0.04"}),
+    Row("shop", "t", ("return_url", "https://x.example/"), "https://x.example/", "shop",
+        given={"url": "https://x.example/"}),
+    Row("shop", "d", ("yes", "no new payments"), "Disabled", "shop"),
+    Row("shop", "e", ("no", "yes"), "Enabled", "shop"),
+    Row("terminal", "d", ("yes", "no new payments"), "Disabled", "terminal"),
+    Row("terminal", "e", ("no", "yes"), "Enabled", "terminal"),
+    Row("key", "t", ("in force", "ends after 1 hour"), "copy it now", "key", given={"overlap": "after 1 hour"}),
+    Row("ledger", "v", ("as they are", "computed anew"), "The books hold: ", late=None),
+    Row("entry", "v", ("as they are", "computed anew"), "The books hold: ", late=None),
+    Row("payment", "p", ("masked", "your name and reason are kept"), "none", "payment", late=None),
+    Row("client", "p", ("masked", "your name and reason are kept"), "+79005557788", "client", late=None),
+    Row("exchange", "p", ("masked", "your name and reason are kept"), "+7000000000", "exchange", late=None),
+    Row("event", "p", ("masked", "your name and reason are kept"), '"client_phone": "+7', "event", late=None),
+)  # fmt: skip
+ADDED = (
+    Row("account", "n", ("shop", "a new one, enabled"), "is there", "account", late="of this name already",
+        given={"name": "Kiosk", "markup": "0.02"}),
+    Row("account", "t", ("terminal", "it never changes"), "is there", "account", late=None, given={"label": "Phone"}),
+)  # fmt: skip
+"""Of an account's detail, whose list has the letter `n`, too."""
+
+
+def test_each_act_has_a_row() -> None:
+    acts = [(kind.name, bool(each in kind.acts), each.key) for kind in KINDS for each in (*kind.acts, *kind.list_acts)]
+    rows = [(row.of, bool(row.on), row.key) for row in (*ROWS, *ADDED) if row.key != "p"]
+    assert sorted(rows) == sorted(acts)
+    assert {row.of for row in ROWS if row.key == "p"} == {kind.name for kind in KINDS if kind.private is not None}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_act_shows_asks_tells_and_is_audited_and_who_comes_too_late_is_told(size: tuple[int, int]) -> None:
+    there: dict[str, str] = {}
+
+    async def seed(refunds: RefundHouse) -> None:
+        there.update(await everything_there_is(refunds))
+
+    async with sitting(size, seed) as desk:
+        for row in (*ROWS, *ADDED):
+            await begin(desk, row, there)
+            act, seen = desk.front()._act, desk.front()._record
+            given = {name: value or there["account"] for name, value in row.given.items()}
+            await done(desk, row, act, given)
+            # Who comes second sees the same dialog; at both sizes: test_console.py.
+            if row.late is not None and size == SIZES[0]:
+                await too_late(desk, row, act, seen, given)
+            await desk.press("0")
+
+
+async def begin(desk: Sitting, row: Row, there: dict[str, str]) -> None:
+    """To the confirmation, by the keys."""
+    if row.before is not None:
+        await row.before(desk.refunds)
+    if row.on == "withdrawal.newest":
+        there[row.on] = await fresh_payout(desk)
+    kind = kind_of(row.of)
+    assert kind is not None
+    if row.on:
+        await desk.open(row.of, there[row.on])
+    else:
+        await desk.press(kind.key)
+    bar = desk.shown().splitlines()
+    if row.key != "p":
+        assert any(f"[{row.key}]" in line for line in bar[:3]), "the act is offered above, for the mouse"
+    await desk.pilot.press(row.key)
+    await desk.pilot.pause()
+    assert isinstance(desk.front(), ActDialog), row
+
+
+async def fresh_payout(desk: Sitting) -> str:
+    await money(desk.refunds)
+    return (await pay_out_now(desk.ports, desk.refunds.house.account.account_id, Mode.TEST)).id
+
+
+async def done(desk: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]) -> None:
+    before = await everything(desk.ports, AuditEntry)
+    reason = f"because of {row.of}" if act.reason_needed else ""
+    if act.reason_needed:
+        desk.fill("", given)
+        await desk.press("ctrl+s")
+        assert "Still needed: Reason" in desk.shown()
+        assert await everything(desk.ports, AuditEntry) == before
+    desk.fill(reason, given)
+    await desk.pilot.pause()
+    asked = desk.shown()
+    for words in (act.title, "→", f"{act.title} ^s", *row.shows):
+        assert words in asked, (row, asked)
+    assert row.says in await desk.confirm(reason, given), row
+    [newest] = await list_audit(desk.ports, limit=1)
+    assert (newest.operator, newest.act, newest.reason) == ("olga", act.name, reason)
+    record = desk.front()._record
+    assert record is None or newest.object_id == record.id
+    if row.key == "n" or row.key == "c":
+        assert kind_of_id(newest.object_id or "") == row.of or record is not None
+    assert len(await everything(desk.ports, AuditEntry)) > len(before)
+    copy = desk.front().query("#secrets Button")
+    if copy:
+        copy.last(Button).press()
+        await desk.settle()
+        assert desk.app.clipboard in desk.shown().replace("\n", "")
+        assert not any(desk.app.clipboard in msgspec.json.encode(each).decode() for each in [newest])
+    await desk.press("escape")
+    if isinstance(desk.front(), DetailScreen):
+        assert f"olga: {act.name}" in [moment.text for moment in desk.front().moments]
+
+
+async def too_late(desk: Sitting, row: Row, act: ConsoleAct, seen: Any, given: dict[str, str]) -> None:
+    """A colleague, whose console still shows what the first one saw."""
+    if row.meanwhile is not None:
+        await row.meanwhile(desk.refunds)
+    before = await everything(desk.ports, AuditEntry)
+    desk.app.push_screen(ActDialog(Desk(ports=desk.ports, operator="ivan"), act, seen))
+    await desk.settle()
+    said = await desk.confirm("so do I", given)
+    assert row.late is not None
+    assert row.late in said, (row, said)
+    assert await everything(desk.ports, AuditEntry) == before
+    await desk.press("escape")
+    assert not row.on or isinstance(desk.front(), DetailScreen)

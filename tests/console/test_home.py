@@ -1,0 +1,92 @@
+"""Home's numbers: payments, deliveries, limits hit, as they are now, on the smallest terminal and on a wide one."""
+
+from typing import Any
+
+import pytest
+from textual.widgets import DataTable, Sparkline
+
+from cambist.core.domain.quota import WINDOW, window
+from cambist.core.usecases.limit_hits import HOUR, HitCounter
+from cambist.core.usecases.pulse import read_pulse
+from cambist.frontends.console import home
+from cambist.frontends.console.demo import living
+from cambist.frontends.console.home import HomeScreen
+from cambist.ports.bundle import Ports
+from tests.console.kit import SIZES, Sitting, sitting, waiting
+
+
+async def hit(ports: Ports, counter: str, times: int, *, minutes_ago: int = 0) -> None:
+    """As an API process writes it."""
+    hits = HitCounter()
+    hits.add(counter, (window(int(ports.clock.now().timestamp())) - minutes_ago) * WINDOW, times)
+    await hits.flush(ports)
+
+
+def line(desk: Sitting, name: str) -> list[float]:
+    """What a sparkline draws."""
+    screen = desk.app.screen
+    assert isinstance(screen, HomeScreen)
+    return list(screen.query_one(f"#{name} Sparkline", Sparkline).data or ())
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_limits_hit_are_counted_and_drawn_and_refresh_by_themselves(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "_PULSE", 0.1)
+    async with sitting(size) as desk:
+        assert "0 limits hit" in desk.shown()
+        await desk.refunds.house.clock.advance(600)  # the day is older than the minutes that are told
+        await hit(desk.ports, "general:key", 40, minutes_ago=3)
+        await hit(desk.ports, "money:ip", 17)
+        while "57 limits hit" not in desk.shown():
+            await desk.pilot.pause()
+        assert "40 key, 17 IP" in desk.shown()
+        assert "limits hit, hour: 57" in desk.shown()
+        drawn = line(desk, "hits")
+        assert len(drawn) == HOUR
+        assert (drawn[-4], drawn[-1], sum(drawn)) == (40, 17, 57)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_all_of_home_fits(size: tuple[int, int]) -> None:
+    """No line is cut, and nothing has to be moved sideways to be read."""
+    async with sitting(size, waiting) as desk:
+        await hit(desk.ports, "general:key", 12_345)
+        await hit(desk.ports, "general:ip", 67_890)
+        await desk.press("0")
+        screen = desk.app.screen
+        assert isinstance(screen, HomeScreen)
+        screen.take_pulse()
+        await desk.settle()
+        shown = desk.shown()
+        for words in (
+            "80235 limits hit 12345 key, 67890 IP",
+            "both modes",
+            "payments, 2 min",
+            "deliveries, 2 min",
+            "hour: 80235",
+        ):
+            assert words in shown, words
+        table: DataTable[Any] = screen.query_one("#needs", DataTable)
+        assert table.max_scroll_x == 0
+        assert (screen.needs[0].object_id in shown) is (size == SIZES[1])
+        lines = [each for each in screen.query(".line") if each.display]
+        bottom = screen.query_one("#pulse").content_region.bottom
+        assert all(each.region.bottom <= bottom for each in lines)
+
+
+async def test_another_size_of_the_terminal_brings_the_ids_and_takes_them_away() -> None:
+    async with sitting(SIZES[0], waiting) as desk:
+        screen = desk.app.screen
+        assert isinstance(screen, HomeScreen)
+        for size, there in ((SIZES[1], True), (SIZES[0], False)):
+            await desk.pilot.resize_terminal(*size)
+            await desk.settle()
+            assert (screen.needs[0].object_id in desk.shown()) is there
+            assert "awaits approval" in desk.shown()
+
+
+async def test_the_demonstration_has_limits_that_were_hit() -> None:
+    async with living("olga") as desk:
+        assert sum((await read_pulse(desk.ports)).hits.hour) > 0

@@ -1,0 +1,124 @@
+"""Every screen on the smallest terminal and on a wide one: its list with filters and order, its detail with a timeline,
+the lists that belong to it, and the box that finds it."""
+
+import pytest
+from textual.widgets import Input
+
+from cambist.core.usecases.search import search
+from cambist.frontends.console.catalogue import KINDS
+from cambist.frontends.console.columns import chosen
+from cambist.frontends.console.detail import DetailScreen
+from cambist.frontends.console.kinds import Filter, Kind
+from cambist.frontends.console.listing import ListScreen
+from tests.console.kit import SIZES, Sitting, sitting
+from tests.console.seeds import everything_there_is
+from tests.refund_house import RefundHouse
+
+TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH"}
+"""What is entered where a filter asks for a text; else an id."""
+QUIET = ("ledger", "gateway")
+"""A purse has no story but the journal's; nothing happened to the gateway."""
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_each_screen_lists_filters_orders_opens_and_is_found(size: tuple[int, int]) -> None:
+    there: dict[str, str] = {}
+
+    async def seed(refunds: RefundHouse) -> None:
+        there.update(await everything_there_is(refunds))
+
+    async with sitting(size, seed) as desk:
+        for kind in KINDS:
+            await opened(desk, kind, there)
+            await ordered(desk, kind)
+            for place, each in enumerate(kind.filters if size == SIZES[0] else kind.filters[:1]):
+                await filtered(desk, place, each, there)
+            await desk.press("r")
+            await detailed(desk, kind)
+            found = [(hit.kind, hit.object_id) for hit in await search(desk.ports, there[kind.name])]
+            # A correction has the id of the refund that it is of.
+            assert ("refund" if kind.name == "correction" else kind.name, there[kind.name]) in found
+
+
+def front(desk: Sitting) -> ListScreen:
+    screen = desk.app.screen
+    assert isinstance(screen, ListScreen)
+    return screen
+
+
+async def opened(desk: Sitting, kind: Kind, there: dict[str, str]) -> None:
+    """The list, by its letter, or from the object that it belongs to."""
+    if kind.key:
+        await desk.press("0", kind.key)
+    else:
+        owner, part = next((each, part) for each in KINDS for part in each.parts if part.of == kind.name)
+        await desk.open(owner.name, there[owner.name])
+        await desk.press(part.key)
+        assert front(desk).wish.filters == {part.by: there[owner.name]}
+    shown = desk.shown()
+    assert f"{kind.title} · {len(front(desk).records)}" in shown
+    assert front(desk).records
+    titles = [column.title for column, _ in front(desk)._shown]
+    assert any(all(title in line for title in titles) for line in shown.splitlines()), "a title is cut"
+    assert not any(column.names for column, _ in front(desk)._shown) or "Merchant" in shown
+    for act in kind.list_acts:
+        assert f"{act.title} [{act.key}]" in shown
+
+
+async def ordered(desk: Sitting, kind: Kind) -> None:
+    seen = [record.id for record in front(desk).records]
+    first, *others = kind.orders
+    for order in (*others, first):
+        if others:
+            await desk.press("o")
+        assert f"order: {order}" in desk.shown()
+        present = [record.id for record in front(desk).records]
+        assert set(present) <= set(seen)
+        if (order, first) in (("oldest", "newest"), ("newest", "oldest")):
+            assert present == seen[::-1]
+    assert [record.id for record in front(desk).records] == seen
+
+
+async def filtered(desk: Sitting, place: int, each: Filter, there: dict[str, str]) -> None:
+    """Chosen by the keys."""
+    before = front(desk).wish
+    await desk.pilot.press("f", *["down"] * place, "enter")
+    await desk.pilot.pause()
+    if each.hint:
+        desk.app.screen.query_one(Input).value = TYPED.get(each.name) or there.get(each.name, "pay_1")
+        await desk.press("enter")
+    else:
+        await desk.press("down", "enter")
+    asked = front(desk).wish.filters[each.name]
+    assert asked
+    shown = desk.shown()
+    assert f"{each.name} {'Merchant' if each.name == 'account' else asked}"[:40] in shown
+    assert not front(desk)._away
+    assert front(desk).records or "Nothing fits these filters" in shown
+    for record in front(desk).records:
+        assert getattr(record, each.name, asked) == asked or each.name in TYPED
+    front(desk).wish = before
+
+
+async def detailed(desk: Sitting, kind: Kind) -> None:
+    await desk.press("enter")
+    screen = desk.app.screen
+    assert isinstance(screen, DetailScreen)
+    shown = desk.shown()
+    name, _ = next(fact for fact in kind.facts(screen.record) if fact[1] is not None)
+    assert name in shown
+    assert kind.name in QUIET or screen.moments
+    assert (screen.moments[0].text[:20] if screen.moments else "Nothing is told of it") in shown
+    for part in kind.parts:
+        assert f"{part.title} [{part.key}]" in shown
+
+
+def test_no_column_is_cut_at_the_sizes_they_are_made_for() -> None:
+    """Two characters between columns, and one for the scrollbar."""
+    for kind in KINDS:
+        for room in (80, 120, 160):
+            columns = chosen(kind.columns, room)
+            assert [each for each, _ in columns if not each.wide] == [each for each in kind.columns if not each.wide]
+            assert sum(width + 2 for _, width in columns) < room, (kind.name, room)
+            assert all(len(each.title) <= width for each, width in columns)
+        assert len(columns) == len(kind.columns), f"{kind.name}: all fit on a wide terminal"
