@@ -166,8 +166,10 @@ def _nearest(folder: Path) -> Path:
 async def check_database(place: Place) -> Finding:
     """Reachable, of a known version, and writing to disk what it says it wrote."""
     facts = await database_facts(place.settings)
-    if facts is None:
+    if facts is None and place.settings.storage_url == "memory://":
         return warning("the storage is in memory", "set CAMBIST_DATABASE_URL, or leave it out")
+    if facts is None:
+        return warning("the storage is from another package, which is not looked into", "see what its package says")
     return judge_database(facts)
 
 
@@ -193,7 +195,7 @@ async def check_schema(place: Place) -> Finding:
     """At the revision that this program needs."""
     facts = await database_facts(place.settings)
     if facts is None:
-        return ok("a storage in memory has no schema")
+        return ok("no schema of this program is there")
     if facts.revision == facts.head:
         return ok(f"the schema is at {facts.head}")
     if facts.revision is None:
@@ -235,7 +237,7 @@ async def check_processes(place: Place) -> Finding:
     """Somebody works, and nobody counts requests apart from the others."""
     roll = open_roll(place.settings)
     if roll is None:
-        return ok("a storage in memory belongs to one process")
+        return ok("nobody counts who shares this storage: let one process serve from it")
     try:
         counting, working = await roll.others(Part.COUNTING), await roll.others(Part.WORKING)
     finally:

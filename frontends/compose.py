@@ -23,10 +23,10 @@ from ..ports.meter import Meter
 from ..ports.notifier import Notifier
 from ..ports.queue import Queue
 from ..ports.storage import Storage
-from ..ports.tools import Tools
+from ..ports.tools import Kick, StorageTools, Tools
 from ..ports.vault import Vault, VaultError
-from .plugins import needing
-from .providers import Adapters, FurtherBank, Kick, Providers
+from .plugins import has_own_schema, needing, opened_storage, scheme_of
+from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
 from .telemetry.telemetry import Telemetry
 from .telemetry.watched import watched_ports
@@ -89,7 +89,7 @@ async def open_house(
         files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
         await files.clean()
         places = Places(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
-        tools = Tools(mode=Mode.LIVE, storage=kept, clock=shifting, ids=chance, base_url=places.base_url)
+        tools = Tools(mode=Mode.LIVE, storage=kept, clock=shifting, ids=chance, base_url=places.base_url, files=files)
         providers = Providers(settings, adapters, tools, ticking)
         closing.push_async_callback(providers.close)
         posting = notifier or providers.notifier()
@@ -137,6 +137,9 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> 
             from ..adapters.storage.sqlite import SqliteStorage
 
         return await SqliteStorage.open(Path(url.removeprefix("sqlite:///")), clock or SystemClock(), kick)
+    if not has_own_schema(url):
+        elsewhere = StorageTools(url=url, clock=clock or SystemClock(), kick=kick)
+        return await opened_storage(scheme_of(url), elsewhere)
     with needing("sql", "Postgres"):
         from ..adapters.storage.postgres import PostgresStorage
 
@@ -155,12 +158,13 @@ def virtual_time(start: datetime) -> tuple[Clock, Ids, Callable[[float], Awaitab
 
 
 async def migrate(settings: Settings) -> str:
-    """Bring the schema up to this version, and return its revision. A storage in memory has none.
+    """Bring the schema up to this version, and return its revision. A storage in memory has none, and one from another
+    package sees to its own when it is opened.
 
     Raises: Unavailable when the database does not answer; NotConfigured when its schema is newer than this version.
     """
-    if settings.storage_url == "memory://":
-        return "memory"
+    if not has_own_schema(settings.storage_url):
+        return scheme_of(settings.storage_url)
     with needing("sql", "a database"):
         from ..adapters.storage import migrate as migrations
 

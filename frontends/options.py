@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .plugins import reads_name, reads_names
+from .plugins import KINDS, PluginError, found, reads_name, reads_names
 
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
@@ -109,7 +109,10 @@ def _address(raw: Any) -> str:
 
 
 def _database(raw: Any) -> str:
-    refusal = ValueError("must be postgresql://user:password@host:port/name, sqlite:///path or memory://")
+    refusal = ValueError(
+        "must be postgresql://user:password@host:port/name, sqlite:///path or memory:// (further ones come with "
+        "packages that have an entry point in cambist.storages)"
+    )
     try:
         text = _text(raw)
         parts = urlsplit(text)
@@ -118,9 +121,17 @@ def _database(raw: Any) -> str:
         raise refusal from None
     if text == "memory://" or (text.startswith("sqlite:///") and len(text) > len("sqlite:///")):
         return text
-    if parts.scheme not in _POSTGRES or not text.startswith(f"{parts.scheme}://"):
+    if not text.startswith(f"{parts.scheme}://") or not parts.scheme:
         raise refusal
-    return f"postgresql{text[len(parts.scheme) :]}"
+    if parts.scheme in _POSTGRES:
+        return f"postgresql{text[len(parts.scheme) :]}"
+    try:
+        others = found("storage")
+    except PluginError as error:
+        raise ValueError(str(error)) from None
+    if parts.scheme not in others or parts.scheme in KINDS["storage"].built_in:
+        raise refusal
+    return text
 
 
 def _redis(raw: Any) -> str:
@@ -206,7 +217,7 @@ _ROWS = (
     Option(
         name="database_url",
         read=_database,
-        meaning="postgresql://…, sqlite:///path or memory://; none: SQLite in data_dir",
+        meaning="postgresql://…, sqlite:///path, memory:// or a package's own; none: SQLite in data_dir",
         secret=True,
         shown=lambda url: None if url is None else masked_url(url),
     ),

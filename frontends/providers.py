@@ -22,13 +22,12 @@ from ..ports.bank import Bank, BankCapabilities, BankRoutes
 from ..ports.chain import ChainWatcher
 from ..ports.clock import Clock
 from ..ports.deposits import DepositWatcher, DepositWatchers
-from ..ports.jobs import Job
 from ..ports.kyc import KycVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
 from ..ports.storage import Storage
-from ..ports.tools import Tools
+from ..ports.tools import Kick, Tools
 from .plugins import NotInstalled, PluginError, checked, made, needing
 from .settings import Settings
 
@@ -53,7 +52,6 @@ log = logging.getLogger("cambist.providers")
 
 T = TypeVar("T")
 
-Kick = Callable[[Sequence[Job]], Awaitable[None]]
 OpenStorage = Callable[[Kick], Awaitable[Storage]]
 """Opens a storage that calls `kick` with the jobs of every commit that wrote some. The house closes it."""
 

@@ -47,7 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     data_dir: Path = Path("cambist-data")
     database_url: str | None = None
-    """`postgresql://…`, `sqlite:///path` or `memory://`; None: SQLite in `data_dir`. May hold a password."""
+    """`postgresql://…`, `sqlite:///path`, `memory://` or what a package brings; None: SQLite in `data_dir`. May hold a
+    password."""
     redis_url: str | None = None
     """Where several processes count requests together and wake each other; None: in memory. May hold a password."""
     host: str = "127.0.0.1"

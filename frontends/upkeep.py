@@ -7,13 +7,15 @@ import msgspec
 
 from ..ports.faults import NotSupported
 from ..ports.presence import Roll
+from .plugins import has_own_schema
 from .settings import Settings
 
 
 def open_roll(settings: Settings) -> Roll | None:
-    """The roll of the processes that share this database; None for a storage in memory, which nobody shares."""
+    """The roll of the processes that share this database; None for a storage in memory, which nobody shares, and for
+    one from another package, which has no roll."""
     url = settings.storage_url
-    if url == "memory://":
+    if not has_own_schema(url):
         return None
     if url.startswith("sqlite:///"):
         from ..adapters.presence.file import FileRoll
@@ -37,9 +39,12 @@ class DatabaseFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def database_facts(settings: Settings) -> DatabaseFacts | None:
-    """What the database says of itself; None for a storage in memory. Changes nothing. Raises: Unavailable."""
+    """What the database says of itself; None for a storage in memory or from another package. Changes nothing.
+
+    Raises: Unavailable.
+    """
     url = settings.storage_url
-    if url == "memory://":
+    if not has_own_schema(url):
         return None
     from ..adapters.storage import facts, migrate
 

@@ -64,6 +64,8 @@ class Tour:
         """Of several answers the first, or the first that says something."""
         operation = self._document.operation(response.request.method, response.request.url.path)
         assert operation is not None
+        said = f"{response.request.method} {response.request.url.path} -> {response.status_code}"
+        assert str(response.status_code) in operation["responses"], f"{said} is not documented"
         kept = self.operations.setdefault(operation["operationId"], {"responses": {}})
         if body is not None:
             kept.setdefault("request", body)

@@ -1,17 +1,10 @@
 """`cambist config …`"""
 
-from typing import Any
-
 import click
 
-from ..plugins import KINDS, all_installed
-from ..settings import Settings
+from ..plugins import all_installed, named_by
 from .output import Answer, table
 from .session import answering, loaded_settings
-
-
-def _adapters(settings: Settings) -> list[tuple[str, Any]]:
-    return [(name, getattr(settings, name)) for kind in KINDS.values() for name in kind.settings]
 
 
 @click.group()
@@ -26,8 +19,7 @@ def check() -> Answer:
     loaded = loaded_settings()
     file = None if loaded.config_file is None else str(loaded.config_file)
     rows = [(each.name, each.value, each.origin, each.meaning) for each in loaded.explained]
-    named = {name: value if isinstance(value, tuple) else (value,) for name, value in _adapters(loaded.settings)}
-    adapters = all_installed(named)
+    adapters = all_installed(named_by(loaded.settings))
     of_adapters = [(each.kind, each.name, each.comes_from, ", ".join(each.used_by)) for each in adapters]
     text = "\n\n".join(
         (

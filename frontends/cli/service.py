@@ -4,6 +4,7 @@ import asyncio
 
 import click
 
+from ..collector import collector_paused
 from ..settings import for_many_processes
 from .output import Answer, fields
 from .session import answering, guarded, loaded_settings
@@ -18,7 +19,8 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
 
     def run() -> None:
         settings = loaded_settings(host=host, port=port, workers=workers).settings
-        from ..http.server import serve as run_server
+        with collector_paused():
+            from ..http.server import serve as run_server
 
         run_server(settings)
 
@@ -33,7 +35,8 @@ def api(host: str | None, port: int | None) -> None:
 
     def run() -> None:
         settings = for_many_processes(loaded_settings(host=host, port=port).settings)
-        from ..http.server import serve as run_server
+        with collector_paused():
+            from ..http.server import serve as run_server
 
         run_server(settings, works=False)
 
@@ -47,7 +50,8 @@ def worker(workers: int | None) -> None:
 
     def run() -> None:
         settings = for_many_processes(loaded_settings(workers=workers).settings)
-        from ..worker.process import work
+        with collector_paused():
+            from ..worker.process import work
 
         work(settings)
 

@@ -11,7 +11,7 @@ from .access import authorized
 from .binding_window import binding_router
 from .charges import charges_router, played_charges_router
 from .clients import clients_router, played_clients_router
-from .docs_page import docs_router
+from .documentation import docs_router, openapi_handler
 from .edge import Edge
 from .errors import HANDLERS
 from .events import events_router, webhook_endpoint_router
@@ -24,7 +24,6 @@ from .kyc_page import kyc_page_router
 from .letters import letters_router
 from .methods import methods_router
 from .money import money_router
-from .openapi import openapi_handler
 from .options import say_methods
 from .payments import payments_router
 from .proofs import proofs_router

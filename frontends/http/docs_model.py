@@ -168,22 +168,21 @@ class _Reader:
             for code in content.get("examples", ()):
                 entry = CATALOGUE[code]
                 example = _pretty(self._components["examples"][code]["value"])
+                advice = _ADVICE[entry.retry_at(int(status))]
                 problems.append(
-                    Problem(
-                        status=status, code=code, meaning=entry.meaning, advice=_ADVICE[entry.retry], example=example
-                    )
+                    Problem(status=status, code=code, meaning=entry.meaning, advice=advice, example=example)
                 )
         return tuple(good), tuple(problems)
 
     def _call(self, path: str, method: str, operation: Json, body: Json) -> str:
         lines = [f"curl -X {method.upper()} {self._base_url}{path}"]
         if operation.get("security") != []:
-            lines.append('-H "X-Api-Key: $API_KEY" -H "X-Api-Secret: $API_SECRET"')
+            lines += ['-H "X-Api-Key: $API_KEY"', '-H "X-Api-Secret: $API_SECRET"']
         if any(each["name"] == "Idempotency-Key" for each in operation["parameters"]):
             lines.append('-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"')
         if "example" in body:
-            text = msgspec.json.encode(body["example"]).decode().replace("'", r"'\''")
-            lines.append(f"-H 'Content-Type: application/json' -d '{text}'")
+            text = _pretty(body["example"]).replace("'", r"'\''").replace("\n", "\n  ")
+            lines += ["-H 'Content-Type: application/json'", f"-d '{text}'"]
         return " \\\n  ".join(lines)
 
     def _fields(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[Field]:

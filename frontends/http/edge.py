@@ -69,6 +69,7 @@ class Edge:
             if verdict is not None:
                 extra += headers(verdict)
                 if verdict.over:
+                    self._watch.hits.count(verdict)
                     await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
                     return
             try:

@@ -4,14 +4,11 @@ No cookie, no key, no third party: who has the link is the client. The page's sc
 the link's `session` in the body, and PUTs files to their granted addresses.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-import jinja2
 import msgspec
 from litestar import Request, Response, post, route
 from litestar.params import FromPath
@@ -28,13 +25,13 @@ from .bodies import read_body
 from .errors import on_anything, on_refusal, on_unavailable
 from .kyc_page_texts import KYC_TEXTS
 from .routing import Router
-from .window_page import Asset, pick_language
+from .templates import Templates, read_asset
+from .window_page import pick_language
 from .window_pages import HEADERS
 from .window_texts import LANGUAGE_NAMES
 
 log = logging.getLogger("cambist.kyc")
 
-_PAGES = Path(__file__).parent / "pages"
 _ASSETS = {
     "window.css": "text/css",
     "window.js": "text/javascript",
@@ -148,16 +145,8 @@ class _Page:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._path = f"{urlsplit(ports.places.app_url).path.rstrip('/')}/kyc"
-        self._assets = {name: _read_asset(name, media_type) for name, media_type in _ASSETS.items()}
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_PAGES),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            auto_reload=False,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals |= {"asset": self._asset_link, "language_names": LANGUAGE_NAMES}
+        self._assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
+        self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
         # Files go to the API's address, which may be another origin than the page's.
         api = urlsplit(ports.places.base_url)
         policy = HEADERS["Content-Security-Policy"].replace(
@@ -194,7 +183,8 @@ class _Page:
         wish = query.get("lang")
         language = pick_language(wish if wish in KYC_TEXTS else None, request.headers.get("accept-language", ""))
         kept = {name: value for name in ("phone", "session", "redirect") if (value := query.get(name)) is not None}
-        body = self._templates.get_template("kyc.html").render(
+        body = self._templates.draw(
+            "kyc.html",
             t=_texts(KYC_TEXTS[language]),
             language=language,
             switch={each: f"?{urlencode({**kept, 'lang': each})}" for each in KYC_TEXTS},
@@ -229,8 +219,3 @@ def _texts(table: Mapping[str, str]) -> Callable[..., str]:
         return table[key].format(**values)
 
     return text
-
-
-def _read_asset(name: str, media_type: str) -> Asset:
-    body = (_PAGES / name).read_bytes()
-    return Asset(body=body, media_type=media_type, tag=hashlib.sha256(body).hexdigest()[:16])

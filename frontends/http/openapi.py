@@ -1,22 +1,17 @@
-"""`GET /openapi.json`: the interface and its webhooks as OpenAPI 3.1 (DECISIONS 7, SPEC "Versioning").
+"""The interface and its webhooks as OpenAPI 3.1 (DECISIONS 7, SPEC "Versioning").
 
 It is made of what the service itself uses: the views, the bodies, the payloads of events and the catalogue of refusals.
-It needs no key and is not counted, like the health check.
 """
 
-import functools
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from litestar import Response, get
-from litestar.handlers import HTTPRouteHandler
 
 from ...core.domain.errors import CATALOGUE
 from ...core.domain.events import EventType
 from ...core.domain.payloads import EVENT_PAYLOADS
-from ...ports.bundle import Ports
 from .openapi_examples import with_examples
 from .openapi_headers import LETTER_HEADERS, RATE_HEADERS
 from .openapi_meanings import meaning
@@ -82,6 +77,11 @@ def openapi_document(base_url: str) -> Json:
         },
     }
     return with_examples(document)
+
+
+def openapi_bytes(base_url: str) -> bytes:
+    """The same, as it is answered."""
+    return msgspec.json.encode(openapi_document(base_url))
 
 
 def _schemas(types: list[Any]) -> tuple[Mapping[Any, Json], dict[str, Json]]:
@@ -175,7 +175,7 @@ def _responses(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
                 **good,
             }
         else:
-            responses["200"] = {"description": "Done", **good}
+            responses[str(operation.status)] = {"description": "Created" if operation.status == 201 else "Done", **good}
         if operation.failing is not None:
             responses[str(operation.failing)] = {"description": "It does not work", **good}
     for status, codes in sorted(_refusals(operation).items()):
@@ -241,17 +241,3 @@ def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
 def _payload_of(event: EventType, schemas: Mapping[Any, Json]) -> Json:
     """The payload's schema, narrowed to this event: one struct serves all four refund events."""
     return {**schemas[EVENT_PAYLOADS[event]], "properties": {"event": {"const": event.value}}}
-
-
-def openapi_handler(ports: Ports) -> HTTPRouteHandler:
-    """GET /openapi.json."""
-
-    @functools.cache
-    def document() -> bytes:
-        return msgspec.json.encode(openapi_document(ports.places.base_url))
-
-    @get("/openapi.json")
-    async def openapi() -> Response[bytes]:
-        return Response(document(), media_type="application/json")
-
-    return openapi

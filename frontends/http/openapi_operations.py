@@ -177,7 +177,7 @@ _EVENTS = (
         "post",
         f"{API}/webhook-endpoint/test",
         "Events",
-        "Post a test letter to the receiver now",
+        "Post a test event to the receiver now",
         answer=TestView,
         refusals={409: ("INVALID_STATE",)},
     ),
@@ -227,7 +227,7 @@ _SANDBOX = (
         answer=LettersView,
         query=(
             Query("after", "A cursor, `beginning` (the default) or `now`."),
-            Query("wait", "Seconds to wait for a letter.", {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}),
+            Query("wait", "Seconds to wait for an event.", {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}),
             Query("types", "Event types with commas; without: all."),
         ),
         refusals={404: ("NOT_FOUND",)},

@@ -15,9 +15,11 @@ import uvicorn
 
 from ...core.domain.accounts import Mode
 from ...ports.bank import BankRoutes
+from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..presence import on_the_roll
 from ..settings import Settings
+from ..telemetry.limit_hits import hits_kept
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
@@ -71,7 +73,11 @@ def serve(settings: Settings, *, works: bool = True) -> None:
     configure_logging(settings.log_level, settings.log_format)
 
     async def until_stopped() -> None:
-        async with on_the_roll(settings, counts=True, works=works), running(settings, works=works) as service:
+        async with contextlib.AsyncExitStack() as closing:
+            with collector_paused():
+                await closing.enter_async_context(on_the_roll(settings, counts=True, works=works))
+                service = await closing.enter_async_context(running(settings, works=works))
+            keep_for_good()
             _say_what_is_simulated(service.house.ports.banks)
             _say_whose_keys(service.house.settings)
             sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")
@@ -114,9 +120,13 @@ async def running(
             scraped(settings, telemetry, house.ports),
         ):
             streams = WindowStreams()
-            server = _Server(_config(house, streams), streams)
+            watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log)
+            server = _Server(_config(house, streams, watch), streams)
             _handle_signals(server)
-            async with at_work(house, lambda: _stop(server)) if works else contextlib.nullcontext():
+            async with (
+                at_work(house, lambda: _stop(server)) if works else contextlib.nullcontext(),
+                hits_kept(house.ports, watch.hits),
+            ):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 ready = asyncio.create_task(server.ready.wait())
                 try:
@@ -128,14 +138,9 @@ async def running(
                     await serving
 
 
-def _config(house: House, streams: WindowStreams) -> uvicorn.Config:
+def _config(house: House, streams: WindowStreams, watch: RequestWatch) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(
-            house.ports,
-            trusted_proxies=house.settings.trusted_proxies,
-            streams=streams,
-            watch=RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log),
-        ),
+        create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams, watch=watch),
         log_config=None,
         access_log=False,
         proxy_headers=False,

@@ -160,6 +160,8 @@ def settlements_router(ports: Ports) -> Router:
         wanted = request.query_params.get("format", "json")
         if wanted not in _FORMATS:
             raise shape_error("format", f"must be one of: {', '.join(_FORMATS)}")
+        # Of the file, which has no pages, too: what cannot be meant is not passed over in silence.
+        number, size = page_of(request.query_params)
         if wanted == "csv":
             settlement, batches = await all_items(ports, request.auth, settlement_id)
             name = f'attachment; filename="{settlement.id}.csv"'
@@ -168,7 +170,6 @@ def settlements_router(ports: Ports) -> Router:
                 media_type="text/csv",
                 headers={"Content-Disposition": name},
             )
-        number, size = page_of(request.query_params)
         return answer(items_view(await list_items(ports, request.auth, settlement_id, number, size)))
 
     return Router("/settlements", route_handlers=[page, one, items])

@@ -1,24 +1,20 @@
 """How the payer window is drawn: language, amounts, QR, assets and templates. It knows nothing of HTTP requests."""
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import quote
 
-import jinja2
 import msgspec
-import segno
 from markupsafe import Markup
 
 from ...core.domain.money import Rub
 from ...core.domain.payer_window import FINAL_FACES, RETURN_SECONDS, Face
 from ...core.domain.payments import FailureReason
 from ...core.usecases.payer_window import PayerView, half_of
+from .templates import Templates, read_asset
 from .window_texts import LANGUAGE_NAMES, TEXTS
 
-_PAGES = Path(__file__).parent / "pages"
 _ASSETS = {
     "window.css": "text/css",
     "window.js": "text/javascript",
@@ -42,14 +38,6 @@ PANEL_REASONS = (
     FailureReason.UNKNOWN,
 )
 """What the panel offers; the reasons left out belong to subscriptions and to the clock."""
-
-
-class Asset(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that the page loads. `tag` is a hash of what is in it."""
-
-    body: bytes
-    media_type: str
-    tag: str
 
 
 def pick_language(wish: str | None, accept: str) -> str:
@@ -113,6 +101,8 @@ class DrawnQr(msgspec.Struct, frozen=True):
 
 def draw_qr(payload: str) -> DrawnQr:
     """Draw what the bank gave."""
+    import segno  # here: as the templates, with the first page
+
     qr = segno.make_qr(payload, error="m")
     svg = qr.svg_inline(border=_QUIET_ZONE, omitsize=True, svgid="qr", svgclass=None, lineclass=None)
     # Safe as it is: numbers written by segno; the payload is not in it as text.
@@ -134,17 +124,9 @@ class WindowPage:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.assets = {name: _read_asset(name, media_type) for name, media_type in _ASSETS.items()}
+        self.assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._qr = functools.lru_cache(maxsize=QR_CACHE)(draw_qr)
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_PAGES),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            auto_reload=False,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals |= {"asset": self._asset_link, "language_names": LANGUAGE_NAMES}
+        self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
 
     def link(self, payment_id: str, wish: str | None, part: str = "") -> str:
         """Where a payment's page, or a part of it, is found; an explicit choice of language goes along."""
@@ -159,7 +141,8 @@ class WindowPage:
         paid = view.received or view.amount
         left = (view.standing.deadline - view.standing.now).total_seconds()
         returns = face is Face.PAID and view.auto_return and view.return_url is not None
-        return self._templates.get_template("window.html").render(
+        return self._templates.draw(
+            "window.html",
             t=texts,
             language=language,
             view=view,
@@ -187,7 +170,8 @@ class WindowPage:
 
     def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
         """A page without a payment: `closed`, `unavailable` or `rejected`. `here`: its address, where it differs."""
-        return self._templates.get_template("notice.html").render(
+        return self._templates.draw(
+            "notice.html",
             t=_Texts(TEXTS[language]),
             language=language,
             kind=kind,
@@ -201,7 +185,7 @@ class WindowPage:
 
     def draw(self, template: str, texts: Mapping[str, str], language: str, **values: object) -> str:
         """A further page of the same look, from its own template and texts."""
-        return self._templates.get_template(template).render(t=_Texts(texts), language=language, **values)
+        return self._templates.draw(template, t=_Texts(texts), language=language, **values)
 
     def _asset_link(self, name: str) -> str:
         return f"{self.path}/assets/{name}?v={self.assets[name].tag}"
@@ -219,8 +203,3 @@ class _Texts:
 
     def __call__(self, key: str, **values: str) -> str:
         return self._table[key].format(**values)
-
-
-def _read_asset(name: str, media_type: str) -> Asset:
-    body = (_PAGES / name).read_bytes()
-    return Asset(body=body, media_type=media_type, tag=hashlib.sha256(body).hexdigest()[:16])

@@ -16,6 +16,7 @@ import msgspec
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ...ports.bundle import Places, Ports
+from ..collector import collector_paused
 from ..http.app import create_app
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ class Stage:
     def _application(self) -> httpx.ASGITransport:
         if self._app is None:
             # In a context of its own, where no house is meant.
-            app: Any = Context().run(create_app, cast("Ports", _LatePorts()))
+            with collector_paused():
+                app: Any = Context().run(create_app, cast("Ports", _LatePorts()))
             self._app = httpx.ASGITransport(app, raise_app_exceptions=False)
         return self._app
 

@@ -5,8 +5,9 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
+from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..presence import on_the_roll
 from ..settings import Settings
@@ -26,12 +27,13 @@ def work(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.log_format)
 
     async def until_stopped() -> None:
-        async with (
-            on_the_roll(settings, counts=False, works=True),
-            observed(settings, system_clock()) as telemetry,
-            open_house(settings, telemetry=telemetry) as house,
-            scraped(settings, telemetry, house.ports),
-        ):
+        async with AsyncExitStack() as closing:
+            with collector_paused():
+                await closing.enter_async_context(on_the_roll(settings, counts=False, works=True))
+                telemetry = await closing.enter_async_context(observed(settings, system_clock()))
+                house = await closing.enter_async_context(open_house(settings, telemetry=telemetry))
+                await closing.enter_async_context(scraped(settings, telemetry, house.ports))
+            keep_for_good()
             stopped = asyncio.Event()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):

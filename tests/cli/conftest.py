@@ -30,6 +30,11 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 @pytest.fixture(autouse=True)
+def at_head(new_files_at_head: None) -> None:
+    """Commands in this process find their schema at once."""
+
+
+@pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, and no settings from outside."""
     for name in [name for name in os.environ if name.startswith("CAMBIST_")]:

@@ -40,7 +40,7 @@ class TestHelp:
 
     def test_help_and_version_load_nothing_heavy(self, spawn: Call) -> None:
         """Start-up is quick: servers, databases and cryptography come with the command that needs them."""
-        heavy = {"litestar", "sqlalchemy", "aiohttp", "alembic", "cryptography", "uvicorn", "structlog", "textual"}
+        heavy = {"litestar", "sqlalchemy", "aiohttp", "alembic", "cryptography", "uvicorn", "textual"}
         program = (
             "import sys; from cambist.frontends.cli.main import main\n"
             "try: main()\n"

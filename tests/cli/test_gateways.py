@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from openapi_spec_validator import validate
 
 from cambist.frontends.http.openapi import openapi_document
 from tests.cli.conftest import Call
@@ -49,7 +48,6 @@ def test_another_status_or_reason_is_wrong_usage(call: Call) -> None:
 def test_openapi_prints_the_document_with_the_services_address(call: Call) -> None:
     done = call("openapi", env={"CAMBIST_BASE_URL": "https://pay.example/api/"})
     assert (done.status, done.err) == (0, "")
-    validate(done.document)
     assert done.document == msgspec.json.decode(msgspec.json.encode(openapi_document("https://pay.example/api")))
     given = call("openapi", "--json", "--base-url", "https://other.example")
     assert given.document["servers"] == [{"url": "https://other.example"}]

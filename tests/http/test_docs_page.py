@@ -59,8 +59,8 @@ async def test_it_shows_every_operation_with_its_codes_and_every_event(house: Te
 
 async def test_objects_in_objects_are_spelled_out(house: TestHouse) -> None:
     page = (await house.http.get("/docs")).text
-    assert "<code>payer.full_name</code>" in page
-    assert "<code>data[].payment_url</code>" in page
+    assert "<code>payer.<wbr>full_name</code>" in page
+    assert "<code>data[].<wbr>payment_url</code>" in page
 
 
 @pytest.mark.parametrize("name", ["window.html", "..%2Fopenapi.py", "none.css"])
@@ -70,3 +70,11 @@ async def test_only_its_own_files_are_served(house: TestHouse, name: str) -> Non
 
 async def test_an_asset_asked_for_without_its_hash_is_not_kept(house: TestHouse) -> None:
     assert (await house.http.get("/docs/assets/docs.css")).headers["cache-control"] == "no-cache"
+
+
+async def test_a_code_of_two_statuses_has_the_advice_of_each(house: TestHouse) -> None:
+    """PAYMENT_ROUTE_UNAVAILABLE: no route is for good, a check that failed is not (SPEC "Errors")."""
+    page = (await house.http.get("/docs")).text
+    row = r"<tr><td>{}</td><td><code>PAYMENT_ROUTE_UNAVAILABLE</code></td><td>.*?<em>(.*?)</em>"
+    assert set(re.findall(row.format(400), page)) == {"Change the request."}
+    assert set(re.findall(row.format(503), page)) == {"Try again later, with the same key."}

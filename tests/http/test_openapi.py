@@ -1,9 +1,12 @@
 """GET /openapi.json (DECISIONS 7; SPEC "Versioning", 1): whole, valid, and true."""
 
+import asyncio
 import re
+import threading
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from litestar import Litestar
 from openapi_spec_validator import validate
@@ -11,6 +14,7 @@ from openapi_spec_validator import validate
 from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.events import EventType
 from cambist.core.domain.payloads import EVENT_PAYLOADS
+from cambist.frontends.http import openapi
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge import Edge
 from cambist.frontends.http.openapi import openapi_document
@@ -46,6 +50,25 @@ async def test_it_is_served_without_a_key_and_is_not_counted(house: TestHouse) -
     assert response.headers["content-type"] == "application/json"
     assert "x-ratelimit-limit" not in response.headers
     assert response.json() == openapi_document(house.ports.places.base_url)
+
+
+async def test_it_is_made_once_and_not_on_the_event_loop(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making it takes some hundred milliseconds, in which no payment may wait."""
+    made_in: list[int] = []
+    make = openapi.openapi_bytes
+
+    def watched(base_url: str) -> bytes:
+        made_in.append(threading.get_ident())
+        return make(base_url)
+
+    monkeypatch.setattr(openapi, "openapi_bytes", watched)
+    fresh: Any = create_app(house.ports)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(fresh), base_url=BASE) as http:
+        first, second = await asyncio.gather(http.get("/openapi.json"), http.get("/openapi.json"))
+        third = await http.get("/openapi.json")
+    assert first.content == second.content == third.content
+    assert len(made_in) == 1
+    assert made_in != [threading.get_ident()]
 
 
 def test_it_is_valid_openapi_3_1(document: Document) -> None:

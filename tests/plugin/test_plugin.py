@@ -72,3 +72,31 @@ def test_it_costs_nothing_unused_and_says_what_it_needs(tmp_path: Path) -> None:
     assert "1 passed, 1 error" in done.stdout, done.stdout
     assert "the sandbox needs 'litestar': pip install 'cambist[testing]'" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+ASSERTS = """
+import gc
+import sys
+
+import pytest
+
+pytest.register_assert_rewrite("cambist")
+
+def loader(name):
+    return type(sys.modules[name].__spec__.loader).__name__
+
+def test_first(cambist_sandbox):
+    assert gc.isenabled()
+    import cambist.frontends.conformance.benches
+    assert loader("cambist.frontends.conformance.benches") == "AssertionRewritingHook"
+    assert loader("cambist.core.usecases.payments") == "SourceFileLoader"
+"""
+
+
+def test_the_modules_of_the_service_are_not_compiled_anew_for_their_asserts(tmp_path: Path) -> None:
+    """pytest does so with all packages that bring a plugin, each time where it may not write: a second and more. What
+    others import later is theirs to have rewritten."""
+    (tmp_path / "test_it.py").write_text(ASSERTS)
+    command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:cacheprovider", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed" in done.stdout, done.stdout

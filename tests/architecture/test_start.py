@@ -1,0 +1,112 @@
+"""What a process loads when it starts: only what it was asked for.
+
+The rules are two promises: the first sandbox of a test run is there in half a second (docs/testing.md), and a service
+at rest takes little memory (docs/performance.md).
+"""
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.frontends.collector import collector_paused
+from cambist.frontends.compose import migrate
+from cambist.frontends.settings import Settings
+
+PAGES = ("jinja2", "segno", "cambist.frontends.http.openapi", "cambist.frontends.http.docs_page")
+NOT_IN_A_SANDBOX = (
+    *PAGES,
+    *("sqlalchemy", "aiosqlite", "asyncpg", "alembic", "aiohttp", "cryptography", "uvicorn", "redis", "dramatiq"),
+    *("prometheus_client", "textual", "cambist.adapters.vault.sealed", "cambist.adapters.storage.sql"),
+)
+NOT_IN_A_SERVICE_ON_SQLITE = (
+    *PAGES,
+    *("alembic", "asyncpg", "sqlalchemy.dialects.postgresql", "rich", "pygments", "httpx", "redis", "dramatiq"),
+    *("prometheus_client", "textual", "cambist.frontends.client"),
+)
+
+_SANDBOX = """
+import sys
+from cambist.frontends.testing import open_stage
+with open_stage() as stage, stage.open_sandbox() as sandbox:
+    payment = sandbox.client.payments.create(amount_rub="100.00", description="order 1")
+    assert sandbox.pay(payment.id).status == "paid"
+    print(*[name for name in {unwanted!r} if name in sys.modules])
+    waiting = sandbox.client.payments.create(amount_rub="100.00", description="order 2")
+    for path in ("/docs", f"/p/{{waiting.id}}"):
+        assert sandbox.http().get(path).status_code == 200
+    print(*[name for name in {pages!r} if name not in sys.modules])
+"""
+_SERVICE = """
+import asyncio, sys
+from pathlib import Path
+import cambist.frontends.cli.service
+from cambist.frontends.http.server import create_app
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.frontends.telemetry.logs import configure_logging
+async def main():
+    configure_logging("warning", "json")
+    async with open_house(Settings(data_dir=Path(sys.argv[1]))) as house:
+        create_app(house.ports)
+        await house.ports.storage.check()
+    print(*[name for name in {unwanted!r} if name in sys.modules])
+asyncio.run(main())
+"""
+
+
+def said_by(script: str, *arguments: str, **values: tuple[str, ...]) -> list[str]:
+    command = [sys.executable, "-c", script.format(**values), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_a_sandbox_loads_nothing_that_it_does_not_use_until_it_does() -> None:
+    at_start, missing_after_pages = said_by(_SANDBOX, unwanted=NOT_IN_A_SANDBOX, pages=PAGES)
+    assert at_start == ""
+    assert missing_after_pages == ""
+
+
+async def test_a_service_on_sqlite_loads_nothing_of_other_configurations(tmp_path: Path) -> None:
+    await migrate(Settings(data_dir=tmp_path))
+    assert said_by(_SERVICE, str(tmp_path), unwanted=NOT_IN_A_SERVICE_ON_SQLITE) == [""]
+
+
+class TestCollector:
+    """Nobody's collector is left other than it was."""
+
+    def test_it_rests_inside_and_runs_afterwards(self) -> None:
+        with collector_paused():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+
+    def test_one_that_the_program_has_stopped_stays_stopped(self) -> None:
+        gc.disable()
+        try:
+            with collector_paused():
+                pass
+            assert not gc.isenabled()
+        finally:
+            gc.enable()
+
+    def test_it_runs_again_after_a_failure(self) -> None:
+        with pytest.raises(ImportError), collector_paused():
+            raise ImportError
+        assert gc.isenabled()
+
+    def test_what_was_made_is_old_and_not_kept_for_good(self) -> None:
+        with collector_paused():
+            made: list[Any] = [[]]
+        assert any(each is made for each in gc.get_objects(generation=2))
+        assert gc.get_freeze_count() == 0
+
+    def test_what_the_program_keeps_frozen_stays_so(self) -> None:
+        gc.freeze()
+        try:
+            with collector_paused():
+                pass
+            assert gc.get_freeze_count() > 0
+        finally:
+            gc.unfreeze()
