@@ -17,11 +17,12 @@ from uuid import UUID
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.turns import in_turns
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sqlite import SqliteStorage
-from cambist.adapters.storage.unit import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.idempotency import IdempotencyKey, key_id
@@ -82,14 +83,6 @@ def rounds() -> Iterator[list[Records]]:
     return ([creation(next(numbers)) for _ in range(UNITS)] for _ in iter(int, 1))
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A file with the schema."""
-    made = tmp_path / "commits.db"
-    asyncio.run(migrate(f"sqlite:///{made}"))
-    return made
-
-
 def statements(records: Records) -> list[Row]:
     """The rows of a request, for a connection of sqlite3."""
     rows = []
@@ -100,35 +93,30 @@ def statements(records: Records) -> list[Row]:
     return rows
 
 
-def test_floor_transaction_each(benchmark: BenchmarkFixture, path: Path, rounds: Iterator[list[Records]]) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
+def one_by_one(connection: sqlite3.Connection, requests: list[list[Row]]) -> None:
+    """The floor: a transaction for each."""
+    for request in requests:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement, values in request:
+            connection.execute(statement, values)
+        connection.execute("COMMIT")
 
-        def one_by_one(requests: list[list[Row]]) -> None:
-            for request in requests:
-                connection.execute("BEGIN IMMEDIATE")
-                for statement, values in request:
-                    connection.execute(statement, values)
-                connection.execute("COMMIT")
 
-        benchmark.pedantic(  # type: ignore[no-untyped-call]  # pytest-benchmark annotates only some of it
-            one_by_one,
-            setup=lambda: (([statements(records) for records in next(rounds)],), {}),
+def test_units(benchmark: BenchmarkFixture, tmp_path: Path, rounds: Iterator[list[Records]]) -> None:
+    paths = [tmp_path / name for name in ("ours.db", "floor.db")]
+    for path in paths:
+        asyncio.run(migrate(f"sqlite:///{path}"))
+    with asyncio.Runner() as runner, closing(sqlite3.connect(paths[1], isolation_level=None)) as bare:
+        bare.execute("PRAGMA synchronous=FULL")
+        bare.execute("PRAGMA foreign_keys=ON")
+        storage = runner.run(SqliteStorage.open(paths[0], SystemClock()))
+        in_turns(
+            benchmark,
+            lambda requests: runner.run(commit_all(storage, requests)),
+            lambda requests: one_by_one(bare, requests),
             rounds=10,
-            warmup_rounds=1,
-        )
-
-
-def test_units(benchmark: BenchmarkFixture, path: Path, rounds: Iterator[list[Records]]) -> None:
-    with asyncio.Runner() as runner:
-        storage = runner.run(SqliteStorage.open(path, SystemClock()))
-
-        def at_once(requests: list[Records]) -> None:
-            runner.run(commit_all(storage, requests))
-
-        benchmark.pedantic(  # type: ignore[no-untyped-call]  # pytest-benchmark annotates only some of it
-            at_once, setup=lambda: ((next(rounds),), {}), rounds=10, warmup_rounds=1
+            prepare=lambda: (next(rounds),),
+            prepare_floor=lambda: ([statements(records) for records in next(rounds)],),
         )
         runner.run(storage.close())
 

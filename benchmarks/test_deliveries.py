@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import cast
 
 import aiohttp
 import msgspec
@@ -22,6 +21,7 @@ import pytest
 import uvloop
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.turns import in_turns
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.delivery import sent_anew
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event, EventType
@@ -120,17 +120,6 @@ async def post_all(urls: list[str]) -> None:
         await asyncio.gather(*(poster(session) for _ in range(AT_ONCE)))
 
 
-def pedantic(benchmark: BenchmarkFixture) -> Callable[..., object]:
-    """The fixture's way of running with a setup, which it publishes without types."""
-    return cast("Callable[..., object]", benchmark.pedantic)
-
-
-def test_floor_bare_client(
-    benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receivers: list[str]
-) -> None:
-    pedantic(benchmark)(lambda: run(post_all(receivers)), rounds=ROUNDS, warmup_rounds=1)
-
-
 async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> None:
     """Events that wait to be delivered, as use cases write them."""
     now = ports.clock.now()
@@ -206,12 +195,18 @@ def test_worker(
 
     run(open_it())
     [(ports, accounts)] = places
+
+    def filled() -> tuple[()]:
+        run(fill(ports, accounts, rounds))
+        return ()
+
     try:
-        pedantic(benchmark)(
+        in_turns(
+            benchmark,
             lambda: run(deliver_all(ports, accounts)),
-            setup=lambda: run(fill(ports, accounts, rounds)),
+            lambda: run(post_all(receivers)),
             rounds=ROUNDS,
-            warmup_rounds=1,
+            prepare=filled,
         )
     finally:
 

@@ -30,7 +30,7 @@ from benchmarks.test_service import Place
 from tests.stories.processes import Installation, installation
 
 PAYMENTS = int(os.environ.get("CAMBIST_BENCH_MEMORY", "5000"))
-MERCHANTS = 400
+MERCHANTS = 1200
 """Each may make 120 payments a minute."""
 PER_KEY = 50
 BODY = b'{"amount_rub":"404.02","description":"order 1234"}'

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 from statistics import median
-from typing import cast
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import aiohttp
@@ -19,8 +18,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.bare import bare_server
-from benchmarks.load import Outcome, load, request
+from benchmarks.load import load, request
 from benchmarks.processes import cpu_seconds
+from benchmarks.turns import in_turns
 from cambist.core.usecases.accounts import KeyPair
 from tests.servers import database, postgres_server
 from tests.stories.processes import installation
@@ -83,26 +83,52 @@ def key_of(pair: KeyPair) -> str:
     return str(uuid5(NAMESPACE_OID, pair.api_key))
 
 
+class Rounds:
+    """What the rounds of one server came to."""
+
+    def __init__(self, place: Place, requests: Callable[[Place], list[bytes]], status: int) -> None:
+        self._place, self._requests, self._status = place, requests, status
+        self.rates: list[float] = []
+        self.cpu: list[float] = []
+        self.p99: list[float] = []
+
+    def prepare(self) -> tuple[list[bytes]]:
+        """The requests of the next round."""
+        return (self._requests(self._place),)
+
+    def load(self, requests: list[bytes]) -> None:
+        """One round."""
+        before = cpu_seconds(self._place.pid)
+        outcome = load(self._place.base, requests, status=self._status)
+        self.cpu.append(cpu_seconds(self._place.pid) - before)
+        self.rates.append(outcome.rate)
+        self.p99.append(outcome.p99)
+
+
 def measured(
-    benchmark: BenchmarkFixture, place: Place, requests: Callable[[], list[bytes]], *, status: int = 200
+    benchmark: BenchmarkFixture,
+    service: Place,
+    bare: Place,
+    requests: Callable[[Place], list[bytes]],
+    *,
+    status: int = 200,
+    floor_status: int = 200,
 ) -> None:
-    """Rounds of loads of `requests`, which are made outside the measured time."""
-    outcomes: list[Outcome] = []
-    cpu: list[float] = []
+    """Rounds of loads of `requests`, of the service and of the bare handler in turns. What is told beside the floor is
+    the median over the rounds."""
+    ours, floor = Rounds(service, requests, status), Rounds(bare, requests, floor_status)
+    in_turns(benchmark, ours.load, floor.load, rounds=ROUNDS, prepare=ours.prepare, prepare_floor=floor.prepare)
+    info = benchmark.extra_info
+    info["requests_per_second"] = round(median(ours.rates[1:]))
+    info["cpu_us"] = round(median(ours.cpu[1:]) / LOAD * 1e6)
+    info["p99_ms"] = round(median(ours.p99[1:]) * 1000, 1)
+    info["rate_beside_floor"] = _beside(ours.rates, floor.rates)
+    info["cpu_beside_floor"] = _beside(floor.cpu, ours.cpu)
+    info["p99_beside_floor"] = _beside(ours.p99, floor.p99)
 
-    def setup() -> tuple[tuple[list[bytes]], dict[str, str]]:
-        return (requests(),), {}
 
-    def one(made: list[bytes]) -> None:
-        before = cpu_seconds(place.pid)
-        outcomes.append(load(place.base, made, status=status))
-        cpu.append(cpu_seconds(place.pid) - before)
-
-    cast("Callable[..., object]", benchmark.pedantic)(one, setup=setup, rounds=ROUNDS, warmup_rounds=1)
-    counted = outcomes[1:]
-    benchmark.extra_info["requests_per_second"] = round(median(outcome.rate for outcome in counted))
-    benchmark.extra_info["cpu_us"] = round(median(cpu[1:]) / LOAD * 1e6)
-    benchmark.extra_info["p99_ms"] = round(median(outcome.p99 for outcome in counted) * 1000, 1)
+def _beside(over: Sequence[float], under: Sequence[float]) -> float:
+    return round(median(a / b for a, b in zip(over[1:], under[1:], strict=True)), 3)
 
 
 @pytest.fixture(scope="module")
@@ -149,27 +175,15 @@ async def pay_once(place: Place, pairs: Sequence[KeyPair]) -> None:
 
 
 @pytest.mark.benchmark(group="POST /payments: 3000, 32 at once")
-class TestCreate:
-    def test_floor_bare_handler(self, benchmark: BenchmarkFixture, bare: Place) -> None:
-        measured(benchmark, bare, bare.creations, status=201)
-
-    def test_service(self, benchmark: BenchmarkFixture, service: Place) -> None:
-        measured(benchmark, service, service.creations, status=201)
+def test_create(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
+    measured(benchmark, service, bare, Place.creations, status=201, floor_status=201)
 
 
 @pytest.mark.benchmark(group="POST /payments with a known key: 3000, 32 at once")
-class TestRepeat:
-    def test_floor_bare_handler(self, benchmark: BenchmarkFixture, bare: Place) -> None:
-        measured(benchmark, bare, bare.repetitions, status=201)
-
-    def test_service(self, benchmark: BenchmarkFixture, service: Place) -> None:
-        measured(benchmark, service, service.repetitions)
+def test_repeat(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
+    measured(benchmark, service, bare, Place.repetitions, floor_status=201)
 
 
 @pytest.mark.benchmark(group="GET /payments/{id}: 3000, 32 at once")
-class TestRead:
-    def test_floor_bare_handler(self, benchmark: BenchmarkFixture, bare: Place) -> None:
-        measured(benchmark, bare, bare.readings)
-
-    def test_service(self, benchmark: BenchmarkFixture, service: Place) -> None:
-        measured(benchmark, service, service.readings)
+def test_read(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
+    measured(benchmark, service, bare, Place.readings)

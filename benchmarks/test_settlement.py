@@ -20,8 +20,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.rows import rows_into
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.unit import keep
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
 from cambist.core.domain.money import Rub

@@ -1,5 +1,6 @@
 """From the shell to the first answer of `cambist serve`, on an installation that is there, beside the bare import of
-the two libraries that it stands on."""
+the two libraries that it stands on; and to the first payment of a merchant's test, paid, beside the bare import of the
+framework."""
 
 import asyncio
 import subprocess
@@ -9,20 +10,22 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.turns import in_turns
 from tests.stories.processes import Installation, installation
 
 ROUNDS = 5
+SANDBOX = """
+from cambist.frontends.testing import open_stage
+with open_stage() as stage, stage.open_sandbox() as sandbox:
+    payment = sandbox.client.payments.create(amount_rub="100.00", description="order 1")
+    assert sandbox.pay(payment.id).status == "paid"
+"""
 
 pytestmark = pytest.mark.benchmark(group="start to first answer")
-
-
-def rounds(benchmark: BenchmarkFixture, one: Callable[[], None]) -> None:
-    cast("Callable[..., object]", benchmark.pedantic)(one, rounds=ROUNDS, warmup_rounds=1)
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +35,26 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
         yield made
 
 
-def test_floor_imports(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+def runs(script: str, folder: Path) -> Callable[[], None]:
+    """A program, from its start to its end."""
+
     def one() -> None:
-        subprocess.run([sys.executable, "-c", "import litestar, sqlalchemy"], check=True, cwd=tmp_path)
+        subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
 
-    rounds(benchmark, one)
+    return one
 
 
-def test_service(benchmark: BenchmarkFixture, place: Installation) -> None:
+def test_sandbox(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+    in_turns(benchmark, runs(SANDBOX, tmp_path), runs("import litestar", tmp_path), rounds=ROUNDS)
+
+
+def test_service(benchmark: BenchmarkFixture, place: Installation, tmp_path: Path) -> None:
     def one() -> None:
         service, base = place.serve()
         answered(f"{base}/readyz")
         service.kill()
 
-    rounds(benchmark, one)
+    in_turns(benchmark, one, runs("import litestar, sqlalchemy", tmp_path), rounds=ROUNDS)
 
 
 def answered(url: str) -> None:
