@@ -39,7 +39,7 @@ TABLES: Mapping[str, tuple[str, Moves[Any], str]] = {
     "exchange-usdt-rub": ("Exchange, USDT to RUB", EXCHANGE_MOVES[Direction.USDT_TO_RUB], "exchanges.md"),
     "exchange-rub-usdt": ("Exchange, RUB to USDT", EXCHANGE_MOVES[Direction.RUB_TO_USDT], "exchanges.md"),
     "withdrawal": ("Payout", WITHDRAWAL_MOVES, "settlement.md"),
-    "delivery-proof": ("Delivery proof", PROOF_MOVES, "exchanges.md"),
+    "delivery-proof": ("Delivery proof", PROOF_MOVES, "payments.md#delivery-proofs"),
     "kyc": ("Verification of an end client (inside)", KYC_MOVES, "kyc.md"),
 }
 """Every table of moves that a merchant meets: what it is of, the table, the page that explains it."""
@@ -69,13 +69,17 @@ Every error has one form, whatever went wrong:
 - Go by `code` and by the HTTP status. `message` is for people and may change; do not show it to payers.
 - `details` is there only where it says more: an array of `{path, message}` for fields, or an object (`missing_fields`,
   `next_allowed_at`).
-- `X-Request-Id` is on every answer. Quote it when you ask us.
+- `X-Request-Id` is on every answer. Quote it when you ask the service's operator.
 - A code that you do not know: treat it by its status. 4xx: change the request. 429 and 5xx: the same request again
   later, with the same `Idempotency-Key`.
 
 "Same key": the key is not used up, and a repeat cannot create a second object. "New key": the key keeps this answer for
 ever. "Change the request": a repeat gives the same answer until something is different; unless the table says
 otherwise the key is free, so you may send the corrected request with it.
+
+"Later" is what `Retry-After` says. Without that header: after 30 to 60 seconds for 5xx, and for the rest once what the
+message names has happened. No answer at all (a timeout, a connection that broke) is like a 500: it may have been done,
+so the same request with the same key. [The Python client](client.md#errors) does all of this by itself.
 
 | HTTP | Code | Meaning | What to do |
 |---|---|---|---|
@@ -86,8 +90,15 @@ otherwise the key is free, so you may send the corrected request with it.
 
 
 def _error_row(entry: Entry) -> str:
-    statuses = ", ".join(str(status) for status in (entry.status, *entry.variants))
-    return f"| {statuses} | `{entry.code}` | {entry.meaning} | {_DO[entry.retry]} |"
+    statuses = (entry.status, *entry.variants)
+    shown = ", ".join(map(str, statuses))
+    do = _DO[entry.retry]
+    do += "".join(
+        f"; with {status}: {_DO[entry.retry_at(status)]}"
+        for status in entry.variants
+        if entry.retry_at(status) is not entry.retry
+    )
+    return f"| {shown} | `{entry.code}` | {entry.meaning} | {do} |"
 
 
 def states_page() -> str:
@@ -101,7 +112,7 @@ def states_page() -> str:
         parts.append(f"## {title}\n\n![States: {title}](images/states-{name}.svg)\n")
         parts.append("| From | To | When |\n|---|---|---|")
         parts += [f"| `{row.before}` | `{row.after}` | {row.trigger} |" for row in moves.rows]
-        parts.append(f"\nMore: [{page}]({page})\n")
+        parts.append(f"\nMore: [{page.partition('#')[0]}]({page})\n")
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -1,7 +1,6 @@
-"""Makes the pictures of README and docs: `nox -s pictures`. It needs Chromium, and shows a service of its own."""
+"""Makes the picture of the payer window: `nox -s pictures`. It needs Chromium, and shows a service of its own."""
 
 import asyncio
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,8 +12,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from cambist.core.usecases import accounts  # noqa: E402  (the program need not be installed)
-from cambist.frontends.console.app import Console  # noqa: E402
-from cambist.frontends.console.demo import living  # noqa: E402
 from cambist.frontends.http.server import running  # noqa: E402
 from cambist.frontends.settings import Settings  # noqa: E402
 
@@ -24,7 +21,7 @@ KEY = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
 
 
 async def main() -> None:
-    """Each picture in turn."""
+    """The page of a payment that waits for its payer."""
     IMAGES.mkdir(exist_ok=True)
     async with running(Settings(database_url="memory://", port=0)) as service, async_playwright() as playwright:
         account = await accounts.create_account(service.house.ports, "Coffee House")
@@ -35,23 +32,8 @@ async def main() -> None:
         async with httpx.AsyncClient(base_url=base_url, headers=headers) as client:
             order = {"amount_rub": "490.00", "description": "Two tickets"}
             payment = (await client.post("/api/v1/payments", json=order)).json()
-        await picture(browser, f"{payment['payment_url']}?lang=en", IMAGES / "window.png", 860, 780)
-        async with living("operator") as desk:
-            await console(browser, Console(desk), IMAGES / "console.png")
+        await picture(browser, f"{payment['payment_url']}?lang=en", IMAGES / "window.png", 860, 800)
         await browser.close()
-
-
-async def console(browser: Browser, app: Console, path: Path) -> None:
-    """The operators' console after some seconds of its demonstration."""
-    async with app.run_test(size=(120, 34)) as pilot:
-        await pilot.pause(5)
-        drawn = app.export_screenshot(title="cambist console --demo")
-    # Its fonts would come from elsewhere.
-    svg = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL).replace("Fira Code", "monospace")
-    page = await browser.new_page(viewport={"width": 1480, "height": 900})
-    await page.set_content(f"<style>body {{ margin: 0 }}</style>{svg}")
-    await page.locator("svg").first.screenshot(path=path)
-    await page.close()
 
 
 async def picture(browser: Browser, address: str, path: Path, width: int, height: int) -> None:

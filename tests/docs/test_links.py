@@ -13,7 +13,10 @@ _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+_BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     prose = _FENCED.sub("", page.read_text("utf-8"))
     links = [found[1] or found[2] for found in _LINK.finditer(prose)]

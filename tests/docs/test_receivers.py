@@ -18,6 +18,7 @@ from cambist.core.domain.signing import Signer, headers
 from tests.docs.test_blocks import runnable
 
 SECRET = "a-secret-of-the-receivers"
+NEXT_SECRET = "the-secret-that-comes-after-it"
 PATIENCE = 20.0
 LANGUAGES = {
     "python": ("receiver.py", [sys.executable, "receiver.py"]),
@@ -41,19 +42,25 @@ class Receiver:
     def post(
         self, event_id: str, status: str, sequence: int, *, secret: str = SECRET, age: int = 0, more: bytes = b""
     ) -> int:
-        """Send a letter; the status of the answer. `more` is added after signing."""
+        """Send a letter about a payment; the status of the answer. `more` is added after signing."""
         # Not ASCII, and spaced as no program would print it: who signs anything but the raw body fails.
-        body = f'{{"event": "payment.status_changed",  "payment_id": "pay_1", "status": "{status}", "n": "ё"}}'.encode()
+        body = f'{{"event": "payment.status_changed",  "payment_id": "pay_1", "status": "{status}", "n": "ё"}}'
+        return self.post_body(event_id, body, sequence, secret=secret, age=age, more=more)
+
+    def post_body(
+        self, event_id: str, text: str, sequence: int, *, secret: str = SECRET, age: int = 0, more: bytes = b""
+    ) -> int:
+        """Send any letter; the status of the answer."""
+        body = text.encode()
         signed = headers(
             Signer(secret),
             event_id=event_id,
-            event="payment.status_changed",
+            event=msgspec.json.decode(body)["event"],
             sequence=sequence,
             attempt=1,
             timestamp=int(time.time()) - age,
             body=body,
         )
-        assert msgspec.json.decode(body)
         return httpx.post(self._url, content=body + more, headers=signed, timeout=PATIENCE).status_code
 
 
@@ -72,7 +79,12 @@ def running(language: str, folder: Path) -> Iterator[Receiver]:
     with socket.socket() as finder:
         finder.bind(("127.0.0.1", 0))
         port = finder.getsockname()[1]
-    environ = {**os.environ, "WEBHOOK_SECRET": SECRET, "PORT": str(port), "WEBHOOK_MEMORY": str(folder / "memory")}
+    environ = {
+        **os.environ,
+        "WEBHOOK_SECRET": f"{NEXT_SECRET} {SECRET}",
+        "PORT": str(port),
+        "WEBHOOK_MEMORY": str(folder / "memory"),
+    }
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
             [program, *(word.format(port=port) for word in command[1:])],
@@ -107,8 +119,23 @@ def test_a_receiver_takes_genuine_letters_once_and_in_order(language: str, tmp_p
         assert receiver.post("evt_2", "paid", 2) == 200
         assert receiver.post("evt_2", "paid", 2) == 200, "a duplicate is answered as the first"
         assert receiver.post("evt_1", "processing", 1) == 200, "old news is taken, so that it does not come again"
-        assert receiver.post("evt_3", "settled", 3, age=100) == 200
+        assert receiver.post("evt_3", "settled", 3, age=100, secret=NEXT_SECRET) == 200, "while the secret is changed"
         assert receiver.handled() == [
             "payment.status_changed pay_1 paid",
             "payment.status_changed pay_1 settled",
         ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_receiver_takes_letters_about_other_objects_and_about_none(language: str, tmp_path: Path) -> None:
+    """Sequences are per object, and a refund's event names its payment, too. `webhook.test` is about nothing."""
+    with running(language, tmp_path) as receiver:
+        assert receiver.post("evt_1", "paid", 3) == 200
+        refund = '{"event": "refund.completed", "payment_id": "pay_1", "refund_id": "ref_1", "status": "completed"}'
+        assert receiver.post_body("evt_2", refund, 1) == 200
+        letter = {"event": "webhook.test", "message": "This is a test", "timestamp": "2026-01-01T00:00:00.000Z"}
+        assert receiver.post_body("evt_3", msgspec.json.encode(letter).decode(), 1) == 200
+        assert receiver.post("evt_4", "refunded", 4) == 200, "it still runs"
+        handled = receiver.handled()
+        assert handled[:2] == ["payment.status_changed pay_1 paid", "refund.completed pay_1 completed"]
+        assert [line.split()[0] for line in handled[2:]] == ["webhook.test", "payment.status_changed"]
