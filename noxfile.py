@@ -86,14 +86,14 @@ def generate(session: nox.Session) -> None:
 
 @nox.session
 def pictures(session: nox.Session) -> None:
-    """The pictures of README and docs. Needs Chromium."""
+    """The picture of the payer window. Needs Chromium."""
     session.install("-e", ".[dev]")
     session.run("python", "docs/pictures.py")
 
 
 @nox.session
 def screenshots(session: nox.Session) -> None:
-    """The pictures of the operators' console in docs/console.md. Needs Chromium."""
+    """The pictures of the operators' console. Needs Chromium."""
     session.install("-e", ".[dev]")
     session.run("python", "docs/screenshots.py")
 

@@ -4,12 +4,18 @@ import asyncio
 import gc
 import os
 import shutil
+import sqlite3
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from cambist.adapters.storage import migrate as migrations
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.schema import metadata
 from tests.houses import TestHouse, open_test_house
@@ -20,6 +26,48 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Houses are made and dropped by the thousand; to look for cycles at every 700 objects took a sixth of the time.
 gc.set_threshold(100_000, 50, 100)
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 2 << 30
+
+
+def _work_in_memory() -> None:
+    """Have temporary files in memory, where the machine has room: thousands of databases are made, and each commit
+    would wait for a disk that forgets them in a minute. What a kill -9 leaves is the same there."""
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
+        there = os.statvfs(_MEMORY)
+        if there.f_bavail * there.f_frsize >= _ROOM and not there.f_flag & os.ST_NOEXEC:
+            os.environ["TMPDIR"] = str(_MEMORY)
+            tempfile.tempdir = None
+
+
+_work_in_memory()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are processors: much is waiting for servers, browsers and other processes."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Who is done takes from who is not, unless another way is asked for."""
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # here: it may be left out
+
+    return WorkStealingScheduling(config, log)
+
+
+_LONGEST = ("tests/stories/", "tests/console/", "tests/embedding/", "tests/docs/", "tests/deploy/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long, and waits most of it, comes first, so that no worker is left with it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
 @pytest.fixture
@@ -50,6 +98,29 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("migrated") / "house.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     return path
+
+
+@pytest.fixture(scope="session")
+def schema_at_head(migrated_file: Path) -> list[str]:
+    """The statements that make such a file of an empty one."""
+    with closing(sqlite3.connect(migrated_file)) as connection:
+        return [each for each in connection.iterdump() if each not in ("BEGIN TRANSACTION;", "COMMIT;")]
+
+
+@pytest.fixture
+def new_files_at_head(schema_at_head: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process migrates from nothing gets the schema in one go: half of a command's time were the steps. That
+    they lead there is tests/contracts' matter, and real processes take them."""
+    step_by_step = migrations._upgrade
+
+    def upgrade(connection: sa.Connection) -> None:
+        if connection.dialect.name != "sqlite" or sa.inspect(connection).get_table_names():
+            step_by_step(connection)
+            return
+        for statement in schema_at_head:
+            connection.exec_driver_sql(statement)
+
+    monkeypatch.setattr(migrations, "_upgrade", upgrade)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -30,7 +30,8 @@ from tests.usecases.test_settlement import caller
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 
-amounts = st.integers(30_00, 500_000_00)
+amounts = st.integers(30_00, 500_000_00).filter(lambda kopecks: kopecks != 404_04)
+"""The amount that is left out answers 502 by design (docs/sandbox.md)."""
 some = st.integers(0, 99)
 pauses = st.sampled_from([0, 0, 3, 3, 8, 3600])
 """Nothing; until a refund is at the bank; until the bank has sent it; an hour."""

@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 
 from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.usecases.pulse import read_pulse
 from tests.receivers import Receiver, Script, reply
 from tests.stories.merchant import merchant
 from tests.stories.processes import WEBHOOK_SECRET, Installation, Outcome, eventually, installation
@@ -157,6 +158,18 @@ class TestStop:
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, 1)
         assert len(receiver.requests) == 1
         assert "Traceback" not in service.err
+
+    async def test_limits_that_were_hit_are_written_before_the_end(self, sqlite_place: Installation) -> None:
+        """docs/operations.md, "Metrics": what a process counted is written at its end at the latest."""
+        account = await sqlite_place.account()
+        service, base = sqlite_place.serve()
+        async with merchant(base, account.test) as shop:
+            # More than twice the limit: a minute may end on the way.
+            asked = [(await shop.ask("GET", "/rates")).status for _ in range(121)]
+        service.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(service.wait) == 0
+        async with sqlite_place.house() as ports:
+            assert sum((await read_pulse(ports)).hits.hour) == asked.count(429) > 0
 
     async def test_an_open_stream_of_a_payer_window_does_not_hold_it_up(self, tmp_path: Path) -> None:
         """A page listens for half an hour; a service that may take long to stop does not wait for that."""
