@@ -50,7 +50,7 @@ VAIN = 5.0
 thousands that are refused at once. After them its letters wait until the end, so that a dead one does not make a year
 take hours."""
 
-_IN_HAND = 0.05
+IN_HAND = 0.05
 """Seconds after which a job that a worker has in hand is looked at again."""
 
 Runner = Callable[[Ports, Job], Awaitable[None]]
@@ -182,7 +182,7 @@ class _Advance:
             if found.turn:
                 await self._do(found.turn)
             elif found.wait:
-                await clock.sleep(_IN_HAND)
+                await clock.sleep(IN_HAND)
         await self._hand_over()
 
     async def _step(self, unit: Unit) -> _Next:

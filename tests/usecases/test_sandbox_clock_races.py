@@ -13,7 +13,7 @@ from cambist.core.domain.accounts import Caller, Mode
 from cambist.core.domain.events import Delivery
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.usecases.jobs import do, run, run_due
-from cambist.core.usecases.sandbox_clock import ADVANCE, LEASE, advance, read_clock
+from cambist.core.usecases.sandbox_clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
 from cambist.core.usecases.world_dues import STRAIGHTEN
 from cambist.core.usecases.worlds import living_with
 from cambist.ports.bundle import Ports
@@ -114,20 +114,30 @@ async def test_a_worker_at_the_same_time_leaves_the_jobs_to_the_advance(url: str
         await check(house, payment_id)
 
 
-async def test_a_job_in_a_workers_hand_is_waited_for_and_counts_no_attempt(url: str) -> None:
+async def test_a_job_in_a_workers_hand_is_waited_for_and_counts_no_attempt(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with opened(url) as (house, caller, payment_id):
         await house.clock.advance(900)
         [job] = await house.ports.storage.claim(1, 60, kind="payment.watch")
+        clock, waits, go_on = house.ports.clock, asyncio.Event(), asyncio.Event()
+        sleep = clock.sleep
+
+        async def watched(seconds: float) -> None:
+            """The advance looks again when it is told to, and not between the run of the job and the look at it."""
+            if seconds == IN_HAND:
+                waits.set()
+                await go_on.wait()
+            await sleep(seconds)
+
+        monkeypatch.setattr(clock, "sleep", watched)
         task = asyncio.ensure_future(advance(house.ports, caller, WISH, do))
-        while not (await standing(house))["advancing"]:
-            await asyncio.sleep(0.001)
-        for _ in range(20):
-            await asyncio.sleep(0.001)
-            await house.clock.advance(0.02)
-        assert not task.done()
+        await waits.wait()
         await run(house.ports, job)
         [kept] = [each for each in await everything(house.ports, Job) if each.id == job.id]
         assert (kept.attempts, kept.moment) == (0, job.moment)
+        assert not task.done()
+        go_on.set()
         await ticking(house, task)
         await check(house, payment_id)
 
