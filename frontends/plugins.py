@@ -47,7 +47,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS: Mapping[str, Kind] = {
-    "bank": Kind(group="cambist.banks", port=Bank, built_in=("simulator",), settings=("banks", "test_banks")),
+    "bank": Kind(
+        group="cambist.banks",
+        port=Bank,
+        built_in=("simulator", "simulator-asked"),
+        settings=("banks", "test_banks"),
+    ),
     "rates": Kind(
         group="cambist.rates",
         port=RateSource,

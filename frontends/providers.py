@@ -28,7 +28,7 @@ from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
 from ..ports.storage import Storage
 from ..ports.tools import Kick, Tools
-from .plugins import NotInstalled, PluginError, checked, made, needing
+from .plugins import KINDS, NotInstalled, PluginError, checked, made, needing
 from .settings import Settings
 
 SIMULATED_LINKS = "https://qr.nspk.example"
@@ -82,6 +82,8 @@ class FurtherBank(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.TEST
     script: Script | None = None
     capabilities: BankCapabilities | None = None
+    asked: bool = False
+    """It draws no invoices: it is asked for each."""
 
 
 class Providers:
@@ -127,10 +129,17 @@ class Providers:
         return BankRoutes(banks=banks, order=order)
 
     def _bank(self, name: str, mode: Mode, script: Script | None) -> Bank:
-        if name != "simulator":
+        if name not in KINDS["bank"].built_in:
             return cast("Bank", self._plugin("bank", name, mode))
-        can = _LIVE_BANK if mode is Mode.LIVE else None
-        return self._simulated_bank(FurtherBank(name=f"simulator-{mode}", mode=mode, script=script, capabilities=can))
+        return self._simulated_bank(
+            FurtherBank(
+                name=f"{name}-{mode}",
+                mode=mode,
+                script=script,
+                capabilities=_LIVE_BANK if mode is Mode.LIVE else None,
+                asked=name == "simulator-asked",
+            )
+        )
 
     def _simulated_bank(self, bank: FurtherBank) -> Bank:
         return SimulatedBank(
@@ -142,6 +151,7 @@ class Providers:
             script=bank.script,
             capabilities=bank.capabilities,
             refunds_hold=_REFUNDS_HOLD[bank.mode],
+            asked=bank.asked,
         )
 
     def rates(self) -> RateSources:

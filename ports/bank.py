@@ -23,6 +23,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's own link may be handed out without our window."""
     simulated: bool = False
     """No real money: the adapter is also a BankSimulator."""
+    draws_invoices: bool = False
+    """Its invoices can be drawn up without asking it: the adapter is also a DrawingBank."""
     refunds: bool = True
     """It sends money back to payers; else `refund` and `find_refund` raise NotSupported."""
     mandates: bool = False
@@ -166,6 +168,19 @@ class Bank(Protocol):
         ...
 
 
+class DrawingBank(Bank, Protocol):
+    """A bank whose invoices we may draw up ourselves, as where the payer's link is signed with the merchant's key: the
+    bank first hears of one from whoever pays it. Such a creation has no step that can be lost on the way."""
+
+    def draw_invoice(self, request: InvoiceRequest) -> Invoice | None:
+        """The invoice of this request, of which the bank may know nothing yet; None: it must be asked for this one
+        (`create_invoice`). Asks nobody and keeps nothing: what is thrown away never was.
+
+        `invoice_state` and `refund` take its reference, as if it had been created.
+        """
+        ...
+
+
 class Pretence(msgspec.Struct, frozen=True, kw_only=True):
     """What a simulated payer or bank shall do to an invoice."""
 
@@ -188,8 +203,9 @@ class Pretence(msgspec.Struct, frozen=True, kw_only=True):
 class BankSimulator(Bank, Protocol):
     """A bank without money that can be told what to do."""
 
-    async def pretend(self, operation: str, pretence: Pretence) -> Sequence[Notice]:
-        """Make it so, and return the notices that a real bank would now send.
+    async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
+        """Make it so, and return the notices that a real bank would now send. `reference`: the invoice's, where it is
+        known; by it alone the bank hears of one that was drawn.
 
         Raises: Refused when there is no such invoice.
         """

@@ -12,11 +12,14 @@ import msgspec
 from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.domain.events import Event
+from cambist.core.domain.payments import Payment
 from cambist.core.domain.signing import verify
 from cambist.core.usecases import accounts
 from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.sandbox import simulate_payment
 from cambist.frontends.compose import FurtherBank, open_house
 from cambist.frontends.settings import Settings
+from cambist.ports.bank import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.books import check_books
@@ -106,6 +109,18 @@ class TestHouse:
         return await self.http.post(
             f"/api/v1/sandbox/payments/{payment_id}/simulate", json=body, headers=self.headers()
         )
+
+    async def payment(self, payment_id: str) -> Payment:
+        """A payment's record."""
+        async with self.ports.storage.unit() as unit:
+            found = await unit[Payment].get(payment_id)
+        assert found is not None
+        return found
+
+    async def told(self, payment: str | Payment, pretence: Pretence) -> None:
+        """The payment's simulated bank does so, and the service hears of it."""
+        record = payment if isinstance(payment, Payment) else await self.payment(payment)
+        await simulate_payment(self.ports, record, pretence)
 
     async def work(self, seconds: float = 0) -> None:
         """Let the time pass and do every job that falls due on the way, at its time."""

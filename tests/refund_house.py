@@ -54,9 +54,7 @@ class RefundHouse:
         made = await self.house.create({"amount_rub": amount, **body}, mode=mode)
         assert made.status_code == 201, made.text
         payment_id: str = made.json()["id"]
-        bank = self.bank(mode)
-        for notice in await bank.pretend(payment_id, Pretence(status=InvoiceStatus.PAID)):
-            await on_notice(self.ports, notice)
+        await self.house.told(payment_id, Pretence(status=InvoiceStatus.PAID))
         return payment_id
 
     def bank(self, mode: str = "test") -> SimulatedBank:

@@ -9,6 +9,7 @@ from ...ports.faults import OutcomeUnknown, Refused
 from ...ports.storage import Storage
 from ..notebook import MayBeWritten, Notebook
 from .books import InvoiceEntry
+from .drawn import DRAWN
 from .mandate_books import page_as_of
 from .script import Ending, Script, Twist, fault, next_twist
 
@@ -87,13 +88,14 @@ class Desk:
 
     def _operation(self, reference: str) -> str:
         """The operation of what has this reference, if there is such a thing."""
-        return reference.removeprefix(self._reference(""))
+        return reference.removeprefix(self._reference("")).partition(DRAWN)[0]
 
     def _missing(self, what: str) -> Refused:
         return Refused(f"{self.name} has no {what}", reason="not_found")
 
-    def _payload(self, kopecks: int) -> str:
-        """Of the shape that NSPK gives a dynamic QR, with an id and a bank that cannot exist."""
-        chance = self._ids.uuid().hex[-16:].upper()
+    def _payload(self, kopecks: int, chance: str | None = None) -> str:
+        """Of the shape that NSPK gives a dynamic QR, with an id and a bank that cannot exist. `chance`: 16 hexadecimal
+        digits."""
+        chance = (self._ids.uuid().hex[-16:] if chance is None else chance).upper()
         text = f"{self._link_base}/AD00SIMULATED000{chance}?type=02&bank=999999999999&sum={kopecks}&cur=RUB"
         return f"{text}&crc={binascii.crc_hqx(text.encode(), 0xFFFF):04X}"

@@ -25,6 +25,7 @@ from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.storage import Storage
 from ..notebook import Notebook
 from .books import (
+    ACTING,
     OUTCOME_UNKNOWN,
     REACTION,
     InvoiceEntry,
@@ -34,6 +35,7 @@ from .books import (
     refund_pretended,
     refunded,
 )
+from .drawn import drawn_chance, drawn_entry, drawn_reference
 from .mandate_books import page_as_of
 from .mandates import MandateDesk
 from .remittances import RemittanceDesk, RemittancePage
@@ -60,11 +62,12 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
         capabilities: BankCapabilities | None = None,
         refunds_hold: timedelta | None = _AT_ONCE,
         links_after: timedelta | None = _AT_ONCE,
+        asked: bool = False,
     ) -> None:
         """`link_base` is where payment links seem to lead, without a slash at the end; `capabilities` is what it says
         of itself, where it shall be less than everything; `refunds_hold` is how long a refund is in processing until
         it is done by itself, and `links_after` how long a binding waits for its link: not at all, some time, or (None)
-        until it is told."""
+        until it is told. `asked`: it lets nobody draw up its invoices."""
         super().__init__(
             name,
             storage,
@@ -72,7 +75,7 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
             ids,
             link_base=link_base,
             script=script,
-            capabilities=capabilities or _everything(links_later=links_after != _AT_ONCE),
+            capabilities=capabilities or _everything(links_later=links_after != _AT_ONCE, draws=not asked),
         )
         # A provider of its own, so that no refund's page is ever read as an invoice.
         self._refund_pages = Notebook(f"{name}/refunds", RefundPage, storage, clock)
@@ -97,6 +100,20 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
             raise OutcomeUnknown("the bank's answer was lost")
         return self._invoice(entry)
 
+    def draw_invoice(self, request: InvoiceRequest) -> Invoice | None:
+        """The invoice of this request, all of it in its reference: a page is written when somebody pays it. None: what
+        acts without a call, or has a part in the script."""
+        if (
+            not self._capabilities.draws_invoices
+            or self._script.create
+            or request.amount_kopecks <= 0
+            or request.amount_kopecks in ACTING
+        ):
+            return None
+        payload = self._payload(request.amount_kopecks, drawn_chance(request.operation))
+        reference = self._reference(drawn_reference(request, self._clock.now()))
+        return Invoice(reference=reference, payload=payload, link=payload)
+
     async def find_invoice(self, operation: str) -> Invoice | None:
         """The invoice of this operation, or None. Raises: what the script says."""
         await self._answer_read(self._script.find)
@@ -106,12 +123,12 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
     async def invoice_state(self, reference: str) -> InvoiceState:
         """The invoice by the clock of now. Raises: Refused when there is none; what the script says."""
         await self._answer_read(self._script.state)
-        entry = await self._page(self._operation(reference))
+        entry = await self._invoice_page(reference)
         if entry is None or not entry.is_invoice:
             raise self._missing(f"invoice {reference}")
         return InvoiceState(reference=reference, status=entry.status, transfers=entry.transfers, failure=entry.failure)
 
-    async def pretend(self, operation: str, pretence: Pretence) -> Sequence[Notice]:
+    async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
         """Change the books, and return the notices that go out: one, none when silent, two when doubled.
 
         An invoice that was paid stays paid: any further wish changes nothing, but for a second transfer with `again`.
@@ -124,6 +141,8 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
         if pretence.amount_kopecks is not None and pretence.amount_kopecks <= 0:
             raise ValueError("a transfer is of more than nothing")
         now, found = self._clock.now(), await self._books.read(operation)
+        if found is None and reference is not None and (drawn := self._drawn(reference)) is not None:
+            found, _ = await self._start(drawn)
         if found is None or not found.is_invoice:
             raise self._missing(f"invoice of {operation}")
         await self._books.change(operation, lambda entry: pretended(page_as_of(entry, now), pretence, now))
@@ -186,7 +205,7 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
         if present is not None:
             return present
         invoice, now = self._operation(request.reference), self._clock.now()
-        found = await self._page(invoice)
+        found = await self._invoice_page(request.reference)
         if found is None:
             raise self._missing(f"invoice {request.reference}")
         # What is refused anyway leaves no page behind. The invoice is written last, and judged again then.
@@ -217,6 +236,19 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
         )
         return await self._start(entry)
 
+    async def _invoice_page(self, reference: str) -> InvoiceEntry | None:
+        """The page of what has this reference, by the clock of now; of an invoice that was drawn and that nobody paid
+        yet, the page as it would be."""
+        found = await self._books.read(self._operation(reference)) or self._drawn(reference)
+        return None if found is None else page_as_of(found, self._clock.now())
+
+    def _drawn(self, reference: str) -> InvoiceEntry | None:
+        """The page of an invoice that was drawn; None: it was not, or not here."""
+        own = self._reference("")
+        if not reference.startswith(own):
+            return None
+        return drawn_entry(reference.removeprefix(own), self._payload)
+
     def _invoice(self, entry: InvoiceEntry) -> Invoice:
         return Invoice(
             reference=self._reference(entry.operation),
@@ -234,11 +266,12 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
         )
 
 
-def _everything(*, links_later: bool) -> BankCapabilities:
+def _everything(*, links_later: bool, draws: bool) -> BankCapabilities:
     return BankCapabilities(
         own_lifetime=True,
         direct_link=True,
         simulated=True,
+        draws_invoices=draws,
         mandates=True,
         mandate_charges=True,
         mandate_links_later=links_later,

@@ -1,16 +1,17 @@
 """The bank's side of a new payment: from the written row to an invoice at a bank, or to a definite no.
 
-The row is committed before the bank is called, with the payment's id as the operation id. So whatever happens in
-between, the watch (payment_progress.py) can ask the bank by that id and finish or undo what was begun.
+Where a bank lets us draw up its invoices, the row is written with its invoice, and nobody is asked. Else the row is
+committed before the bank is called, with the payment's id as the operation id. So whatever happens in between, the
+watch (payment_progress.py) can ask the bank by that id and finish or undo what was begun.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
 
 import msgspec
 
-from ...ports.bank import Bank, Invoice, InvoiceRequest
+from ...ports.bank import Bank, DrawingBank, Invoice, InvoiceRequest
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ...ports.jobs import Job
@@ -27,7 +28,7 @@ from .units import retrying
 
 WATCH = "payment.watch"
 FIRST_LOOK = timedelta(seconds=10)
-"""When a creation that did not finish is taken up by the watch."""
+"""After which the watch takes up a creation that did not finish."""
 
 _ROUTE_RETRY_AFTER = 30
 
@@ -37,14 +38,43 @@ def watch_id(payment_id: str) -> str:
     return f"{WATCH}:{payment_id}"
 
 
-def first_watch(payment: Payment) -> Job:
-    """The watch of a payment that is being created."""
+def first_watch(payment: Payment, due: datetime) -> Job:
+    """The watch of a new payment."""
     return Job(
         id=watch_id(payment.id),
         kind=WATCH,
         argument=payment.id,
-        due=payment.created_at + FIRST_LOOK,
+        due=due,
         created_at=payment.created_at,
+    )
+
+
+def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
+    """The payment, not yet written, with the invoice that its bank lets us draw up, or as it is where the bank must be
+    asked; and its watch, which looks at the deadline, or soon."""
+    bank = ports.banks.named(payment.bank or "")
+    invoice = None
+    if bank.capabilities.draws_invoices:
+        invoice = cast("DrawingBank", bank).draw_invoice(_request(payment))
+    if invoice is None:
+        return payment, first_watch(payment, payment.created_at + FIRST_LOOK)
+    drawn = msgspec.structs.replace(payment, **_of_invoice(payment, payment, invoice))
+    return drawn, first_watch(drawn, _first_look(ports, drawn, invoice))
+
+
+def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
+    """At the deadline, or sooner where the bank sends no notice."""
+    if invoice.check_after is None:
+        return payment.expires_at
+    return min(payment.expires_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
+
+
+def _request(payment: Payment) -> InvoiceRequest:
+    return InvoiceRequest(
+        operation=payment.id,
+        amount_kopecks=payment.amount.kopecks,
+        purpose=payment.description or f"Payment {payment.id}",
+        expires_at=payment.expires_at,
     )
 
 
@@ -60,14 +90,7 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         try:
             bank = ports.banks.named(payment.bank or "")
             async with watched(ports, payment.mode, payment.bank):
-                invoice = await bank.create_invoice(
-                    InvoiceRequest(
-                        operation=payment.id,
-                        amount_kopecks=payment.amount.kopecks,
-                        purpose=payment.description or f"Payment {payment.id}",
-                        expires_at=payment.expires_at,
-                    )
-                )
+                invoice = await bank.create_invoice(_request(payment))
         except OutcomeUnknown:
             return await _outcome_unknown(ports, payment)
         except Unavailable:
@@ -146,17 +169,15 @@ def _is_asking(payment: Payment) -> bool:
 
 
 async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
-    """Keep the bank's references, and set the watch for the deadline (or sooner, where the bank sends no notice).
+    """Keep the bank's references, and set the watch for its first look.
 
     Tried first without reading, on the versions at hand: in the usual case nobody else knows the payment yet.
     """
-    look_at = payment.expires_at
-    if invoice.check_after is not None:
-        look_at = min(look_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
+    look_at = _first_look(ports, payment, invoice)
     if payment.opening is Opening.ASKING:
         async with ports.storage.unit() as unit:
             opened = unit[Payment].change(payment, **_of_invoice(payment, payment, invoice))
-            unit[Job].change(first_watch(payment), due=look_at)
+            unit[Job].change(first_watch(payment, payment.created_at + FIRST_LOOK), due=look_at)
             try:
                 await unit.commit()
             except Stale:

@@ -27,7 +27,7 @@ from .access import RECENT
 from .gateways import first_open
 from .idempotency import Made, once, once_made
 from .kyc import pass_gate
-from .payment_opening import first_watch, no_route, open_at_bank, outcome_unknown
+from .payment_opening import draw, no_route, open_at_bank, outcome_unknown
 from .seals import private_place
 from .tallies import add_payment
 from .terminals import offered_terminal, terminal_of
@@ -45,13 +45,13 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
         order = read_order()
         payment = await _checked(ports, caller, order)
         key_record = lock(payment.id)
-        payment = msgspec.structs.replace(payment, key_id=key_record.id)
+        payment, watch = draw(ports, msgspec.structs.replace(payment, key_id=key_record.id))
         async with ports.storage.unit() as unit:
             unit[IdempotencyKey].add(key_record)
             add_payment(unit, payment)
-            unit[Job].add(first_watch(payment))
+            unit[Job].add(watch)
             await unit.commit()
-        return await open_at_bank(ports, payment)
+        return payment if payment.opening is Opening.OPEN else await open_at_bank(ports, payment)
 
     return await once(ports, caller, key, KIND, make=make, recall=lambda made: _recall(ports, made))
 

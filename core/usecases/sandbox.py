@@ -89,7 +89,7 @@ async def simulate_payment(ports: Ports, payment: Payment, pretence: Pretence) -
     if not isinstance(bank, BankSimulator) or not bank.capabilities.simulated:
         raise Refusal("NOT_FOUND", "Endpoint not found")
     try:
-        notices = await bank.pretend(payment.id, pretence)
+        notices = await bank.pretend(payment.id, pretence, reference=payment.bank_reference)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no invoice of this payment", retry_after=10) from None
     for notice in notices:

@@ -11,7 +11,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Select, Static
 from textual.worker import WorkerCancelled
 
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.desk import Desk
@@ -139,8 +138,7 @@ async def sitting(
 async def mismatch(refunds: RefundHouse) -> str:
     """A live payment of 100 RUB for which 60 came; its id."""
     made = (await refunds.house.create({"external_id": "order-7"}, mode="live")).json()["id"]
-    for notice in await refunds.bank("live").pretend(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)):
-        await on_notice(refunds.ports, notice)
+    await refunds.house.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     return str(made)
 
 

@@ -12,7 +12,6 @@ from cambist.core.domain.settlement import Settlement, SettlementBatch, Settleme
 from cambist.core.domain.terminals import TerminalWish
 from cambist.core.usecases.audit import note
 from cambist.core.usecases.operations import list_suspense
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.refund_progress import conclude
 from cambist.core.usecases.shops import create_shop
 from cambist.core.usecases.terminals import create_terminal
@@ -61,9 +60,7 @@ async def seed(refunds: RefundHouse) -> Seeded:
     body = {"phone": "+79005557788", "kyc_status": "verified"}
     made = await house.http.post("/api/v1/sandbox/exchange-clients", json=body, headers=house.headers())
     assert made.status_code in (200, 201), made.text
-    more = Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True)
-    for notice in await refunds.bank().pretend(payment, more):
-        await on_notice(refunds.ports, notice)
+    await house.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     await house.work()
     [failed] = [each for each in await everything(refunds.ports, Delivery) if each.status is DeliveryStatus.FAILED]
     [client] = await everything(refunds.ports, Client)

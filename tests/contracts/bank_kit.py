@@ -49,6 +49,7 @@ class World:
         refunds_hold: timedelta | None = timedelta(0),
         links_after: timedelta | None = timedelta(0),
         capabilities: BankCapabilities | None = None,
+        asked: bool = False,
     ) -> SimulatedBank:
         return SimulatedBank(
             name,
@@ -59,6 +60,7 @@ class World:
             refunds_hold=refunds_hold,
             links_after=links_after,
             capabilities=capabilities,
+            asked=asked,
         )
 
     def request(self, kopecks: int = 100_00, operation: str = OPERATION) -> InvoiceRequest:

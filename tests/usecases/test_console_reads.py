@@ -22,7 +22,6 @@ from cambist.core.usecases.audit import acting
 from cambist.core.usecases.browse import Wanted, browse
 from cambist.core.usecases.gateways import set_gateway
 from cambist.core.usecases.needs import read_needs
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.pulse import read_pulse
 from cambist.core.usecases.refunds import reject_refund
 from cambist.core.usecases.search import search
@@ -40,8 +39,7 @@ async def refunds() -> AsyncIterator[RefundHouse]:
 
 async def mismatch(refunds: RefundHouse) -> str:
     made = (await refunds.house.create(mode="live")).json()["id"]
-    for notice in await refunds.bank("live").pretend(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)):
-        await on_notice(refunds.ports, notice)
+    await refunds.house.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     return str(made)
 
 

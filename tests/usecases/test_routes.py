@@ -17,10 +17,11 @@ from cambist.core.domain.payments import Opening, Payment
 from cambist.core.domain.terminals import Terminal, TerminalWish
 from cambist.core.usecases import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payment_opening import take_invoice
+from cambist.core.usecases.payment_opening import WATCH, take_invoice
 from cambist.core.usecases.payments import create_payment
 from cambist.frontends.compose import FurtherBank
-from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Pretence
+from cambist.ports.jobs import Job
 from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_crash_sweep import caller
@@ -30,7 +31,7 @@ AWAY = Twist(ending=Ending.UNAVAILABLE)
 LOST_DONE = Twist(ending=Ending.UNKNOWN_DONE)
 LOST_NOT_DONE = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 
-FIRST, SECOND = "simulator-test", "second"
+FIRST, SECOND = "simulator-asked-test", "second"
 
 
 class TwoBanks:
@@ -74,7 +75,7 @@ async def two() -> AsyncIterator[TwoBanks]:
     second = Script()
     plain = BankCapabilities(own_lifetime=False, direct_link=True, simulated=True)
     banks = [FurtherBank(name=SECOND, script=second, capabilities=plain)]
-    async with open_test_house(further_banks=banks) as house:
+    async with open_test_house(test_banks=("simulator-asked",), further_banks=banks) as house:
         yield TwoBanks(house, second)
 
 
@@ -294,3 +295,46 @@ async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two
     two.first.create.append(NO)
     await two.house.created({"ttl_minutes": 60})
     assert [request.expires_at for request in asked] == [(await two.only_payment()).expires_at]
+
+
+async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() -> None:
+    """One durable step: the payment is written with its invoice, and watched from its deadline on."""
+    fuse = Fuse(0, after=False)
+    async with open_test_house() as house:
+        whole = house.ports
+        who = await caller(whole, house.account.account_id)
+        house.script.find.append(AWAY)
+        ports = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+        made = (await create_payment(ports, who, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))).resource
+        assert fuse.commits == 1
+        assert (made.opening, made.bank) == (Opening.OPEN, "simulator-test")
+        assert made.bank_reference is not None
+        async with whole.storage.unit() as unit:
+            [watch] = await unit[Job].find(kind=WATCH)
+            assert await unit[Payment].get(made.id) == made
+        assert watch.due == made.expires_at
+        assert len(house.script.find) == 1
+        await house.told(made, Pretence(status=InvoiceStatus.PAID))
+        assert (await house.payment(made.id)).status == "paid"
+
+
+@pytest.mark.parametrize("check_after", [None, 3.0, 10_000.0])
+async def test_a_drawn_invoice_of_a_bank_without_notices_is_looked_at_sooner(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, check_after: float | None
+) -> None:
+    bank = house.ports.banks.named("simulator-test")
+    drawn = Invoice(reference="simulator-test:r", payload="p", link="l", check_after=check_after)
+    monkeypatch.setattr(bank, "draw_invoice", lambda _: drawn)
+    payment = await house.payment((await house.created())["id"])
+    async with house.ports.storage.unit() as unit:
+        [watch] = await unit[Job].find(kind=WATCH)
+    soon = house.clock.now() + timedelta(seconds=check_after or 10_000)
+    assert watch.due == min(payment.expires_at, soon)
+
+
+async def test_where_the_drawing_bank_wants_to_be_asked_it_is(house: TestHouse) -> None:
+    """404.02 acts by itself, so the bank must hear of it (DECISIONS 8)."""
+    payment = await house.created({"amount_rub": "404.02"})
+    assert await house.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None
+    plain = await house.created()
+    assert await house.ports.banks.named("simulator-test").find_invoice(plain["id"]) is None

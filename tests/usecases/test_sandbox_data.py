@@ -90,10 +90,7 @@ async def fill(merchant: RefundHouse) -> None:
     await merchant.apply(await merchant.paid("90.00"), "40.00")
     # A second transfer for one payment, and wrong amounts.
     twice = await merchant.paid("100.00")
-    for notice in await merchant.bank().pretend(
-        twice, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True)
-    ):
-        await on_notice(house.ports, notice)
+    await house.told(twice, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     for outcome in (None, "paid", "failed"):
         wrong = (await house.created())["id"]
         await house.simulate(wrong, outcome="amount_mismatch")
@@ -258,9 +255,9 @@ async def test_a_banks_late_word_brings_nothing_back(merchant: RefundHouse) -> N
     open_, refunded = (await house.created())["id"], await merchant.paid()
     refund = await merchant.apply(refunded)
     await house.work(2)
+    forgotten = await house.payment(open_)
     await forget(merchant)
-    for notice in await merchant.bank().pretend(open_, Pretence(status=InvoiceStatus.PAID)):
-        await on_notice(house.ports, notice)
+    await house.told(forgotten, Pretence(status=InvoiceStatus.PAID))
     for operation in (open_, refunded, refund, f"sus_simulator-test:{uuid4()}"):
         await on_notice(house.ports, Notice(operation=operation))
     await house.work(86_400)
@@ -304,6 +301,8 @@ async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
         return answer
 
     monkeypatch.setattr(bank, call, answered_too_late)
+    if call == "create_invoice":
+        monkeypatch.setattr(bank, "draw_invoice", lambda _: None)
     key = house.headers(Idempotency_Key=str(uuid4()))
     charge = await house.http.post(
         f"/api/v1/subscriptions/{bound['id']}/charges", json={"amount_rub": "500.00"}, headers=key

@@ -15,7 +15,6 @@ from cambist.core.usecases.again import ASK_AGAIN
 from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.operations import list_suspense, resolve_mismatch
 from cambist.core.usecases.payment_moves import apply
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.suspense_return import conclude_return, return_suspense
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundState, RefundStatus
@@ -43,9 +42,7 @@ async def mismatch(refunds: RefundHouse) -> str:
 async def second_transfer(refunds: RefundHouse) -> tuple[str, Suspense]:
     """A payment of 100 RUB that was paid, and then 30 more by the same QR."""
     payment_id = await refunds.paid()
-    more = Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True)
-    for notice in await refunds.bank().pretend(payment_id, more):
-        await on_notice(refunds.ports, notice)
+    await refunds.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     [money] = await list_suspense(refunds.ports)
     return payment_id, money
 

@@ -270,8 +270,8 @@ async def story(house: TestHouse, ports: Ports) -> None:
     await house.work()
 
 
-async def run_with_crash(at: int, *, after: bool, refused: int) -> int:
-    async with open_test_house() as house:
+async def run_with_crash(bank: str, at: int, *, after: bool, refused: int) -> int:
+    async with open_test_house(test_banks=(bank,)) as house:
         whole, fuse = house.ports, Fuse(at, after=after)
         house.script.create.extend([Twist(ending=Ending.REFUSED)] * refused)
         fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
@@ -288,13 +288,15 @@ async def run_with_crash(at: int, *, after: bool, refused: int) -> int:
         return fuse.commits
 
 
-@pytest.mark.parametrize("refused", [0, 1])
-async def test_a_crash_at_any_commit_keeps_the_tallies(refused: int) -> None:
-    commits = await run_with_crash(0, after=False, refused=refused)
-    assert commits >= (2 if refused else 5)
+@pytest.mark.parametrize(
+    ("bank", "refused", "least"), [("simulator", 0, 4), ("simulator-asked", 0, 5), ("simulator-asked", 1, 2)]
+)
+async def test_a_crash_at_any_commit_keeps_the_tallies(bank: str, refused: int, least: int) -> None:
+    commits = await run_with_crash(bank, 0, after=False, refused=refused)
+    assert commits >= least
     for at in range(1, commits + 1):
         for after in (False, True):
-            await run_with_crash(at, after=after, refused=refused)
+            await run_with_crash(bank, at, after=after, refused=refused)
 
 
 # Any history
