@@ -25,6 +25,7 @@ from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
+from .corked import CorkedProtocol
 from .window_streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
@@ -141,6 +142,7 @@ async def running(
 def _config(house: House, streams: WindowStreams, watch: RequestWatch) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams, watch=watch),
+        http=CorkedProtocol,
         log_config=None,
         access_log=False,
         proxy_headers=False,
