@@ -24,6 +24,7 @@ _TAIL_BITS = 74
 """A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
 _VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
 _MICROSECOND = timedelta(microseconds=1)
+_POOL = 4000
 _SETTLING_PASSES = 64
 """Turns of the event loop that a woken sleeper gets before time moves on: more than any chain of tasks needs that
 works in memory only, and about a millisecond of real time."""
@@ -51,12 +52,33 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class _Chance:
+    """Random bytes for identifiers, from the system some thousand at a time: each call of it costs as much as all else
+    of an identifier. A process that was forked begins with none of its parent's. Secrets never come from here."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self._taken = 0
+        self._process = 0
+
+    def take(self, count: int) -> bytes:
+        """Bytes that nobody else was given."""
+        end = self._taken + count
+        if end > len(self._bytes) or self._process != os.getpid():
+            self._bytes, self._taken, self._process = os.urandom(_POOL), 0, os.getpid()
+            end = count
+        taken = self._bytes[self._taken : end]
+        self._taken = end
+        return taken
+
+
 class SystemIds:
     """Identifiers and secrets from the operating system. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = (0, 0)
+        self._chance = _Chance()
 
     def uuid(self) -> UUID:
         """A version 7 UUID, greater than every one before it in this process (RFC 9562, 6.2, method 2).
@@ -65,8 +87,8 @@ class SystemIds:
         64 bits instead of being drawn anew: still in order, still not to be guessed from its neighbour.
         """
         now = time.time_ns() // 1_000_000
-        chance = int.from_bytes(os.urandom(10), "big")
         with self._lock:
+            chance = int.from_bytes(self._chance.take(10), "big")
             milliseconds, tail = self._last
             if now > milliseconds:
                 milliseconds, tail = now, chance % (1 << _TAIL_BITS)

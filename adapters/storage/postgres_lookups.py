@@ -80,6 +80,11 @@ class Lookups:
         # In a context of its own: the question is not one request's.
         task = asyncio.get_running_loop().create_task(self._answer(kept, asked), context=Context())
         self._under_way.add(task)
+        task.add_done_callback(self._answered)
+        self._plan()
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
         self._plan()
 
     async def _answer(self, kept: Kept[Any], asked: Sequence[_Asked]) -> None:
@@ -96,11 +101,6 @@ class Lookups:
             for record_id, answer in asked:
                 if not answer.done():  # cancelled meanwhile
                     answer.set_result(found.get(record_id))
-        finally:
-            task = asyncio.current_task()
-            if task is not None:
-                self._under_way.discard(task)
-            self._plan()
 
     async def _rows(self, kept: Kept[Any], ids: Sequence[str]) -> Sequence[Row]:
         if len(ids) == 1:

@@ -13,7 +13,9 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 def iso(moment: datetime) -> str:
     """`2026-11-21T09:00:00.123Z`: UTC to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # Ours are in UTC already; every answer has some.
+    there = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return there.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def iso_moscow(moment: datetime) -> str:

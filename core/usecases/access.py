@@ -8,7 +8,7 @@ from ..domain.errors import Refusal
 
 _LONGEST_KEY = 128
 RECENT = 2.0
-"""Seconds within which every process hears of a key that another revoked, and of changed settings."""
+"""Seconds within which every process hears of what another changed: a key that was revoked, settings, a gateway."""
 _NO_DIGEST = bytes(32)
 """What the digest of an unknown key's secret is compared with, so that unknown and wrong take the same time."""
 

@@ -21,7 +21,7 @@ from ..domain.payments import Opening, Payment, PaymentStatus
 from ..domain.subscriptions import Subscription
 from .charge_effects import tell_exhaustion
 from .charge_progress import ask_again, charge_watch_id, charging_bank, first_charge_watch, send
-from .idempotency import Made, once, once_made
+from .idempotency import Lock, Made, once, once_made
 from .payment_list import Page, PaymentFilter, list_payments
 from .recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from .tallies import remove_payment
@@ -64,7 +64,7 @@ async def create_charge(
     """
     await _own(ports, caller, subscription_id)
 
-    async def make(lock: Callable[[str], IdempotencyKey]) -> ChargeAnswer:
+    async def make(lock: Lock) -> ChargeAnswer:
         taken = await _take(ports, caller, subscription_id, read_order(), lock)
         payment = await _send_first(ports, taken) if taken.is_new else taken.payment
         return ChargeAnswer(payment=payment, is_new=taken.is_new)
@@ -85,9 +85,7 @@ async def _own(ports: Ports, caller: Caller, subscription_id: str) -> Subscripti
     return subscription
 
 
-async def _take(
-    ports: Ports, caller: Caller, subscription_id: str, order: ChargeOrder, lock: Callable[[str], IdempotencyKey]
-) -> _Taken:
+async def _take(ports: Ports, caller: Caller, subscription_id: str, order: ChargeOrder, lock: Lock) -> _Taken:
     """Judge and record the order in one unit. Raises: Refusal, with what was to be told meanwhile told."""
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
 
@@ -156,7 +154,7 @@ def _record(
     return payment, started
 
 
-async def _answering(unit: Unit, verdict: Blocked | Occupied, lock: Callable[[str], IdempotencyKey]) -> Payment:
+async def _answering(unit: Unit, verdict: Blocked | Occupied, lock: Lock) -> Payment:
     """The earlier charge that answers. The key becomes its own, so that a repeat never charges after all; but not
     while the charge may still be taken back, with the one key that it knows."""
     payment = await unit[Payment].get(verdict.payment_id)

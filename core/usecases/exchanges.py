@@ -1,7 +1,7 @@
 """What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on (SPEC "Endpoints:
 Exchanges"; DECISIONS 1, 6). What becomes of them is in exchange_progress.py."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -30,7 +30,7 @@ from .exchange_opening import open_new
 from .exchange_progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
 from .exchange_steps import first_watch, read_exchange, turn, watch_now
 from .gateways import first_open
-from .idempotency import KEY_TAKEN, Made, once
+from .idempotency import KEY_TAKEN, Lock, Made, once
 from .kyc import find_client, present_client
 from .rates import market_rate
 from .seals import exchange_phone_place
@@ -61,7 +61,7 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
     then nothing was created, and the key is free.
     """
 
-    async def make(lock: Callable[[str], IdempotencyKey]) -> Exchange:
+    async def make(lock: Lock) -> Exchange:
         case = await _judged(ports, caller, ExchangeCase(order=read_order(), account=caller.account, mode=caller.mode))
         made = await open_new(ports, await _written(ports, case, lock))
         if made is None:
@@ -149,7 +149,7 @@ async def _provided(ports: Ports, case: ExchangeCase) -> dict[str, str]:
         raise Refusal("PROVIDER_NOT_CONFIGURED", "No deposit addresses are given out at present") from None
 
 
-async def _written(ports: Ports, case: ExchangeCase, lock: Callable[[str], IdempotencyKey] | None) -> Exchange:
+async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Exchange:
     """The exchange, its key (`lock`; None for an operator's) and its watch, on disk. Raises: Refusal; Conflict of the
     key."""
     phone, account = case.order.client_phone, case.account

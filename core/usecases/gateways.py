@@ -16,6 +16,7 @@ from ...ports.storage import OneOf, Unit
 from ..domain.accounts import Account, Caller, Mode
 from ..domain.errors import Refusal, shape_error
 from ..domain.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
+from .access import RECENT
 from .gateway_news import Telling, gateway_event, hold, mode_of, payment_method_of
 from .gateway_watch import may_be_tried
 from .outbox import announce
@@ -146,11 +147,14 @@ async def _tell_player(
 
 
 async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:
-    """The first of these routes that takes something new; None when all are down by hand. One read in the usual case,
-    two in test mode. One that was judged down gets some, so that it is seen to be back, and all where none is left."""
+    """The first of these routes that takes something new; None when all are down by hand. One that was judged down gets
+    some, so that it is seen to be back, and all where none is left.
+
+    What another process says of a gateway is heard within some seconds; what a merchant plays in test mode, at once.
+    """
     last_resort = None
     for bank in routes:
-        records = [await ports.storage.recent(Gateway, bank.name)]
+        records = [await ports.storage.recent(Gateway, bank.name, within=RECENT)]
         if mode is Mode.TEST:
             records.append(await ports.storage.recent(Gateway, played_id(account_id, bank.name)))
         if not all(record is None or record.takes_payments for record in records):

@@ -15,6 +15,9 @@ from ..domain.ids import canonical_uuid
 T = TypeVar("T")
 R = TypeVar("R")
 
+Lock = Callable[[str], IdempotencyKey]
+"""Gives the record that keeps a key for the resource of this id."""
+
 _MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
 _MAKER_PATIENCE = 25.0
 """Seconds a repeat waits for the request that holds its key, or for the recovery of one that died."""
@@ -47,7 +50,7 @@ async def once(
     header: str | None,
     kind: str,
     *,
-    make: Callable[[Callable[[str], IdempotencyKey]], Awaitable[T]],
+    make: Callable[[Lock], Awaitable[T]],
     recall: Callable[[str], Awaitable[T | None]],
 ) -> Made[T]:
     """Make the resource of this key, or recall the one it made, however many ask at once.

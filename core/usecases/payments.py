@@ -1,7 +1,5 @@
 """What merchants do with payments: create, read (SPEC "Endpoints: Payments")."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from ...ports.bundle import Ports
@@ -25,7 +23,7 @@ from ..domain.payments import Opening, Payment, PaymentStatus, lifetime
 from ..domain.terminals import PAYMENT_METHODS
 from .access import RECENT
 from .gateways import first_open
-from .idempotency import Made, once, once_made
+from .idempotency import Lock, Made, once, once_made
 from .kyc import pass_gate
 from .payment_opening import draw, no_route, open_at_bank, outcome_unknown
 from .seals import private_place
@@ -41,7 +39,7 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
     Raises: Refusal, in the order of DECISIONS 1.
     """
 
-    async def make(lock: Callable[[str], IdempotencyKey]) -> Payment:
+    async def make(lock: Lock) -> Payment:
         order = read_order()
         payment = await _checked(ports, caller, order)
         key_record = lock(payment.id)

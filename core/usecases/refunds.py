@@ -16,7 +16,7 @@ from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Payment
 from ..domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
 from .accounts import find_account
-from .idempotency import KEY_TAKEN, Made, once
+from .idempotency import KEY_TAKEN, Lock, Made, once
 from .refund_steps import RACES, drop_job, plan, refunds_of, turn
 from .terminals import terminal_of
 from .units import retrying
@@ -44,7 +44,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
     """
     require_refunds(caller)
 
-    async def make(lock: Callable[[str], IdempotencyKey]) -> Refund:
+    async def make(lock: Lock) -> Refund:
         order = read_order()
         refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
 

@@ -19,7 +19,7 @@ from ..domain.subscription_orders import SubscriptionCase, SubscriptionOrder, ju
 from ..domain.subscription_patches import PatchCase, SubscriptionPatch, judge_patch
 from ..domain.subscriptions import Subscription
 from .bindings import ask_for, begin, page_of, pick_binder
-from .idempotency import Made, once
+from .idempotency import Lock, Made, once
 from .mandate_end import end_open_binding, plan_revoking
 from .payment_opening import no_route
 from .recurring import no_subscription, own_subscription, save_subscription
@@ -46,7 +46,7 @@ async def create_subscription(
     shop; PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers.
     """
 
-    async def make(lock: Callable[[str], IdempotencyKey]) -> Subscription:
+    async def make(lock: Lock) -> Subscription:
         case = await _case(ports, caller, read_order())
         judge_subscription(case)
         subscription_id = ids.prefixed(ids.SUBSCRIPTION, ports.ids.uuid())
@@ -177,7 +177,7 @@ async def rebind_subscription(
     INVALID_STATE unless the mandate was lost; PAYMENT_ROUTE_UNAVAILABLE.
     """
 
-    async def make(lock: Callable[[str], IdempotencyKey]) -> Subscription:
+    async def make(lock: Lock) -> Subscription:
         async def work(unit: Unit) -> Subscription:
             before = await _own(unit, caller, subscription_id)
             key_record = lock(before.id)

@@ -1,4 +1,4 @@
-"""One write for each answer: the server writes head and body apart, and each is a system call of its own (and a packet).
+"""One write for each answer: the server writes head and body apart, each a system call (and a packet) of its own.
 
 What is written in one turn of the loop leaves together at its end. By strace, half of the writes; an eighth of the
 CPU time of a `GET /payments/{id}`. Streams are not held up: what they send leaves in the same turn, too.
