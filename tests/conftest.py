@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -26,6 +27,9 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Houses are made and dropped by the thousand; to look for cycles at every 700 objects took a sixth of the time.
 gc.set_threshold(100_000, 50, 100)
+
+# Whoever starts tests in the background has them, and all that they start, ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 << 30

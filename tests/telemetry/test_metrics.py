@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 
+from cambist.adapters.bank.script import Twist
 from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.usecases.gateways import set_gateway
 from cambist.core.usecases.jobs import start_standing
@@ -35,6 +36,7 @@ async def house() -> AsyncIterator[Watched]:
 
 
 async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Watched) -> None:
+    house.script.create.append(Twist())  # so that the bank is asked
     payment = (await house.pay()).json()["id"]
     await house.simulate(payment, outcome="paid")
     await house.http.get(f"/p/{payment}")
