@@ -2,11 +2,12 @@
 with as many letters under way.
 
 The worker claims, reads, signs, posts, and enters every attempt durably. The receiver is a process of its own. The
-number of events is CAMBIST_BENCH_EVENTS (default 1000); they belong to four accounts, which a worker serves with eight
+number of events is CAMBIST_BENCH_EVENTS (default 10000); they belong to four accounts, which a worker serves with eight
 letters at a time each. Run with `pytest benchmarks/test_deliveries.py --benchmark-only`.
 """
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -27,13 +28,14 @@ from cambist.core.domain.delivery import sent_anew
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.core.usecases.outbox import DELIVER, ask_to_deliver
+from cambist.frontends.collector import keep_for_good
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 
-EVENTS = int(os.environ.get("CAMBIST_BENCH_EVENTS", "1000"))
+EVENTS = int(os.environ.get("CAMBIST_BENCH_EVENTS", "10000"))
 ACCOUNTS = 4
 AT_ONCE = 8 * ACCOUNTS
 ROUNDS = 3
@@ -187,11 +189,12 @@ def test_worker(
     benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receivers: list[str], tmp_path: Path
 ) -> None:
     opened = house(tmp_path, receivers)
-    rounds = count()
+    rounds, thresholds = count(), gc.get_threshold()
     places: list[tuple[Ports, list[Account]]] = []
 
     async def open_it() -> None:
         places.append(await opened.__aenter__())
+        keep_for_good()  # as every worker's process does once it has started
 
     run(open_it())
     [(ports, accounts)] = places
@@ -214,3 +217,5 @@ def test_worker(
             await opened.__aexit__(None, None, None)
 
         run(close_it())
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)

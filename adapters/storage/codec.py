@@ -11,13 +11,14 @@ import typing
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
-from operator import attrgetter
+from functools import cached_property
 from typing import Any, Generic, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from ...core.domain.money import Rub, Usdt
 from ...ports.storage import R
+from .written_out import decoder, encoder
 
 Row = Sequence[Any]
 """The values of a record in the order of its fields."""
@@ -25,6 +26,9 @@ Row = Sequence[Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_TEXT = "{v}.__class__ is str and {v}.isascii() and '\\0' not in {v}"
+_INTEGER = f"{{v}}.__class__ is int and {_LOWEST} <= {{v}} <= {_HIGHEST}"
+_SAME_KIND = "{v}.__class__ is {k}"
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -46,8 +50,11 @@ class Column(msgspec.Struct, frozen=True):
     name: str
     storing: Storing
     nullable: bool
-    path: str
-    """How attrgetter reaches the plain value, where that needs no converting: `amount.kopecks`."""
+    test: str
+    """When the value is stored without a call, and as what: written_out.py."""
+    plain: str
+    kind: type[Any] | None
+    """The field's type, where the test asks for it."""
     encode: Callable[[Any], Any]
     """From the field's value (never None) to the plain one. Raises ValueError for what cannot be stored."""
     decode: Callable[[Any], Any] | None
@@ -62,10 +69,11 @@ class Column(msgspec.Struct, frozen=True):
 def microseconds(moment: datetime) -> int:
     """Microseconds since 1970 UTC. Raises ValueError for a moment without a zone, and for one that its zone puts
     outside the years 1 to 9999 of UTC."""
-    if moment.tzinfo is None:
-        raise ValueError("a stored time needs a zone")
-    if not _FIRST <= moment <= _LAST:
-        raise ValueError("a stored time lies in the years 1 to 9999 of UTC")
+    if moment.tzinfo is not UTC:
+        if moment.tzinfo is None:
+            raise ValueError("a stored time needs a zone")
+        if not _FIRST <= moment <= _LAST:
+            raise ValueError("a stored time lies in the years 1 to 9999 of UTC")
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
@@ -113,7 +121,7 @@ def _enum_column(name: str, kind: type[StrEnum], nullable: bool) -> Column:
     def encode(value: Any) -> str:
         return str(kind(value))
 
-    return Column(name, Storing.TEXT, nullable, f"{name}._value_", encode, members.__getitem__)
+    return Column(name, Storing.TEXT, nullable, _SAME_KIND, "{v}._value_", kind, encode, members.__getitem__)
 
 
 def _money_column(name: str, kind: type[Any], part: str, nullable: bool) -> Column:
@@ -122,7 +130,9 @@ def _money_column(name: str, kind: type[Any], part: str, nullable: bool) -> Colu
             raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
         return integer(getattr(value, part))
 
-    return Column(name, Storing.INTEGER, nullable, f"{name}.{part}", encode, kind, summable=not nullable)
+    plain = f"{{v}}.{part}"
+    test = f"{_SAME_KIND} and {_INTEGER.replace('{v}', plain)}"
+    return Column(name, Storing.INTEGER, nullable, test, plain, kind, encode, kind, summable=not nullable)
 
 
 def _json_column(name: str, hint: Any, nullable: bool) -> Column:
@@ -132,7 +142,7 @@ def _json_column(name: str, hint: Any, nullable: bool) -> Column:
     def encode(value: Any) -> str:
         return encoder.encode(value).decode()
 
-    return Column(name, Storing.JSON, nullable, name, encode, decoder.decode)
+    return Column(name, Storing.JSON, nullable, "", "", None, encode, decoder.decode)
 
 
 def _column(kind: type[Any], name: str, hint: Any) -> Column:
@@ -142,15 +152,15 @@ def _column(kind: type[Any], name: str, hint: Any) -> Column:
         nullable = len(rest) < len(get_args(hint))
         hint = rest[0] if len(rest) == 1 else None
     if hint is str:
-        return Column(name, Storing.TEXT, nullable, name, text, None)
+        return Column(name, Storing.TEXT, nullable, _TEXT, "{v}", None, text, None)
     if hint is int:
-        return Column(name, Storing.INTEGER, nullable, name, integer, None, summable=not nullable)
+        return Column(name, Storing.INTEGER, nullable, _INTEGER, "{v}", None, integer, None, summable=not nullable)
     if hint is bool:
-        return Column(name, Storing.BOOLEAN, nullable, name, _boolean, bool)
+        return Column(name, Storing.BOOLEAN, nullable, _SAME_KIND, "{v}", bool, _boolean, bool)
     if hint is bytes:
-        return Column(name, Storing.BYTES, nullable, name, _bytes, None)
+        return Column(name, Storing.BYTES, nullable, _SAME_KIND, "{v}", bytes, _bytes, None)
     if hint is datetime:
-        return Column(name, Storing.INTEGER, nullable, name, microseconds, moment)
+        return Column(name, Storing.INTEGER, nullable, "", "", None, microseconds, moment)
     if hint is Rub:
         return _money_column(name, Rub, "kopecks", nullable)
     if hint is Usdt:
@@ -165,11 +175,7 @@ def _column(kind: type[Any], name: str, hint: Any) -> Column:
 
 
 class Codec(Generic[R]):
-    """Rows of one record type, there and back.
-
-    Creating a payment encodes some 40 fields, so one C call (attrgetter) fetches them all, already as plain values
-    where a path leads there, and only what needs a look or a conversion is touched afterwards.
-    """
+    """Rows of one record type, there and back."""
 
     def __init__(self, kind: type[R]) -> None:
         hints = get_type_hints(kind)
@@ -180,53 +186,16 @@ class Codec(Generic[R]):
         self.names: tuple[str, ...] = names
         self.columns = tuple(_column(kind, name, hints[name]) for name in names)
         self.place = {name: number for number, name in enumerate(names)}
-        numbered = tuple(enumerate(self.columns))
-        # A path stops at a null, so nullable fields that need one are fetched whole and converted one by one.
-        self._fetch = attrgetter(*(name if column.nullable else column.path for name, column in self._by_name()))
-        direct = {number for number, column in numbered if not column.nullable and column.path != column.name}
-        self._texts = tuple(n for n, c in numbered if c.encode is text)
-        self._integers = tuple(
-            n for n, c in numbered if c.encode is integer or (n in direct and c.storing is Storing.INTEGER)
-        )
-        looked_at = {*direct, *self._texts, *self._integers}
-        self._converters = tuple((n, c.encode) for n, c in numbered if n not in looked_at)
-        self._required = tuple(n for n, c in numbered if not c.nullable)
-        self._decoders = tuple((n, c.decode) for n, c in numbered if c.decode is not None)
 
-    def _by_name(self) -> tuple[tuple[str, Column], ...]:
-        return tuple(zip(self.names, self.columns, strict=True))
-
-    def encode(self, record: R) -> list[Any]:
+    @cached_property
+    def encode(self) -> Callable[[R], list[Any]]:
         """The row of a record. Raises ValueError for a value that cannot be stored."""
-        try:
-            row = list(self._fetch(record))
-        except AttributeError:
-            raise TypeError(f"{type(record).__name__} does not hold what {self.kind.__name__} declares") from None
-        for place in self._texts:
-            value = row[place]
-            if value is not None and (type(value) is not str or not value.isascii() or "\x00" in value):
-                row[place] = text(value)
-        for place in self._integers:
-            value = row[place]
-            if value is not None and (type(value) is not int or not _LOWEST <= value <= _HIGHEST):
-                row[place] = integer(value)
-        for place, convert in self._converters:
-            value = row[place]
-            if value is not None:
-                row[place] = convert(value)
-        for place in self._required:
-            if row[place] is None:
-                raise TypeError(f"{self.kind.__name__}.{self.names[place]} is null")
-        return row
+        return encoder(self.kind, self.columns)
 
-    def decode(self, row: Row) -> R:
+    @cached_property
+    def decode(self) -> Callable[[Row], R]:
         """The record of a row."""
-        values = list(row)
-        for place, convert in self._decoders:
-            value = values[place]
-            if value is not None:
-                values[place] = convert(value)
-        return self.kind(**dict(zip(self.names, values)))  # noqa: B905 - a row has as many values as there are fields
+        return decoder(self.kind, self.columns)
 
     def column(self, field: str) -> Column:
         """The column of a field. Raises TypeError when there is no such field: a slip of the caller."""
