@@ -1,26 +1,25 @@
 """The storage in Postgres: for several processes, on several machines.
 
-Units, `get` and claims run on asyncpg connections of their own pool; longer reads go through SQLAlchemy on a second
-pool whose connections are read-only, so that a slow list never keeps a payment from being written.
+Units, `get` and claims run on connections of their own pool; longer reads on a second one, whose connections are
+read-only, so that a slow list never keeps a payment from being written.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import Any, Self
 
 import asyncpg
 import sqlalchemy as sa
-from sqlalchemy import event, exc
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import AsyncAdaptedQueuePool
+from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from ...ports.clock import Clock
 from ...ports.faults import NotConfigured, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R
 from .catalogue import CATALOGUE, Table
-from .codec import microseconds, moment
+from .codec import Row, microseconds, moment
 from .kept import kept_of
 from .migrate import postgres_current, require_head
 from .postgres_commits import Commits
@@ -28,7 +27,7 @@ from .postgres_groups import Groups
 from .postgres_lookups import HotReader
 from .postgres_pool import ACQUIRE_SECONDS, Connections
 from .schema import HEARTBEAT
-from .sql import SqlStorage, translated
+from .sql import Ask, SqlStorage
 from .statements import JobStatements, beat
 from .unit import Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
 
@@ -80,16 +79,12 @@ _AWAY = (
     asyncpg.TransactionRollbackError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    exc.TimeoutError,
     TimeoutError,
     OSError,
 )
 
 
 def _translate(fault: Exception) -> Exception | None:
-    cause = fault.orig.__cause__ if isinstance(fault, exc.DBAPIError) and fault.orig is not None else None
-    if isinstance(cause, Exception):
-        fault = cause
     match fault:
         case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.IntegrityConstraintViolationError():
             # Without the server's words, which quote the value, or the whole row.
@@ -100,33 +95,17 @@ def _translate(fault: Exception) -> Exception | None:
             return None
 
 
-def _engine(url: str, connections: int) -> AsyncEngine:
-    async def connect() -> Any:
-        return await asyncpg.connect(
-            url,
-            timeout=ACQUIRE_SECONDS,
-            command_timeout=_READ_SECONDS,
-            server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
-        )
-
-    engine = create_async_engine(
-        "postgresql+asyncpg://",
-        async_creator=connect,
-        poolclass=AsyncAdaptedQueuePool,
-        pool_size=connections,
-        max_overflow=0,
-        pool_timeout=ACQUIRE_SECONDS,
-        isolation_level="AUTOCOMMIT",
-        hide_parameters=True,
-    )
-    event.listen(engine.sync_engine, "checkout", _refuse_closed)
-    return engine
-
-
-def _refuse_closed(connection: Any, *_: object) -> None:
-    """Replace a connection whose server went away while it rested. It knows of it, so this costs no round trip."""
-    if connection.driver_connection.is_closed():
-        raise exc.DisconnectionError("the server went away")
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise what happens inside in the words of ports/faults.py."""
+    try:
+        yield
+    except Exception as fault:
+        known = _translate(fault)
+        if known is None:
+            raise
+        # A cause's own text may quote values of the row (Postgres' DETAIL); only an outage's cause says nothing of it.
+        raise known from (fault if isinstance(known, Unavailable) else None)
 
 
 def _require_utf8(encoding: str) -> None:
@@ -151,15 +130,15 @@ class PostgresStorage(SqlStorage):
     doubles work; by `clock` where one is given (tests, simulations).
     """
 
-    def __init__(
-        self, url: str, pool: Any, clock: Clock | None, kick: Kick, connections: int, catalogue: Sequence[Table]
-    ) -> None:
-        super().__init__(_engine(url, connections), catalogue, kick, _translate)
+    def __init__(self, pool: Any, reading: Any, clock: Clock | None, kick: Kick, catalogue: Sequence[Table]) -> None:
+        dialect = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
+        super().__init__(dialect, catalogue, kick)
         self._clock = clock
         self._pool = Connections(pool)
-        self._hot = HotReader(self._tables, self._connect, _translate, self._fetch)
+        self._long = reading
+        self._hot = HotReader(self._tables, self._ask, self._fetch)
         self._groups = Groups(Commits(self._pool, self._tables, self._fetch))
-        self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect, _DATABASE_NOW)
+        self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect, _DATABASE_NOW)
 
     @classmethod
     async def open(
@@ -177,7 +156,7 @@ class PostgresStorage(SqlStorage):
         only `cambist migrate` changes it); NotConfigured for a database that does not keep every text; Unavailable
         when the server does not answer.
         """
-        with translated(_translate):
+        with _translated():
             pool = await asyncpg.create_pool(
                 url,
                 min_size=1,
@@ -190,7 +169,7 @@ class PostgresStorage(SqlStorage):
                 reset=_leave,
             )
         try:
-            with translated(_translate):
+            with _translated():
                 async with pool.acquire() as connection:
                     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
                     found = await postgres_current(connection)
@@ -199,15 +178,50 @@ class PostgresStorage(SqlStorage):
         except BaseException:
             pool.terminate()
             raise
-        return cls(url, pool, clock, kick, connections, catalogue)
+        # Its connections are made when they are first needed.
+        reading = await asyncpg.create_pool(
+            url,
+            min_size=0,
+            max_size=connections,
+            timeout=ACQUIRE_SECONDS,
+            command_timeout=_READ_SECONDS,
+            server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
+            reset=_leave,
+        )
+        return cls(pool, reading, clock, kick, catalogue)
 
     @property
     def _reader(self) -> Reader:
         return self._hot
 
-    async def _begin_snapshot(self, connection: AsyncConnection) -> None:
-        # The engine's connections are read-only; the transaction begins with the first read.
-        await connection.execution_options(isolation_level="REPEATABLE READ")
+    async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+        self._refuse_when_closed()
+        with _translated():
+            async with self._long.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                rows: Sequence[Row] = await connection.fetch(text, *parameters)
+        return rows
+
+    @asynccontextmanager
+    async def _seen_at_once(self) -> AsyncIterator[Ask]:
+        with _translated():
+            connection = await self._long.acquire(timeout=ACQUIRE_SECONDS)
+        try:
+            seen = connection.transaction(isolation="repeatable_read", readonly=True)
+            with _translated():
+                await seen.start()
+
+            async def ask(text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+                with _translated():
+                    rows: Sequence[Row] = await connection.fetch(text, *parameters)
+                return rows
+
+            try:
+                yield ask
+            finally:
+                with _translated():
+                    await seen.rollback()
+        finally:
+            await self._long.release(connection)
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
         """The record as it was read at most `within` seconds ago."""
@@ -249,7 +263,7 @@ class PostgresStorage(SqlStorage):
         """Write and read the heartbeat, over both pools."""
         now = microseconds(await self.now())
         await self._fetch(beat("$1"), (now,))
-        await self._reads.rows(sa.select(self._tables.of[HEARTBEAT]))
+        await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
 
     async def close(self) -> None:
         """Let running units end, then disconnect."""
@@ -261,12 +275,13 @@ class PostgresStorage(SqlStorage):
             await asyncio.wait_for(self._end(), _COMMAND_SECONDS)
         except TimeoutError:
             self._pool.terminate()
-        await self._engine.dispose()
+            self._long.terminate()
 
     async def _end(self) -> None:
         await self._groups.close()
         await self._kicked_late()
         await self._pool.close()
+        await self._long.close()
 
     def _now(self) -> int | None:
         """What the statements take for the present; None lets the database judge."""
@@ -275,13 +290,13 @@ class PostgresStorage(SqlStorage):
     async def _fetch(self, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
         """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
         self._refuse_when_closed()
-        with translated(_translate):
+        with _translated():
             return await self._pool.fetch(statement, parameters)
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         self._refuse_when_closed()
         try:
-            with translated(_translate):
+            with _translated():
                 await self._groups.carry_out(writes, lambda: self._wrote_late(writes, jobs))
         finally:
             self._recent.forget(writes)

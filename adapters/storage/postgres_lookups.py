@@ -5,7 +5,7 @@ read: asked together, a tenth of that. Whoever asks alone is answered alone, at 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextvars import Context
 from typing import Any
 
@@ -16,7 +16,7 @@ from ...ports.faults import Unavailable
 from ...ports.storage import R
 from .codec import Row
 from .kept import Kept
-from .sql import Connect, SqlReader, Translate
+from .sql import Ask, SqlReader
 from .statements import Prepared
 from .tables import Tables
 
@@ -25,14 +25,13 @@ _AT_ONCE = 4
 _MOST = 256
 """Ids in one question."""
 
-Fetch = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 _Asked = tuple[str, "asyncio.Future[Row | None]"]
 
 
 class Lookups:
     """Gathers what is asked for in one turn of the event loop. `fetch` runs a quick statement."""
 
-    def __init__(self, tables: Tables, fetch: Fetch) -> None:
+    def __init__(self, tables: Tables, fetch: Ask) -> None:
         self._tables = tables
         self._fetch = fetch
         self._texts: dict[str, str] = {}
@@ -118,10 +117,10 @@ class Lookups:
 
 
 class HotReader(SqlReader):
-    """Reads of units: `get` on asyncpg, all else as everywhere."""
+    """Reads of units: `get` together with others, all else as everywhere."""
 
-    def __init__(self, tables: Tables, connect: Connect, translate: Translate, fetch: Fetch) -> None:
-        super().__init__(tables, connect, translate)
+    def __init__(self, tables: Tables, ask: Ask, fetch: Ask) -> None:
+        super().__init__(tables, ask)
         self._lookups = Lookups(tables, fetch)
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:

@@ -2,18 +2,17 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from math import inf
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-import aiosqlite
-import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import AsyncAdaptedQueuePool
+from sqlalchemy.dialects.sqlite import pysqlite
 
 from ...ports.clock import Clock
 from ...ports.faults import Conflict, Stale, Unavailable
@@ -26,27 +25,14 @@ from .committer import Committer, Doubtful
 from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
-from .sql import SqlStorage
+from .sql import Ask, SqlStorage
+from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading
 from .statements import JobStatements, Statement, beat
 from .unit import Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
 
-_READERS = 4
-_POOL_SECONDS = 10.0
 _MANY = 8
 """Statements of a unit from which on those of one text, in a row, are carried out together."""
-
-
-def _translate(fault: Exception) -> Exception | None:
-    match fault:
-        case exc.ProgrammingError() | exc.IntegrityError():
-            return None
-        case exc.DBAPIError():
-            return Unavailable(f"SQLite could not read: {fault.orig}")
-        case sqlite3.Error() | exc.TimeoutError() | OSError():
-            return Unavailable(f"SQLite could not read: {fault}")
-        case _:
-            return None
 
 
 def _text_of(statement: tuple[Write, Statement]) -> str:
@@ -87,27 +73,6 @@ def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite
         raise
 
 
-def _engine(path: Path) -> AsyncEngine:
-    async def connect() -> aiosqlite.Connection:
-        return await aiosqlite.connect(
-            sqlite_file.read_uri(path),
-            uri=True,
-            timeout=sqlite_file.BUSY_MILLISECONDS / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-
-    return create_async_engine(
-        "sqlite+aiosqlite://",
-        async_creator=connect,
-        poolclass=AsyncAdaptedQueuePool,
-        pool_size=_READERS,
-        max_overflow=0,
-        pool_timeout=_POOL_SECONDS,
-        hide_parameters=True,
-    )
-
-
 class SqliteStorage(SqlStorage):
     """A Storage (ports/storage.py) in one file. Leases and due times are judged by `clock`.
 
@@ -124,14 +89,16 @@ class SqliteStorage(SqlStorage):
         kick: Kick,
         catalogue: Sequence[Table],
     ) -> None:
-        super().__init__(_engine(path), catalogue, kick, _translate)
+        dialect = pysqlite.dialect()
+        super().__init__(dialect, catalogue, kick)
         self._clock = clock
         self._committer = Committer(writing)
         self._seen: int | None = None
         self._looked = False
         self._reading = Reading(path, reading)
-        self._hot = HotReader(self._tables, self._connect, _translate, self._reading)
-        self._job_statements = JobStatements(self._tables.of[self._jobs.name], self._engine.dialect)
+        self._long = ReadingPool(path)
+        self._hot = HotReader(self._tables, self._ask, self._reading)
+        self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
 
     @classmethod
     async def open(
@@ -158,9 +125,16 @@ class SqliteStorage(SqlStorage):
     def _reader(self) -> Reader:
         return self._hot
 
-    async def _begin_snapshot(self, connection: AsyncConnection) -> None:
-        # Ended by the rollback with which a connection goes back to its pool.
-        await connection.exec_driver_sql("BEGIN")
+    async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+        self._refuse_when_closed()
+        return await self._long.ask(text, parameters)
+
+    @asynccontextmanager
+    async def _seen_at_once(self) -> AsyncIterator[Ask]:
+        async with self._long.connection() as connection:
+            await ask_on(connection, "BEGIN", ())
+            yield partial(ask_on, connection)
+            await ask_on(connection, "ROLLBACK", ())
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands: the file tells whether another process wrote since it was read."""
@@ -237,7 +211,7 @@ class SqliteStorage(SqlStorage):
         """Write and read the heartbeat. Many checks at once are one commit."""
         now = microseconds(self._clock.now())
         await self._committer.run(lambda connection: connection.execute(beat("?"), (now,)).rowcount)
-        await self._reads.rows(sa.select(self._tables.of[HEARTBEAT]))
+        await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
 
     async def close(self) -> None:
         """Write what waits, then let go of the file."""
@@ -247,7 +221,7 @@ class SqliteStorage(SqlStorage):
         await self._committer.close()
         await self._kicked_late()
         self._reading.close()
-        await self._engine.dispose()
+        await self._long.close()
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         statements = self._tables.of_unit(writes)

@@ -13,7 +13,7 @@ from . import sqlite_file
 from .codec import Row
 from .criteria import Query
 from .kept import Kept
-from .sql import Connect, SqlReader, Translate
+from .sql import Ask, SqlReader
 from .tables import Tables
 
 
@@ -61,8 +61,8 @@ class Reading:
 class HotReader(SqlReader):
     """Reads of units: `get` and what is quick on the event loop, all else as everywhere."""
 
-    def __init__(self, tables: Tables, connect: Connect, translate: Translate, reading: Reading) -> None:
-        super().__init__(tables, connect, translate)
+    def __init__(self, tables: Tables, ask: Ask, reading: Reading) -> None:
+        super().__init__(tables, ask)
         self._reading = reading
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:
@@ -73,4 +73,4 @@ class HotReader(SqlReader):
         # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
         if not asked.quick:
             return await super().find(kept, asked)
-        return [kept.codec.decode(row) for row in await self._reading.all(*self.tables.question(kept, asked))]
+        return [kept.codec.decode(row) for row in await self._reading.all(*self.tables.found(kept, asked))]

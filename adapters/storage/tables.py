@@ -1,6 +1,6 @@
 """The catalogue's tables in SQL, for one dialect: a unit's statements, and the questions that readers ask."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -65,8 +65,62 @@ class Tables:
                 found.append((part[0], self.statements(part[0].kept).accrue(part)))
         return found
 
-    def select(self, kept: Kept[Any], asked: Query) -> sa.Select[Any]:
+    def found(self, kept: Kept[Any], asked: Query) -> Statement:
         """The rows that a query asks for."""
+        conditions = _padded(asked.conditions)
+        form = ("found", kept.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
+        ends = [asked.limit, asked.offset] if asked.offset else [asked.limit]
+        whole = msgspec.structs.replace(asked, conditions=conditions)
+        return self._question(form, lambda: self._select(kept, whole), [*_values(conditions), *ends])
+
+    def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> Statement:
+        """How many rows meet all conditions."""
+        conditions, table = _padded(asked), self.of[kept.name]
+
+        def count() -> sa.Select[Any]:
+            return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in conditions))
+
+        return self._question(("count", kept.name, _form(conditions)), count, _values(conditions))
+
+    def sums(self, kept: Kept[Any], field: str, by: str, asked: tuple[Condition, ...]) -> Statement:
+        """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
+        conditions, table = _padded(asked), self.of[kept.name]
+
+        def sums() -> sa.Select[Any]:
+            amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
+            clauses = [_clause(table, each) for each in conditions]
+            return sa.select(table.c[by], amount).where(*clauses).group_by(table.c[by])
+
+        return self._question(("sums", kept.name, field, by, _form(conditions)), sums, _values(conditions))
+
+    def after(self, kept: Kept[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> Statement:
+        """The next rows in the order of ids; from the first one when `last` is None."""
+        conditions, table = _padded(asked), self.of[kept.name]
+        ends: list[Any] = [limit] if last is None else [last, limit]
+
+        def after() -> sa.Select[Any]:
+            clauses = [_clause(table, each) for each in conditions]
+            if last is not None:
+                clauses.append(table.c.id > last)
+            return sa.select(table).where(*clauses).order_by(table.c.id).limit(limit)
+
+        form = ("after", kept.name, _form(conditions), last is None)
+        return self._question(form, after, [*_values(conditions), *ends])
+
+    def _question(self, form: Any, select: Callable[[], sa.Select[Any]], values: list[Any]) -> Statement:
+        """The text for the driver, with its parameters. It is made once for all questions of its form; there are as
+        many forms as there are places in the code that ask."""
+        known = self._questions.get(form)
+        if known is None:
+            compiled: Any = select().compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
+            parameters = [compiled.params[name] for name in compiled.positiontup]
+            if parameters[: len(values)] != values:
+                raise ValueError(f"the parameters of {compiled} are not the values in their order")
+            known = self._questions[form] = str(compiled), parameters[len(values) :]
+        text, rest = known
+        return text, [*values, *rest]
+
+    def _select(self, kept: Kept[Any], asked: Query) -> sa.Select[Any]:
         table = self.of[kept.name]
         found = sa.select(table)
         if not asked.offset:
@@ -74,49 +128,6 @@ class Tables:
         # Of the pages before only ids are walked, which the indexes hold; whole rows are read for this page only.
         ids = self._bounded(sa.select(table.c.id), table, asked).offset(asked.offset)
         return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
-
-    def question(self, kept: Kept[Any], asked: Query) -> Statement:
-        """What `select` asks, as text for the driver. A text is made once for all questions of its form; there are as
-        many forms as there are places in the code that ask quickly."""
-        conditions = [_padded(each) for each in asked.conditions]
-        values = [value for each in conditions for value in _values(each)]
-        form = (
-            kept.name,
-            tuple((each.field, each.relation, len(_values(each))) for each in conditions),
-            *(asked.order, asked.descending, asked.offset),
-        )
-        known = self._questions.get(form)
-        if known is None:
-            whole = msgspec.structs.replace(asked, conditions=tuple(conditions))
-            compiled: Any = self.select(kept, whole).compile(
-                dialect=self.dialect, compile_kwargs={"render_postcompile": True}
-            )
-            parameters = [compiled.params[name] for name in compiled.positiontup]
-            if parameters[: len(values) + 1] != [*values, asked.limit]:
-                raise ValueError(f"the parameters of {compiled} are not the values in their order, and the limit")
-            known = self._questions[form] = str(compiled), parameters[len(values) + 1 :]
-        text, rest = known
-        return text, [*values, asked.limit, *rest]
-
-    def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> sa.Select[Any]:
-        """How many rows meet all conditions."""
-        table = self.of[kept.name]
-        return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in asked))
-
-    def sums(self, kept: Kept[Any], field: str, by: str, asked: tuple[Condition, ...]) -> sa.Select[Any, Any]:
-        """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
-        table = self.of[kept.name]
-        amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
-        clauses = [_clause(table, each) for each in asked]
-        return sa.select(table.c[by], amount).where(*clauses).group_by(table.c[by])
-
-    def after(self, kept: Kept[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> sa.Select[Any]:
-        """The next rows in the order of ids; from the first one when `last` is None."""
-        table = self.of[kept.name]
-        clauses = [_clause(table, each) for each in asked]
-        if last is not None:
-            clauses.append(table.c.id > last)
-        return sa.select(table).where(*clauses).order_by(table.c.id).limit(limit)
 
     def _bounded(self, found: sa.Select[Any], table: sa.Table, asked: Query) -> sa.Select[Any]:
         clauses = [_clause(table, each) for each in asked.conditions]
@@ -131,7 +142,11 @@ def _order(table: sa.Table, asked: Query) -> list[sa.ColumnElement[Any]]:
     return [order] if asked.order == "id" else [order, table.c.id.desc() if asked.descending else table.c.id.asc()]
 
 
-def _values(condition: Condition) -> tuple[Any, ...]:
+def _values(conditions: Sequence[Condition]) -> list[Any]:
+    return [value for each in conditions for value in _values_of(each)]
+
+
+def _values_of(condition: Condition) -> tuple[Any, ...]:
     match condition.relation:
         case Relation.NULL:
             return ()
@@ -141,8 +156,16 @@ def _values(condition: Condition) -> tuple[Any, ...]:
             return (condition.value,)
 
 
-def _padded(condition: Condition) -> Condition:
+def _form(conditions: Sequence[Condition]) -> tuple[Any, ...]:
+    return tuple((each.field, each.relation, len(_values_of(each))) for each in conditions)
+
+
+def _padded(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
     """Several values made up to a power of two by the last one, so that there are few forms of them."""
+    return tuple(_padded_one(each) for each in conditions)
+
+
+def _padded_one(condition: Condition) -> Condition:
     if condition.relation not in (Relation.ONE_OF, Relation.ONE_OF_OR_NULL) or not condition.value:
         return condition
     size = 1 << (len(condition.value) - 1).bit_length()
@@ -162,8 +185,13 @@ def _clause(table: sa.Table, condition: Condition) -> sa.ColumnElement[bool]:
         case Relation.BELOW:
             return column < sa.literal(value, column.type)
         case Relation.ONE_OF:
-            return column.in_(value)
+            return _one_of(column, value)
         case Relation.NULL:
             return column.is_(None)
         case Relation.ONE_OF_OR_NULL:
-            return sa.or_(column.is_(None), column.in_(value))
+            return sa.or_(column.is_(None), _one_of(column, value))
+
+
+def _one_of(column: sa.ColumnElement[Any], values: Sequence[Any]) -> sa.ColumnElement[bool]:
+    # Each a parameter of its own: a list as one is written out after all others were numbered.
+    return column.in_([sa.literal(value, column.type) for value in values])

@@ -330,11 +330,9 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
 def plan_of(connection: sa.Connection, kind: type[Any], order: str, criteria: dict[str, Any], offset: int) -> list[str]:
     """The steps in which SQLite does a find."""
     kept = keep(CATALOGUE)[kind]
-    statement = Tables(metadata().tables, connection.dialect).select(
-        kept, query(kept.codec, criteria, order, 20, offset)
-    )
-    text = statement.compile(connection, compile_kwargs={"literal_binds": True})
-    return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+    asked = query(kept.codec, criteria, order, 20, offset)
+    text, values = Tables(metadata().tables, connection.dialect).found(kept, asked)
+    return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", tuple(values))]
 
 
 def test_a_settlement_walks_what_is_paid_and_not_all_that_ever_was(tmp_path: Path) -> None:

@@ -161,9 +161,8 @@ async def test_longer_reads_cannot_write(server_place: Place) -> None:
     """They run on connections of their own, which are read-only."""
     storage = await server_place.open()
     assert isinstance(storage, PostgresStorage)
-    async with storage._connect() as connection:
-        setting = await connection.exec_driver_sql("SHOW transaction_read_only")
-        assert setting.scalar() == "on"
+    [(setting,)] = await storage._ask("SHOW transaction_read_only", ())
+    assert setting == "on"
 
 
 async def test_reads_leave_the_pools_as_they_were(server_place: Place) -> None:

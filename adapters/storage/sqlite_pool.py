@@ -1,0 +1,103 @@
+"""Connections for the longer reads of a SQLite file: few, made when they are first needed, each with a thread of its
+own (aiosqlite), so that no list holds up the event loop."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from ...ports.faults import Unavailable
+from . import sqlite_file
+from .codec import Row
+
+_CONNECTIONS = 4
+_PATIENCE = 10.0
+"""Seconds that a read waits for a connection."""
+
+
+class ReadingPool:
+    """The connections of one file. For one event loop."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[aiosqlite.Connection] = []
+        self._places = asyncio.Semaphore(_CONNECTIONS)
+        self._closed = False
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+        """All rows of a statement. Raises: Unavailable."""
+        async with self.connection() as connection:
+            return await ask_on(connection, text, parameters)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[aiosqlite.Connection]:
+        """A connection for the time of a block. After a fault, or when the block was broken off, it is not used again:
+        its thread may still be reading. Raises: Unavailable."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._places.acquire()
+        except TimeoutError:
+            raise Unavailable("SQLite could not read: too many reads wait") from None
+        try:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                yield connection
+            except BaseException:
+                self._let_go(connection)
+                raise
+            if self._closed:
+                self._let_go(connection)
+            else:
+                self._idle.append(connection)
+        finally:
+            self._places.release()
+
+    async def close(self) -> None:
+        """Let go of the file. Whoever is reading still, is left to it."""
+        self._closed = True
+        while self._idle:
+            self._let_go(self._idle.pop())
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _connect(self) -> aiosqlite.Connection:
+        try:
+            return await aiosqlite.connect(
+                sqlite_file.read_uri(self._path),
+                uri=True,
+                timeout=sqlite_file.BUSY_MILLISECONDS / 1000,
+                isolation_level=None,
+            )
+        except (sqlite3.Error, OSError) as fault:
+            raise _unread(fault) from fault
+
+    def _let_go(self, connection: aiosqlite.Connection) -> None:
+        task = asyncio.get_running_loop().create_task(_end(connection))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+async def ask_on(connection: aiosqlite.Connection, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+    """All rows of a statement. Raises: Unavailable; sqlite3.ProgrammingError for what is a bug of ours."""
+    try:
+        return list(await connection.execute_fetchall(text, parameters))
+    except sqlite3.ProgrammingError:
+        raise
+    except (sqlite3.Error, OSError) as fault:
+        raise _unread(fault) from fault
+
+
+async def _end(connection: aiosqlite.Connection) -> None:
+    try:
+        await connection.interrupt()
+    finally:
+        await connection.close()
+
+
+def _unread(fault: Exception) -> Unavailable:
+    return Unavailable(f"SQLite could not read: {fault}")
