@@ -23,7 +23,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-_YOUNG = 10_000
+_YOUNG = 5_000
 """Containers that come before the young among them are looked at; the interpreter's own 700 are those of one request,
 most of which are still in use then: by measurement, a tenth of what a new payment cost."""
 

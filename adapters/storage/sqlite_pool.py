@@ -67,7 +67,7 @@ class ReadingPool:
 
     async def _connect(self) -> aiosqlite.Connection:
         try:
-            return await aiosqlite.connect(
+            connection = await aiosqlite.connect(
                 sqlite_file.read_uri(self._path),
                 uri=True,
                 timeout=sqlite_file.BUSY_MILLISECONDS / 1000,
@@ -75,6 +75,8 @@ class ReadingPool:
             )
         except (sqlite3.Error, OSError) as fault:
             raise _unread(fault) from fault
+        await ask_on(connection, sqlite_file.SMALL_CACHE, ())
+        return connection
 
     def _let_go(self, connection: aiosqlite.Connection) -> None:
         task = asyncio.get_running_loop().create_task(_end(connection))

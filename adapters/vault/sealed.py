@@ -7,11 +7,12 @@ Random nonces of 96 bits are good for 2^32 values per key, far above what one in
 import hmac
 import os
 from collections.abc import Mapping
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING
 
 from ...ports.vault import VaultError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _KEY_SIZE = 32
 _NONCE_SIZE = 12
@@ -26,7 +27,7 @@ def _bytes(text: str) -> bytes:
 class SealedVault:
     """Seals with the current key, unseals with any key it has. Old keys stay until everything is sealed anew."""
 
-    __slots__ = ("_ciphers", "_current", "_pepper")
+    __slots__ = ("_ciphers", "_current", "_keys", "_pepper")
 
     def __init__(self, keys: Mapping[int, bytes], current: int, pepper: bytes) -> None:
         """Raises VaultError when a key is not 32 bytes or its id not 0 to 255, when `current` names none of them,
@@ -39,7 +40,8 @@ class SealedVault:
             raise VaultError("the current vault key is not among the keys")
         if len(pepper) < _KEY_SIZE:
             raise VaultError(f"the pepper has at least {_KEY_SIZE} bytes")
-        self._ciphers = {number: AESGCM(key) for number, key in keys.items()}
+        self._keys = dict(keys)
+        self._ciphers: dict[int, AESGCM] = {}
         self._current = current
         self._pepper = pepper
 
@@ -49,18 +51,30 @@ class SealedVault:
     def seal(self, plain: bytes, place: str) -> bytes:
         """Key id, nonce, ciphertext and tag, in one."""
         nonce = os.urandom(_NONCE_SIZE)
-        return bytes((self._current,)) + nonce + self._ciphers[self._current].encrypt(nonce, plain, _bytes(place))
+        return bytes((self._current,)) + nonce + self._cipher(self._current).encrypt(nonce, plain, _bytes(place))
 
     def unseal(self, sealed: bytes, place: str) -> bytes:
         """The plain bytes. Raises VaultError, without a word of the content."""
         number = self.key_of(sealed)
-        cipher = self._ciphers.get(number)
-        if cipher is None:
+        if number not in self._keys:
             raise VaultError(f"a value is sealed with key {number}, which this vault does not have")
+        cipher = self._cipher(number)
+        from cryptography.exceptions import InvalidTag
+
         try:
             return cipher.decrypt(sealed[1 : 1 + _NONCE_SIZE], sealed[1 + _NONCE_SIZE :], _bytes(place))
         except InvalidTag:
             raise VaultError("a sealed value was altered or belongs elsewhere") from None
+
+    def _cipher(self, number: int) -> "AESGCM":
+        """The cipher of a key, made when something is first sealed or opened: the library is seven megabytes, and
+        neither a service at rest nor most commands need it."""
+        cipher = self._ciphers.get(number)
+        if cipher is None:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            cipher = self._ciphers[number] = AESGCM(self._keys[number])
+        return cipher
 
     @property
     def current(self) -> int:
@@ -70,7 +84,7 @@ class SealedVault:
     @property
     def keys(self) -> frozenset[int]:
         """The ids of all keys."""
-        return frozenset(self._ciphers)
+        return frozenset(self._keys)
 
     def key_of(self, sealed: bytes) -> int:
         """The id that stands before a sealed value. Raises VaultError for what is too short to be one."""
