@@ -36,6 +36,7 @@ def connect(path: Path) -> sqlite3.Connection:
     )
     try:
         _use_wal(connection)
+        connection.execute("PRAGMA cache_size=-1000")  # of 2000 KiB; what is written is mostly new
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA fullfsync=ON")  # macOS alone knows it: there, fsync stops at the drive's cache
         connection.execute("PRAGMA foreign_keys=ON")

@@ -8,7 +8,8 @@ from ..domain.accounts import Account, Mode
 from ..domain.signing import Signer, headers
 from .seals import open_webhook_secret
 
-_SIGNERS = 4096
+_SIGNERS = 256
+"""As many as there may be letters under way at once; some kilobytes each."""
 
 
 class Signers:
