@@ -149,6 +149,12 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield from serving(folder, database_url=url)
 
 
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """`cambist serve` on SQLite, with a bank that must be asked for every invoice: two durable steps more."""
+    yield from serving(tmp_path_factory.mktemp("asking"), test_banks="simulator-asked")
+
+
 def serving(folder: Path, **settings: str) -> Iterator[Place]:
     with installation(folder, trusted_proxies="127.0.0.1/32", log_level="warning", **settings) as made:
         asyncio.run(made.migrate())
@@ -177,6 +183,11 @@ async def pay_once(place: Place, pairs: Sequence[KeyPair]) -> None:
 @pytest.mark.benchmark(group="POST /payments: 3000, 32 at once")
 def test_create(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
     measured(benchmark, service, bare, Place.creations, status=201, floor_status=201)
+
+
+@pytest.mark.benchmark(group="POST /payments: 3000, 32 at once")
+def test_create_at_a_bank_that_is_asked(benchmark: BenchmarkFixture, asking: Place, bare: Place) -> None:
+    measured(benchmark, asking, bare, Place.creations, status=201, floor_status=201)
 
 
 @pytest.mark.benchmark(group="POST /payments with a known key: 3000, 32 at once")

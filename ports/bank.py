@@ -168,6 +168,7 @@ class Bank(Protocol):
         ...
 
 
+@runtime_checkable
 class DrawingBank(Bank, Protocol):
     """A bank whose invoices we may draw up ourselves, as where the payer's link is signed with the merchant's key: the
     bank first hears of one from whoever pays it. Such a creation has no step that can be lost on the way."""

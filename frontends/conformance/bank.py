@@ -5,7 +5,16 @@ import asyncio
 
 import pytest
 
-from ...ports.bank import Bank, Invoice, InvoiceState, InvoiceStatus, RefundRequest, RefundState, RefundStatus
+from ...ports.bank import (
+    Bank,
+    DrawingBank,
+    Invoice,
+    InvoiceState,
+    InvoiceStatus,
+    RefundRequest,
+    RefundState,
+    RefundStatus,
+)
 from ...ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import MandateBank
 from ...ports.remittances import RemittanceBank
@@ -103,6 +112,47 @@ class TestInvoices:
             await bank_bench.bank.find_invoice(OPERATION)
 
 
+class TestDrawn:
+    """An invoice that is drawn up is as good as one that the bank was asked for."""
+
+    @pytest.fixture
+    def drawn(self, bank_bench: BankBench) -> Invoice:
+        """The invoice of OPERATION, where the bank draws any."""
+        if not bank_bench.bank.capabilities.draws_invoices:
+            pytest.skip("the bank must be asked for invoices")
+        assert isinstance(bank_bench.bank, DrawingBank)
+        invoice = bank_bench.bank.draw_invoice(bank_bench.request(OPERATION))
+        assert invoice is not None, "of 100 RUB it draws none"
+        assert invoice.reference
+        assert invoice.payload
+        return invoice
+
+    async def test_it_is_open(self, bank_bench: BankBench, drawn: Invoice) -> None:
+        state = await bank_bench.bank.invoice_state(drawn.reference)
+        assert state == InvoiceState(reference=drawn.reference, status=InvoiceStatus.OPEN)
+
+    async def test_it_asks_nobody(self, bank_bench: BankBench, drawn: Invoice) -> None:
+        await bank_bench.be_away()
+        assert isinstance(bank_bench.bank, DrawingBank)
+        assert bank_bench.bank.draw_invoice(bank_bench.request(OTHER)) is not None
+        assert drawn.reference
+
+    async def test_money_that_came_is_told_to_the_kopeck(self, bank_bench: BankBench, drawn: Invoice) -> None:
+        await bank_bench.pay(OPERATION, drawn, 100_00)
+        state = await bank_bench.bank.invoice_state(drawn.reference)
+        assert state.status is InvoiceStatus.PAID
+        assert [transfer.amount_kopecks for transfer in state.transfers] == [100_00]
+
+    async def test_two_operations_are_two_invoices(self, bank_bench: BankBench, drawn: Invoice) -> None:
+        assert isinstance(bank_bench.bank, DrawingBank)
+        other = bank_bench.bank.draw_invoice(bank_bench.request(OTHER))
+        assert other is not None
+        assert other.reference != drawn.reference
+        assert other.payload != drawn.payload
+        await bank_bench.pay(OPERATION, drawn, 100_00)
+        assert (await bank_bench.bank.invoice_state(other.reference)).transfers == ()
+
+
 class TestRefunds:
     """Money goes back once, never more than came, and says how it stands."""
 
@@ -197,6 +247,7 @@ class TestWhatItSays:
         assert not can.mandates or isinstance(bank_bench.bank, MandateBank)
         assert not can.remittances or isinstance(bank_bench.bank, RemittanceBank)
         assert not can.mandate_charges or can.mandates
+        assert not can.draws_invoices or isinstance(bank_bench.bank, DrawingBank)
 
     async def test_a_bank_that_does_not_refund_says_so(self, bank_bench: BankBench) -> None:
         if bank_bench.bank.capabilities.refunds:

@@ -60,7 +60,8 @@ class SimulatedBench(BankBench):
         script.create = script.refund = script.bind = script.charge = script.revoke = script.remit = self._writes
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
-        await self.simulated.pretend(operation, Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks))
+        paid = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
+        await self.simulated.pretend(operation, paid, reference=invoice.reference)
 
     async def lose_next_answer(self, *, done: bool) -> None:
         self._writes.append(Twist(ending=Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE))

@@ -37,11 +37,11 @@ WORKS = re.compile(r"cambist works\n")
 _LOOK = 0.02
 
 
-async def eventually(look: Callable[[], Awaitable[T | None]], within: float = 20.0) -> T:
+async def eventually(look: Callable[[], Awaitable[T | None]], within: float = 20.0, every: float = _LOOK) -> T:
     """What `look` returns as soon as it is true. Raises TimeoutError."""
     async with asyncio.timeout(within):
         while not (found := await look()):
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(every)
     return found
 
 

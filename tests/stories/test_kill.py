@@ -191,12 +191,18 @@ async def orders(
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize(("place", "count", "kills"), [("sqlite", 300, 8), ("postgres", 100, 3)], indirect=["place"])
-async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, count: int, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("place", "bank", "count", "kills"),
+    [("sqlite", "simulator-asked", 300, 8), ("postgres", "simulator", 100, 3)],
+    indirect=["place"],
+)
+async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, bank: str, count: int, kills: int) -> None:
+    """At a bank that must be asked for its invoices, and at one where they are drawn up."""
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))
     print(f"about the same moments again: DRILL_SEED={seed}")
     chance = random.Random(seed)
     place.environ["CAMBIST_TRUSTED_PROXIES"] = "127.0.0.0/8"
+    place.environ["CAMBIST_TEST_BANKS"] = bank
     await place.migrate()
     port = quiet_port(chance)
     drill = Drill(place, port, chance)
