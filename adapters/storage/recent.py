@@ -11,8 +11,8 @@ from ...ports.storage import R
 from .kept import Kept
 from .unit import Write
 
-_MOST = 1500
-"""Records of a generation, of which there are two: some 1 to 2 KB each."""
+_MOST = 600
+"""Records of a generation, of which there are two: those of some 300 merchants, at 1 to 2 KB each."""
 
 
 class Recent:

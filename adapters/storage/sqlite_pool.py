@@ -4,7 +4,7 @@ own (aiosqlite), so that no list holds up the event loop."""
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from .codec import Row
 _CONNECTIONS = 4
 _PATIENCE = 10.0
 """Seconds that a read waits for a connection."""
+_GRACE = 5.0
+"""Seconds that closing waits for reads under way."""
 
 
 class ReadingPool:
@@ -58,8 +60,14 @@ class ReadingPool:
             self._places.release()
 
     async def close(self) -> None:
-        """Let go of the file. Whoever is reading still, is left to it."""
+        """Let go of the file, once whoever is reading has ended; not much later, however long he reads."""
+        if self._closed:
+            return
         self._closed = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                for _ in range(_CONNECTIONS):
+                    await self._places.acquire()
         while self._idle:
             self._let_go(self._idle.pop())
         while self._closing:
@@ -75,7 +83,11 @@ class ReadingPool:
             )
         except (sqlite3.Error, OSError) as fault:
             raise _unread(fault) from fault
-        await ask_on(connection, sqlite_file.SMALL_CACHE, ())
+        try:
+            await ask_on(connection, sqlite_file.SMALL_CACHE, ())
+        except BaseException:
+            self._let_go(connection)
+            raise
         return connection
 
     def _let_go(self, connection: aiosqlite.Connection) -> None:

@@ -1,10 +1,11 @@
 """One write for each answer: the server writes head and body apart, each a system call (and a packet) of its own.
 
-What is written in one turn of the loop leaves together at its end. By strace, half of the writes; an eighth of the
-CPU time of a `GET /payments/{id}`. Streams are not held up: what they send leaves in the same turn, too.
+What is written in one turn of the loop leaves together at its end: half of the writes, a tenth of what a
+`GET /payments/{id}` costs. Streams are not held up: what they send leaves in the same turn, too.
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -36,6 +37,10 @@ class _Corked:
         if not self._waiting:
             self._loop.call_soon(self._uncork)
         self._waiting.append(data)
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        """As the transport's."""
+        self.write(b"".join(parts))
 
     def close(self) -> None:
         """Close once what waits is written."""

@@ -1,0 +1,74 @@
+"""Connections for the longer reads of a SQLite file (adapters/storage/sqlite_pool.py)."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cambist.adapters.storage import sqlite_pool
+from cambist.adapters.storage.sqlite_pool import ReadingPool, ask_on
+from cambist.ports.faults import Unavailable
+
+LONG = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000) SELECT max(x) FROM n"
+"""Takes minutes, if nobody breaks it off."""
+
+
+@pytest.fixture
+async def pool(tmp_path: Path, migrated_file: Path) -> AsyncIterator[ReadingPool]:
+    shutil.copy(migrated_file, tmp_path / "a.db")
+    made = ReadingPool(tmp_path / "a.db")
+    yield made
+    await made.close()
+
+
+async def test_connections_are_made_when_they_are_needed_and_used_again(pool: ReadingPool) -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        assert await pool.ask("SELECT ?", (7,)) == [(7,)]
+    assert threading.active_count() - before == 1
+    await asyncio.gather(*(pool.ask("SELECT 1", ()) for _ in range(20)))
+    assert threading.active_count() - before <= 4
+
+
+async def test_nothing_is_written_over_them(pool: ReadingPool) -> None:
+    with pytest.raises(Unavailable, match="readonly"):
+        await pool.ask("DELETE FROM jobs", ())
+    assert await pool.ask("SELECT 1", ()) == [(1,)]
+
+
+async def test_who_waits_too_long_hears_so(pool: ReadingPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_pool, "_PATIENCE", 0.01)
+    held = [pool.connection() for _ in range(4)]
+    for each in held:
+        await each.__aenter__()
+    with pytest.raises(Unavailable, match="too many"):
+        await pool.ask("SELECT 1", ())
+    for each in held:
+        await each.__aexit__(None, None, None)
+    assert await pool.ask("SELECT 1", ()) == [(1,)]
+
+
+async def test_a_read_that_is_broken_off_ends_with_its_thread(pool: ReadingPool) -> None:
+    before = threading.active_count()
+    reading = asyncio.ensure_future(pool.ask(LONG, ()))
+    while threading.active_count() == before:
+        await asyncio.sleep(0.001)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert await pool.ask("SELECT 1", ()) == [(1,)]
+    await pool.close()
+    while threading.active_count() > before:
+        await asyncio.sleep(0.001)
+
+
+async def test_closing_waits_for_who_reads(pool: ReadingPool) -> None:
+    async with pool.connection() as connection:
+        closing = asyncio.ensure_future(pool.close())
+        await asyncio.sleep(0)
+        assert await ask_on(connection, "SELECT 1", ()) == [(1,)]
+        assert not closing.done()
+    await closing
