@@ -17,6 +17,7 @@ from .codec import Row
 _CONNECTIONS = 4
 _PATIENCE = 10.0
 """Seconds that a read waits for a connection."""
+_AGAIN = 0.05
 _GRACE = 5.0
 """Seconds that closing waits for reads under way."""
 
@@ -107,10 +108,14 @@ async def ask_on(connection: aiosqlite.Connection, text: str, parameters: Sequen
 
 
 async def _end(connection: aiosqlite.Connection) -> None:
-    try:
-        await connection.interrupt()
-    finally:
-        await connection.close()
+    """Close it after the read that may be under way, which is broken off: again and again, because one that is about to
+    begin would not hear of it."""
+    closing = asyncio.ensure_future(connection.close())
+    while not closing.done():
+        with suppress(ValueError, sqlite3.Error):  # closed meanwhile
+            await connection.interrupt()
+        await asyncio.wait([closing], timeout=_AGAIN)
+    await closing
 
 
 def _unread(fault: Exception) -> Unavailable:
