@@ -86,7 +86,7 @@ class Tables:
         """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
         conditions, table = _padded(asked), self.of[kept.name]
 
-        def sums() -> sa.Select[Any]:
+        def sums() -> sa.Select[Any, Any]:
             amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
             clauses = [_clause(table, each) for each in conditions]
             return sa.select(table.c[by], amount).where(*clauses).group_by(table.c[by])
@@ -107,7 +107,7 @@ class Tables:
         form = ("after", kept.name, _form(conditions), last is None)
         return self._question(form, after, [*_values(conditions), *ends])
 
-    def _question(self, form: Any, select: Callable[[], sa.Select[Any]], values: list[Any]) -> Statement:
+    def _question(self, form: Any, select: Callable[[], sa.sql.ClauseElement], values: list[Any]) -> Statement:
         """The text for the driver, with its parameters. It is made once for all questions of its form; there are as
         many forms as there are places in the code that ask."""
         known = self._questions.get(form)
