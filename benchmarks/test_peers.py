@@ -15,9 +15,12 @@ from benchmarks.peers import limits_package
 from benchmarks.peers.environments import NotToBeHad
 from benchmarks.peers.lnbits import Running, lnbits
 from benchmarks.processes import cpu_seconds
+from benchmarks.test_service import LOAD as PAYMENTS
+from benchmarks.test_service import Place, Rounds, beside, serving
+from benchmarks.turns import in_turns
 from tests.servers import database, postgres_server
 
-ROUNDS = 3
+ROUNDS = 5
 LOAD = 200
 """Requests of one round: it answers some ten a second."""
 
@@ -37,20 +40,39 @@ def peer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
         pytest.skip(str(fault))
 
 
-@pytest.mark.benchmark(group=f"LNbits, an invoice: {LOAD}, 32 at once")
-def test_lnbits_invoice(benchmark: BenchmarkFixture, peer: Running) -> None:
+@pytest.fixture
+def service(peer: Running, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
+    """`cambist serve` on a new database of the same kind, beside the peer."""
+    assert peer.pid
+    folder = tmp_path / "service"
+    folder.mkdir()
+    if request.node.callspec.params["peer"] == "sqlite":
+        yield from serving(folder)
+        return
+    with postgres_server() as server, database(server) as url:
+        yield from serving(folder, database_url=url)
+
+
+@pytest.mark.benchmark(group=f"POST /payments: {PAYMENTS}, LNbits: {LOAD}, 32 at once")
+def test_lnbits_invoice(benchmark: BenchmarkFixture, peer: Running, service: Place) -> None:
+    """In turns with payments of ours, so that what else the machine does meets both."""
+    ours = Rounds(service, Place.creations, 201)
     outcomes: list[Outcome] = []
     cpu: list[float] = []
 
-    def one() -> None:
+    def theirs() -> None:
         before = cpu_seconds(peer.pid)
         outcomes.append(load(peer.base, [peer.invoice()] * LOAD, status=201))
-        cpu.append(cpu_seconds(peer.pid) - before)
+        cpu.append((cpu_seconds(peer.pid) - before) / LOAD)
 
-    cast("Callable[..., object]", benchmark.pedantic)(one, rounds=ROUNDS, warmup_rounds=1)
-    benchmark.extra_info["requests_per_second"] = round(median(outcome.rate for outcome in outcomes[1:]), 1)
-    benchmark.extra_info["cpu_us"] = round(median(cpu[1:]) / LOAD * 1e6)
-    benchmark.extra_info["p99_ms"] = round(median(outcome.p99 for outcome in outcomes[1:]) * 1000, 1)
+    in_turns(benchmark, ours.load, theirs, rounds=ROUNDS, prepare=ours.prepare)
+    rates = [outcome.rate for outcome in outcomes]
+    info = benchmark.extra_info
+    info["requests_per_second"] = round(median(rates[1:]), 1)
+    info["cpu_us"] = round(median(cpu[1:]) * 1e6)
+    info["p99_ms"] = round(median(outcome.p99 for outcome in outcomes[1:]) * 1000, 1)
+    info["times_peer"] = round(beside(ours.rates, rates), 1)
+    info["times_peer_cpu"] = round(beside(cpu, [each / PAYMENTS for each in ours.cpu]), 1)
 
 
 @pytest.mark.benchmark(group="rate limit: 1000 requests")

@@ -122,12 +122,13 @@ def measured(
     info["requests_per_second"] = round(median(ours.rates[1:]))
     info["cpu_us"] = round(median(ours.cpu[1:]) / LOAD * 1e6)
     info["p99_ms"] = round(median(ours.p99[1:]) * 1000, 1)
-    info["rate_beside_floor"] = _beside(ours.rates, floor.rates)
-    info["cpu_beside_floor"] = _beside(floor.cpu, ours.cpu)
-    info["p99_beside_floor"] = _beside(ours.p99, floor.p99)
+    info["rate_beside_floor"] = beside(ours.rates, floor.rates)
+    info["cpu_beside_floor"] = beside(floor.cpu, ours.cpu)
+    info["p99_beside_floor"] = beside(ours.p99, floor.p99)
 
 
-def _beside(over: Sequence[float], under: Sequence[float]) -> float:
+def beside(over: Sequence[float], under: Sequence[float]) -> float:
+    """The median of the rounds' ratios, but for the first, which warms up."""
     return round(median(a / b for a, b in zip(over[1:], under[1:], strict=True)), 3)
 
 
