@@ -5,8 +5,8 @@ read-only, so that a slow list never keeps a payment from being written.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from ...ports.clock import Clock
-from ...ports.faults import NotConfigured, Unavailable
+from ...ports.faults import NotConfigured
 from ...ports.jobs import Job
 from ...ports.storage import R
 from .catalogue import CATALOGUE, Table
@@ -23,6 +23,7 @@ from .codec import Row, microseconds, moment
 from .kept import kept_of
 from .migrate import postgres_current, require_head
 from .postgres_commits import Commits
+from .postgres_faults import translated
 from .postgres_groups import Groups
 from .postgres_lookups import HotReader
 from .postgres_pool import ACQUIRE_SECONDS, Connections
@@ -65,47 +66,6 @@ UPDATE jobs
 SET leased_until = coalesce($3::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $4::bigint
 FROM held WHERE jobs.id = held.id
 """
-
-_AWAY = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    # What asyncpg raises when the server's farewell came between two statements of a transaction.
-    asyncpg.InternalClientError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.PostgresSystemError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    TimeoutError,
-    OSError,
-)
-
-
-def _translate(fault: Exception) -> Exception | None:
-    match fault:
-        case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.IntegrityConstraintViolationError():
-            # Without the server's words, which quote the value, or the whole row.
-            return ValueError(f"Postgres refused a value: {type(fault).__name__}")
-        case _ if isinstance(fault, _AWAY):
-            return Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}")
-        case _:
-            return None
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Raise what happens inside in the words of ports/faults.py."""
-    try:
-        yield
-    except Exception as fault:
-        known = _translate(fault)
-        if known is None:
-            raise
-        # A cause's own text may quote values of the row (Postgres' DETAIL); only an outage's cause says nothing of it.
-        raise known from (fault if isinstance(known, Unavailable) else None)
 
 
 def _require_utf8(encoding: str) -> None:
@@ -150,13 +110,13 @@ class PostgresStorage(SqlStorage):
         connections: int = 10,
         catalogue: Sequence[Table] = CATALOGUE,
     ) -> Self:
-        """Connect to `postgresql://…`. Units have `connections` at most, longer reads half as many besides.
+        """Connect to `postgresql://…`. Units have `connections` at most, longer reads as many besides.
 
         Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
         only `cambist migrate` changes it); NotConfigured for a database that does not keep every text; Unavailable
         when the server does not answer.
         """
-        with _translated():
+        with translated():
             pool = await asyncpg.create_pool(
                 url,
                 min_size=1,
@@ -169,25 +129,26 @@ class PostgresStorage(SqlStorage):
                 reset=_leave,
             )
         try:
-            with _translated():
+            with translated():
                 async with pool.acquire() as connection:
                     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
                     found = await postgres_current(connection)
             _require_utf8(encoding)
             require_head(found)
+            # Its connections are made when they are first needed.
+            with translated():
+                reading = await asyncpg.create_pool(
+                    url,
+                    min_size=0,
+                    max_size=connections,
+                    timeout=ACQUIRE_SECONDS,
+                    command_timeout=_READ_SECONDS,
+                    server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
+                    reset=_leave,
+                )
         except BaseException:
             pool.terminate()
             raise
-        # Its connections are made when they are first needed.
-        reading = await asyncpg.create_pool(
-            url,
-            min_size=0,
-            max_size=connections,
-            timeout=ACQUIRE_SECONDS,
-            command_timeout=_READ_SECONDS,
-            server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
-            reset=_leave,
-        )
         return cls(pool, reading, clock, kick, catalogue)
 
     @property
@@ -196,29 +157,29 @@ class PostgresStorage(SqlStorage):
 
     async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
         self._refuse_when_closed()
-        with _translated():
+        with translated():
             async with self._long.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 rows: Sequence[Row] = await connection.fetch(text, *parameters)
         return rows
 
     @asynccontextmanager
     async def _seen_at_once(self) -> AsyncIterator[Ask]:
-        with _translated():
+        with translated():
             connection = await self._long.acquire(timeout=ACQUIRE_SECONDS)
         try:
             seen = connection.transaction(isolation="repeatable_read", readonly=True)
-            with _translated():
+            with translated():
                 await seen.start()
 
             async def ask(text: str, parameters: Sequence[Any]) -> Sequence[Row]:
-                with _translated():
+                with translated():
                     rows: Sequence[Row] = await connection.fetch(text, *parameters)
                 return rows
 
             try:
                 yield ask
             finally:
-                with _translated():
+                with translated():
                     await seen.rollback()
         finally:
             await self._long.release(connection)
@@ -290,13 +251,13 @@ class PostgresStorage(SqlStorage):
     async def _fetch(self, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
         """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
         self._refuse_when_closed()
-        with _translated():
+        with translated():
             return await self._pool.fetch(statement, parameters)
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         self._refuse_when_closed()
         try:
-            with _translated():
+            with translated():
                 await self._groups.carry_out(writes, lambda: self._wrote_late(writes, jobs))
         finally:
             self._recent.forget(writes)

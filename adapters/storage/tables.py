@@ -70,8 +70,11 @@ class Tables:
         conditions = _padded(asked.conditions)
         form = ("found", kept.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
         ends = [asked.limit, asked.offset] if asked.offset else [asked.limit]
-        whole = msgspec.structs.replace(asked, conditions=conditions)
-        return self._question(form, lambda: self._select(kept, whole), [*_values(conditions), *ends])
+
+        def found() -> sa.Select[Any]:
+            return self._select(kept, msgspec.structs.replace(asked, conditions=conditions))
+
+        return self._question(form, found, [*_values(conditions), *ends])
 
     def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> Statement:
         """How many rows meet all conditions."""
