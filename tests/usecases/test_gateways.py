@@ -8,9 +8,10 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Event, EventType
-from cambist.core.domain.gateways import GatewayReason, GatewayStatus
+from cambist.core.domain.gateways import Gateway, GatewayReason, GatewayStatus, played_id
 from cambist.core.domain.payments import Payment
 from cambist.core.usecases import accounts
+from cambist.core.usecases.access import RECENT
 from cambist.core.usecases.gateway_news import TELL
 from cambist.core.usecases.gateways import list_gateways, read_reason, set_gateway
 from cambist.core.usecases.jobs import LEASE, run
@@ -215,3 +216,23 @@ async def test_a_played_status_needs_a_test_key_and_a_gateway_of_test_mode(house
     ):
         response = await play(house, status, gateway_id, mode)
         assert (response.status_code, response.json()["error"]["code"]) == code
+
+
+async def test_another_process_s_word_of_a_gateway_is_as_old_as_that_of_a_key_and_what_is_played_is_new(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/decisions.md "Storage": gateways are read at most every 2 s, what a merchant plays shows at once."""
+    asked: dict[str, float] = {}
+    storage = house.ports.storage
+    recent = storage.recent
+
+    async def noted(kind: Any, record_id: str, /, *, within: float = 0.0) -> Any:
+        if kind is Gateway:
+            asked[record_id] = within
+        return await recent(kind, record_id, within=within)
+
+    monkeypatch.setattr(storage, "recent", noted)
+    await house.created()
+    played = played_id(house.account.account_id, "simulator-test")
+    assert asked == {"simulator-test": RECENT, played: 0.0}
+    assert RECENT == 2.0
