@@ -13,6 +13,7 @@ from .deadlines import Deadlines
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .resolver import ThreadResolver
 from .shares import Receiver, Shares
+from .whole import REQUEST, parts
 
 _ANSWER_MAX = 64 * 1024
 """Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
@@ -25,8 +26,6 @@ _CHECKED = 10_000
 socket, is passed anew by every connection."""
 _NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The one limit is ours, over the whole exchange."""
-_PLAIN = {"Accept-Encoding": "identity"}
-"""Packed answers are not for us. To say so costs less than to have the client leave its own word out."""
 
 
 class HttpNotifier:
@@ -46,6 +45,7 @@ class HttpNotifier:
         keep_alive: float = 30.0,
         tls: ssl.SSLContext | None = None,
         resolver: AbstractResolver | None = None,
+        request: type[aiohttp.ClientRequest] = REQUEST,
     ) -> None:
         """Opens nothing yet.
 
@@ -53,13 +53,15 @@ class HttpNotifier:
         `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
         further letters wait, which is not charged to the receiver. `connections` is generous, because every dead
         receiver holds `per_receiver` of them for `limit` seconds. `keep_alive`: seconds an idle connection is kept.
-        `tls`: other than the system's trust, for receivers under a private authority.
+        `tls`: other than the system's trust, for receivers under a private authority. `request`: how a letter is
+        written (whole.py).
         """
         self._clock = clock
         self._limit = limit
         self._keep_alive = keep_alive
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
+        self._request = request
         self._shares = {kind: Shares(per_receiver=per_receiver, total=connections) for kind in (False, True)}
         self._checked: dict[tuple[str, bool], tuple[URL, Receiver]] = {}
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
@@ -115,7 +117,7 @@ class HttpNotifier:
         """How it ended, the status, and a note on the cause."""
         try:
             with (self._deadlines or self._first_deadlines()).begin():
-                return Answer.RESPONDED, await _exchange(session, url, letter), ""
+                return Answer.RESPONDED, await self._exchange(session, url, letter), ""
         except TimeoutError:
             return Answer.TIMEOUT, None, f"no whole answer within {self._limit:g} s"
         except aiohttp.InvalidURL:
@@ -157,17 +159,16 @@ class HttpNotifier:
             timeout=_NO_LIMITS,
             trust_env=False,
             auto_decompress=False,
-            headers=_PLAIN,
+            request_class=self._request,
         )
 
-
-async def _exchange(session: aiohttp.ClientSession, url: URL, letter: Letter) -> int:
-    """The status, once the answer was read to its end or to our limit."""
-    async with session.post(url, data=letter.body, headers=letter.headers, allow_redirects=False) as response:
-        room = _ANSWER_MAX
-        while room and (chunk := await response.content.read(room)):
-            room -= len(chunk)
-        return response.status  # leaving here gives up a connection whose answer goes on
+    async def _exchange(self, session: aiohttp.ClientSession, url: URL, letter: Letter) -> int:
+        """The status, once the answer was read to its end or to our limit."""
+        async with session.post(url, **parts(letter, self._request), allow_redirects=False) as response:
+            room = _ANSWER_MAX
+            while room and (chunk := await response.content.read(room)):
+                room -= len(chunk)
+            return response.status  # leaving here gives up a connection whose answer goes on
 
 
 def _tls_note(error: aiohttp.ClientSSLError) -> str:

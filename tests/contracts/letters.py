@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from aiohttp import ClientRequest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.notifier.http import HttpNotifier
+from cambist.adapters.notifier.whole import REQUEST
 from cambist.ports.notifier import Letter, Notifier, Receipt
 
 
@@ -33,9 +35,13 @@ class Names(AbstractResolver):
     async def close(self) -> None: ...
 
 
+written_by: type[ClientRequest] = REQUEST
+"""How letters are written, where a test does not say it."""
+
+
 @asynccontextmanager
 async def notifier(**options: Any) -> AsyncIterator[Notifier]:
-    made = HttpNotifier(SystemClock(), **options)
+    made = HttpNotifier(SystemClock(), **{"request": written_by, **options})
     try:
         yield made
     finally:

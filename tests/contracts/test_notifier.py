@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+from aiohttp import ClientRequest
 
 from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.notifier.http import HttpNotifier
+from cambist.adapters.notifier.whole import REQUEST, WholeRequest
 from cambist.ports.notifier import Answer, Letter
+from tests.contracts import letters
 from tests.contracts.letters import Names, letter, notifier, post
 from tests.receivers import (
     Receiver,
@@ -26,6 +30,14 @@ from tests.receivers import (
 SHORT = 0.2
 """Seconds that a receiver gets in the tests that wait for the limit."""
 ANSWER_MAX = 64 * 1024
+
+
+@pytest.fixture(params=[WholeRequest, ClientRequest], autouse=True)
+def written_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[ClientRequest]:
+    """Letters arrive alike by our request and by aiohttp's, which is used with versions that ours does not know."""
+    monkeypatch.setattr(letters, "written_by", request.param)
+    kind: type[ClientRequest] = request.param
+    return kind
 
 
 @pytest.fixture
@@ -56,6 +68,32 @@ async def test_letters_to_one_receiver_share_a_connection_one_after_another(rece
         statuses = [(await made.post(letter(receiver.url))).status for _ in range(3)]
     assert statuses == [200, 500, 204]
     assert receiver.connections == 1
+
+
+async def test_an_empty_body_and_one_of_a_megabyte_arrive_whole(receiver: Receiver) -> None:
+    async with notifier() as made:
+        for body in (b"", bytes(range(256)) * 4096):
+            sent = Letter(url=receiver.url, headers={"X-Webhook-Id": "evt_1"}, body=body, open_network=True)
+            assert (await made.post(sent)).status == 200
+    assert [request.body for request in receiver.requests] == [b"", bytes(range(256)) * 4096]
+
+
+async def test_a_letter_makes_no_task_where_the_connection_is_open(receiver: Receiver) -> None:
+    """Where aiohttp is one that our request knows (whole.py): what it is for."""
+    loop, made_tasks = asyncio.get_running_loop(), list[str]()
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
+        made_tasks.append(str(work))
+        return asyncio.Task(work, loop=loop, **options)
+
+    async with notifier(request=REQUEST) as made:
+        assert (await made.post(letter(receiver.url))).status == 200
+        loop.set_task_factory(factory)
+        try:
+            assert (await made.post(letter(receiver.url))).status == 200
+        finally:
+            loop.set_task_factory(None)
+    assert [work for work in made_tasks if "ClientRequest" in work] == []
 
 
 async def test_cookies_are_not_kept(receiver: Receiver) -> None:
