@@ -4,11 +4,11 @@ A sealed value is: one byte key id, 12 bytes nonce, ciphertext with its 16-byte 
 Random nonces of 96 bits are good for 2^32 values per key, far above what one installation seals between two rotations.
 """
 
-import hmac
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...core.domain.signing import HmacKey
 from ...ports.vault import VaultError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _bytes(text: str) -> bytes:
 class SealedVault:
     """Seals with the current key, unseals with any key it has. Old keys stay until everything is sealed anew."""
 
-    __slots__ = ("_ciphers", "_current", "_keys", "_pepper")
+    __slots__ = ("_ciphers", "_current", "_fingerprints", "_keys")
 
     def __init__(self, keys: Mapping[int, bytes], current: int, pepper: bytes) -> None:
         """Raises VaultError when a key is not 32 bytes or its id not 0 to 255, when `current` names none of them,
@@ -43,7 +43,7 @@ class SealedVault:
         self._keys = dict(keys)
         self._ciphers: dict[int, AESGCM] = {}
         self._current = current
-        self._pepper = pepper
+        self._fingerprints = HmacKey(pepper)
 
     def __repr__(self) -> str:
         return "<SealedVault>"
@@ -94,4 +94,4 @@ class SealedVault:
 
     def fingerprint(self, secret: str) -> bytes:
         """HMAC-SHA256 under the pepper: 32 bytes. No slow hash, because the secrets have 256 random bits."""
-        return hmac.digest(self._pepper, _bytes(secret), "sha256")
+        return self._fingerprints.sign(b"", _bytes(secret)).digest()

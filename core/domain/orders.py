@@ -4,6 +4,7 @@ rules", DECISIONS 1.8)."""
 import re
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -84,7 +85,7 @@ def is_web_address(text: str, *, limit: int = 2048) -> bool:
         return False
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An order with all that its rules look at, read beforehand."""
 
     order: PaymentOrder
@@ -96,7 +97,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Of `method_id`; without, the account's oldest enabled one of the payment method, so that leaving `method_id`
     out escapes no rule of it. None when there is none, and while the account's terminals are off."""
 
-    @property
+    @cached_property
     def amount(self) -> Rub:
         """Only after the rule of shape. Raises: ValueError."""
         return Rub.parse(self.order.amount_rub)
@@ -114,7 +115,7 @@ def _shape(case: Case) -> None:
             raise shape_error(name, "must be a UUID")
 
     try:
-        Rub.parse(order.amount_rub)
+        case.amount  # noqa: B018 - read here, because it may not be readable
     except ValueError as error:
         raise shape_error("amount_rub", str(error)) from None
     if order.payment_method is not None and order.payment_method not in PAYMENT_METHODS:

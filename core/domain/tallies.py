@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from .accounts import Mode
 from .money import Rub
@@ -78,21 +79,20 @@ def _stripe(payment: Payment) -> int:
 
 def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
     """What `count` such payments add to the tallies: to the one of their day, and to that of all days."""
+    owner = f"{payment.account_id}:{payment.mode}"
     kind = f"{payment.shop_id}:{payment.status}:{payment.payment_method}:{_stripe(payment)}"
-    day, ever = (
-        Tally(
-            id=f"{payment.account_id}:{payment.mode}:{period}:{kind}",
-            account_id=payment.account_id,
-            mode=payment.mode,
-            period=period,
-            shop_id=payment.shop_id,
-            status=payment.status,
-            payment_method=payment.payment_method,
-            count=count,
-        )
-        for period in (day_of(payment.created_at), EVER)
+    day = day_of(payment.created_at)
+    of_day = Tally(
+        id=f"{owner}:{day}:{kind}",
+        account_id=payment.account_id,
+        mode=payment.mode,
+        period=day,
+        shop_id=payment.shop_id,
+        status=payment.status,
+        payment_method=payment.payment_method,
+        count=count,
     )
-    return day, ever
+    return of_day, replace(of_day, id=f"{owner}:{EVER}:{kind}", period=EVER)
 
 
 def turnover_of(payment: Payment, count: int) -> Turnover:
