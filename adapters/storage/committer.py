@@ -64,18 +64,21 @@ class _Waiting:
 
 
 class Doubtful(Exception):
-    """A unit's quick way was refused; which refusal it is, its work says."""
-
-
-class _Refused(Exception):
-    """A unit of a batch was refused."""
+    """The quick way of a unit, or the end of a batch's, was refused; whose refusal it is and which, their work says."""
 
 
 class Committer:
-    """Owns the one connection that writes. For one event loop."""
+    """Owns the one connection that writes. For one event loop.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    `begin` is called before the quick ways of a batch, and `end` after them: what they leave for all of them together
+    is written there. It raises Doubtful where that is refused, and then each unit does its own work.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, *, begin: Callable[[], None], end: Callable[[sqlite3.Connection], None]
+    ) -> None:
         self._connection = connection
+        self._begin_batch, self._end_batch = begin, end
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
         self._waiting: deque[_Waiting] = deque()
         self._flushing: asyncio.Task[None] | None = None
@@ -181,12 +184,15 @@ class Committer:
             self._connection.execute("PRAGMA busy_timeout=0")
 
     async def _carry_out(self, batch: list[_Waiting]) -> list[_Waiting]:
+        self._begin_batch()
         try:
-            return await self._each(batch, self._hope)
-        except _Refused:
+            taken = await self._each(batch, self._hope)
+            self._end_batch(self._connection)
+        except Doubtful:
             await self._roll_back()
             await self._begin()
             return await self._each(batch, self._attempt)
+        return taken
 
     async def _each(self, batch: list[_Waiting], carry_out: Callable[[_Waiting], None]) -> list[_Waiting]:
         taken = []
@@ -199,13 +205,13 @@ class Committer:
         return taken
 
     def _hope(self, waiting: _Waiting) -> None:
-        """Raises: _Refused, and with it goes the batch."""
+        """Raises: Doubtful, and with it goes the batch."""
         try:
             waiting.outcome = waiting.quick(self._connection)
         except sqlite3.Error:
             raise
         except Exception as fault:
-            raise _Refused from fault
+            raise Doubtful from fault
 
     def _attempt(self, waiting: _Waiting) -> None:
         execute = self._connection.execute

@@ -28,8 +28,9 @@ from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
 from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading
+from .sqlite_sums import Sums
 from .statements import JobStatements, Statement, beat
-from .unit import Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
+from .unit import Accrue, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
 
 _MANY = 8
 """Statements of a unit from which on those of one text, in a row, are carried out together."""
@@ -40,7 +41,8 @@ def _text_of(statement: tuple[Write, Statement]) -> str:
 
 
 def _write_all(connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
-    """Carry out statements of which none is expected to be refused. Raises: Doubtful, sqlite3.IntegrityError."""
+    """Carry out statements that change one row each, of which none is expected to be refused. Raises: Doubtful,
+    sqlite3.IntegrityError."""
     if len(statements) < _MANY:
         for _, (text, parameters) in statements:
             if not connection.execute(text, parameters).rowcount:
@@ -49,7 +51,6 @@ def _write_all(connection: sqlite3.Connection, statements: Sequence[tuple[Write,
     # Each row on its own costs half as much again.
     for text, group in groupby(statements, key=_text_of):
         rows = [parameters for _, (_, parameters) in group]
-        # All but accruals change one row at most; of those each statement changes several.
         if connection.executemany(text, rows).rowcount < len(rows):
             raise Doubtful
 
@@ -92,7 +93,8 @@ class SqliteStorage(SqlStorage):
         dialect = pysqlite.dialect()
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
-        self._committer = Committer(writing)
+        self._sums = Sums(self._tables.statements)
+        self._committer = Committer(writing, begin=self._sums.clear, end=self._write_sums)
         self._seen: int | None = None
         self._looked = False
         self._reading = Reading(path, reading)
@@ -224,22 +226,31 @@ class SqliteStorage(SqlStorage):
         await self._long.close()
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
-        statements = self._tables.of_unit(writes)
+        accruals = [write for write in writes if type(write) is Accrue]
+        statements = self._tables.of_unit([write for write in writes if type(write) is not Accrue])
 
         def quick(connection: sqlite3.Connection) -> None:
             try:
                 _write_all(connection, statements)
             except sqlite3.IntegrityError as refused:
                 raise Doubtful from refused
+            self._sums.add(accruals)
 
         def work(connection: sqlite3.Connection) -> None:
-            self._carry_out(connection, statements)
+            self._carry_out(connection, self._tables.of_unit(writes))
 
         try:
             await self._committer.run(work, quick=quick, late=lambda: self._wrote_late(writes, jobs))
         finally:
             self._recent.forget(writes)
         await kick_safely(self._kick, jobs)
+
+    def _write_sums(self, connection: sqlite3.Connection) -> None:
+        """Raises: Doubtful where a sum is refused: whose it is shows when each unit writes its own."""
+        try:
+            self._sums.write(connection)
+        except (sqlite3.IntegrityError, OverflowError) as refused:
+            raise Doubtful from refused
 
     def _carry_out(self, connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
         for write, (text, parameters) in statements:

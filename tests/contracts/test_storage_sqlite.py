@@ -118,6 +118,50 @@ async def test_a_long_unit_that_accrues_is_not_carried_out_twice(watched: tuple[
     assert (writing.count("BEGIN"), writing.count("SAVEPOINT")) == (1, 0)
 
 
+async def test_what_units_of_a_transaction_accrue_is_written_once_for_each_row(
+    watched: tuple[Storage, Watched],
+) -> None:
+    storage, writing = watched
+
+    async def one(n: int) -> None:
+        async with storage.unit() as unit:
+            unit[IdempotencyKey].add(key(f"k{n}"))
+            unit[LimitHits].accrue(limit_hits("money:ip", 0, 1), limit_hits("money:ip", 60, n))
+            await unit.commit()
+
+    for start in (0, 100):
+        await asyncio.gather(*(one(start + n) for n in range(100)))
+    assert [await read(storage, LimitHits, limit_hits("money:ip", minute, 1).id) for minute in (0, 60)] == [
+        limit_hits("money:ip", 0, 200),
+        limit_hits("money:ip", 60, sum(range(200))),
+    ]
+    assert (writing.count("INSERT"), writing.count("SAVEPOINT")) == (200, 0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "counts"), [(0, [1, 2**62, 2**63 - 1, 3, 4]), (2**63 - 12, [1, 2, 9, 3, 4])], ids=["of them", "with all"]
+)
+async def test_of_units_that_accrue_together_only_the_one_whose_sum_is_too_large_is_refused(
+    watched: tuple[Storage, Watched], stored: int, counts: list[int]
+) -> None:
+    """ports/storage.py: "beyond 64 bits" refuses the unit; the others of its transaction are written, sums exact."""
+    storage, writing = watched
+    hit = limit_hits("money:ip", 0, stored)
+
+    async def one(n: int, count: int) -> None:
+        async with storage.unit() as unit:
+            unit[IdempotencyKey].add(key(f"k{n}"))
+            unit[LimitHits].accrue(limit_hits("money:ip", 0, count))
+            await unit.commit()
+
+    await one(9, stored)
+    outcomes = await asyncio.gather(*(one(n, count) for n, count in enumerate(counts)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ValueError, type(None), type(None)]
+    assert await read(storage, LimitHits, hit.id) == limit_hits("money:ip", 0, stored + sum(counts) - counts[2])
+    assert [await read(storage, IdempotencyKey, f"k{n}") is None for n in range(5)] == [n == 2 for n in range(5)]
+    assert (writing.count("BEGIN"), writing.count("ROLLBACK"), writing.count("COMMIT")) == (3, 1, 2)
+
+
 async def test_a_refused_unit_fails_alone(watched: tuple[Storage, Watched]) -> None:
     """One unit of a transaction is refused, wherever it stands: the others are written, and only it hears of it."""
     storage, writing = watched
