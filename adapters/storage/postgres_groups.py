@@ -18,6 +18,7 @@ import asyncpg
 from ...ports.faults import Unavailable
 from .codec import Storing
 from .kept import Kept
+from .postgres_arrays import TYPES, array
 from .postgres_commits import Broken, Commits
 from .postgres_joined import all_or_nothing, are_apart
 from .unit import Accrue, Add, Save, Write, added
@@ -31,14 +32,6 @@ _MOST_WRITES = 16
 """Longer units go alone: work in the background, which shall not keep requests waiting."""
 _FORMS = 256
 """Statements that are remembered: what waits together by chance makes forms without end."""
-
-_ARRAYS = {
-    Storing.TEXT: "text[]",
-    Storing.JSON: "text[]",
-    Storing.INTEGER: "bigint[]",
-    Storing.BOOLEAN: "boolean[]",
-    Storing.BYTES: "bytea[]",
-}
 
 _Form = tuple[str, str, tuple[str, ...]]
 """What is done (`add`, `save`, `accrue`), to which table, and which fields a save sets or an add writes (none: all)."""
@@ -92,6 +85,7 @@ class Groups:
     def __init__(self, commits: Commits) -> None:
         self._commits = commits
         self._texts: dict[tuple[_Form, ...], str] = {}
+        self._storing: dict[_Form, list[Storing]] = {}
         self._nulls = _Nulls()
         self._waiting: list[_Waiting] = []
         self._under_way = 0
@@ -222,16 +216,17 @@ class Groups:
         # Sums last and in the order of ids, as in every unit, so that no two lock them crosswise.
         for (name, _), accrual in sorted(sums.items()):
             parts.setdefault(("accrue", name, ()), (accrual.kept, []))[1].append(accrual.row)
-        forms, arrays, counts = list[tuple[_Form, Kept[Any]]](), list[list[Any]](), list[int]()
+        forms, arrays, counts = list[tuple[_Form, Kept[Any]]](), list[Any](), list[int]()
         for form in sorted(parts, key=lambda form: (form[0] == "accrue", form)):
             (what, name, setting), (kept, rows) = form, parts[form]
-            columns = [list(column) for column in zip(*rows, strict=True)]
+            columns = list(zip(*rows, strict=True))
             if what == "add":
                 places = self._nulls.written(kept, columns)
                 setting = tuple(kept.codec.names[place] for place in places)
                 columns = [columns[place] for place in places]
-            forms.append(((what, name, setting), kept))
-            arrays += columns
+            form = what, name, setting
+            forms.append((form, kept))
+            arrays += map(array, self._stored_as(form, kept), columns)
             counts.append(len(rows))
         known_as = tuple(form for form, _ in forms)
         text = self._texts.get(known_as)
@@ -240,6 +235,12 @@ class Groups:
                 self._texts.clear()
             text = self._texts[known_as] = _text(forms)
         return text, [*arrays, *counts]
+
+    def _stored_as(self, form: _Form, kept: Kept[Any]) -> list[Storing]:
+        known = self._storing.get(form)
+        if known is None:
+            known = self._storing[form] = _stored_as(form, kept)
+        return known
 
 
 def _may_be_grouped(writes: Sequence[Write]) -> bool:
@@ -261,8 +262,8 @@ def _text(parts: Sequence[tuple[_Form, Kept[Any]]]) -> str:
 def _change(form: _Form, kept: Kept[Any], first: int) -> tuple[str, int]:
     """One part, whose parameters are counted from `first` on, and their number."""
     what, table, setting = form
-    names = (*setting, "id_", "version_") if what == "save" else setting or kept.codec.names
-    types = [_ARRAYS[kept.codec.column(name.rstrip("_")).storing] for name in names]
+    names = _names(form, kept)
+    types = [TYPES[storing] for storing in _stored_as(form, kept)]
     arrays = ", ".join(f"${first + place}::{of}" for place, of in enumerate(types))
     columns = ", ".join(f'"{name}"' for name in names)
     given = f"unnest({arrays}) AS given ({columns})"
@@ -276,6 +277,16 @@ def _change(form: _Form, kept: Kept[Any], first: int) -> tuple[str, int]:
         moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
         change = f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
     return change, len(names)
+
+
+def _names(form: _Form, kept: Kept[Any]) -> tuple[str, ...]:
+    """What the columns of a part are called there."""
+    what, _, setting = form
+    return (*setting, "id_", "version_") if what == "save" else setting or kept.codec.names
+
+
+def _stored_as(form: _Form, kept: Kept[Any]) -> list[Storing]:
+    return [kept.codec.column(name.rstrip("_")).storing for name in _names(form, kept)]
 
 
 async def _told(waiting: _Waiting, work: Coroutine[Any, Any, None]) -> None:

@@ -20,7 +20,7 @@ def _spare_the_search() -> None:
     errors that nobody reads: a third of what it takes to insert a payment, which has twenty such values. These change
     nothing for anybody else in the process.
     """
-    sqlite3.register_adapter(type(None), {}.get)
+    sqlite3.register_adapter(type(None), dict[None, None]().get)
     sqlite3.register_adapter(bool, int)
     sqlite3.register_adapter(bytes, bytes)
 
