@@ -38,7 +38,7 @@ from cambist.ports.jobs import Job
 EVENTS = int(os.environ.get("CAMBIST_BENCH_EVENTS", "10000"))
 ACCOUNTS = 4
 AT_ONCE = 8 * ACCOUNTS
-ROUNDS = 3
+ROUNDS = 7
 
 pytestmark = pytest.mark.benchmark(group="delivery")
 

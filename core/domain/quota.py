@@ -4,7 +4,7 @@ Two buckets that share no counter, each with a limit per source address and one 
 request before authorization, so names are bounded in size, and what can be made once is made once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -190,7 +190,7 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
     return tuple(ip_network(text.strip()) for text in texts)
 
 
-def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Sequence[Network]) -> str:
+def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Collection[Network]) -> str:
     """The source that a request is counted by (DECISIONS 1).
 
     The address at the other end of the socket, unless a trusted proxy is there. Then the hops of `X-Forwarded-For`
@@ -204,11 +204,12 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Sequ
         return peer  # a socket spells IPv4 in one way only
     told = forwarded_for or ""
     behind = _behind_proxies if len(told) <= _LONGEST_NAME else _behind_proxies.__wrapped__
-    return behind(peer or "", told, tuple(trusted_proxies))
+    # A frozenset remembers its hash, and one that is given is not copied.
+    return behind(peer or "", told, frozenset(trusted_proxies))
 
 
 @lru_cache(maxsize=4096)
-def _behind_proxies(peer: str, forwarded_for: str, trusted_proxies: tuple[Network, ...]) -> str:
+def _behind_proxies(peer: str, forwarded_for: str, trusted_proxies: frozenset[Network]) -> str:
     """Kept, because a client sends many requests; long headers are not, because anybody may send them."""
     address = _address(peer)
     if address is None:
@@ -243,7 +244,7 @@ def _read_address(text: str) -> IPv4Address | IPv6Address | None:
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
-def _is_among(address: IPv4Address | IPv6Address, trusted: Sequence[Network]) -> bool:
+def _is_among(address: IPv4Address | IPv6Address, trusted: Collection[Network]) -> bool:
     return any(address in network for network in trusted)
 
 

@@ -40,7 +40,7 @@ class Edge:
     ) -> None:
         self._app = app
         self._ports = ports
-        self._trusted = trusted_proxies
+        self._trusted = frozenset(trusted_proxies)
         self._watch = watch or RequestWatch(ports.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
