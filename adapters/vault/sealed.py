@@ -4,11 +4,11 @@ A sealed value is: one byte key id, 12 bytes nonce, ciphertext with its 16-byte 
 Random nonces of 96 bits are good for 2^32 values per key, far above what one installation seals between two rotations.
 """
 
+import hmac
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...core.domain.signing import HmacKey
 from ...ports.vault import VaultError
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class SealedVault:
         self._keys = dict(keys)
         self._ciphers: dict[int, AESGCM] = {}
         self._current = current
-        self._fingerprints = HmacKey(pepper)
+        # To work the key in takes longer than the rest: it is done once, and copied.
+        self._fingerprints = hmac.new(pepper, digestmod="sha256")
 
     def __repr__(self) -> str:
         return "<SealedVault>"
@@ -94,4 +95,6 @@ class SealedVault:
 
     def fingerprint(self, secret: str) -> bytes:
         """HMAC-SHA256 under the pepper: 32 bytes. No slow hash, because the secrets have 256 random bits."""
-        return self._fingerprints.sign(b"", _bytes(secret)).digest()
+        fingerprint = self._fingerprints.copy()
+        fingerprint.update(_bytes(secret))
+        return fingerprint.digest()

@@ -32,7 +32,7 @@ _OUTER_PAD = bytes(byte ^ 0x5C for byte in range(256))
 _TIMESTAMP = re.compile(r"[0-9]{1,12}\Z", re.ASCII)
 
 
-class HmacKey:
+class _Key:
     """HMAC-SHA256 with the key already worked in.
 
     OpenSSL spends more on setting a key up than on hashing 600 bytes, so the two keyed states are made once and copied
@@ -71,8 +71,8 @@ class Signer:
         """Raises ValueError for an empty secret, which would let everybody sign."""
         if not secret:
             raise ValueError("a webhook secret may not be empty")
-        self._key = HmacKey(secret.encode())
-        self._standard_keys = tuple(HmacKey(key) for key in _standard_keys(secret))
+        self._key = _Key(secret.encode())
+        self._standard_keys = tuple(_Key(key) for key in _standard_keys(secret))
 
     def signature(self, timestamp: int, body: bytes) -> str:
         """The value of X-Webhook-Signature. `timestamp` in Unix seconds."""

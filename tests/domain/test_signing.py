@@ -70,7 +70,7 @@ def flaw_of(given: dict[str, str], body: bytes = BODY, secrets: tuple[str, ...] 
     ],
 )
 def test_the_prekeyed_hash_is_hmac_sha256_as_rfc_4231_has_it(key: bytes, data: bytes, expected: str) -> None:
-    assert signing.HmacKey(key).sign(data[:5], data[5:]).hexdigest() == expected
+    assert signing._Key(key).sign(data[:5], data[5:]).hexdigest() == expected
 
 
 def test_the_signature_is_over_timestamp_dot_raw_body_keyed_with_the_secrets_text() -> None:
