@@ -1,5 +1,7 @@
 """The project's tasks. `nox -l` lists them; each installs what it needs into an environment of its own."""
 
+from pathlib import Path
+
 import nox
 
 nox.options.sessions = ["lint", "types", "tests"]
@@ -36,12 +38,14 @@ def bench(session: nox.Session) -> None:
     """
     session.install("-e", ".[dev]")
     keep = ["--keep", "docs/performance.md"] if "--keep" in session.posargs else []
-    results = f"{session.create_tmp()}/results.json"
+    results = Path(session.create_tmp(), "results.json")
+    results.unlink(missing_ok=True)  # a run that ends without any shall not show those of the one before
     session.run(
         "pytest",
         "benchmarks",
         "-n",
         "0",
+        "--timeout=0",
         "--benchmark-only",
         "--benchmark-group-by=group",
         "--benchmark-columns=median,iqr,rounds",
@@ -50,7 +54,7 @@ def bench(session: nox.Session) -> None:
         *(each for each in session.posargs if each != "--keep"),
         success_codes=[0, 1],
     )
-    session.run("python", "-m", "benchmarks.table", results, *keep)
+    session.run("python", "-m", "benchmarks.table", str(results), *keep)
 
 
 @nox.session
