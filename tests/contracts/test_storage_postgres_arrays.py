@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cambist.adapters.storage.codec import Storing
@@ -38,6 +38,7 @@ def reading(postgres: str) -> Iterator[Server]:
         server.close()
 
 
+@settings(deadline=None)
 @given(values=st.lists(TEXTS, min_size=1))
 @example(values=list(TRICKY))
 @example(values=[*TRICKY, None])
@@ -48,17 +49,20 @@ def test_any_texts_come_as_they_are(reading: Server, values: list[str | None]) -
     assert reading.read(Storing.JSON, values) == values
 
 
+@settings(deadline=None)
 @given(values=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1))
 @example(values=[-(2**63), 2**63 - 1, 0])
 def test_any_integers_come_as_they_are(reading: Server, values: list[int | None]) -> None:
     assert reading.read(Storing.INTEGER, values) == values
 
 
+@settings(deadline=None)
 @given(values=st.lists(st.none() | st.booleans(), min_size=1))
 def test_any_flags_come_as_they_are(reading: Server, values: list[bool | None]) -> None:
     assert reading.read(Storing.BOOLEAN, values) == values
 
 
+@settings(deadline=None)
 @given(values=st.lists(st.none() | st.binary(), min_size=1))
 def test_any_bytes_come_as_they_are(reading: Server, values: list[bytes | None]) -> None:
     assert reading.read(Storing.BYTES, values) == values
