@@ -226,7 +226,8 @@ class Groups:
                 columns = [columns[place] for place in places]
             form = what, name, setting
             forms.append((form, kept))
-            arrays += map(array, self._stored_as(form, kept), columns)
+            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, kept))
+            arrays += map(array, storing, columns)
             counts.append(len(rows))
         known_as = tuple(form for form, _ in forms)
         text = self._texts.get(known_as)
@@ -235,12 +236,6 @@ class Groups:
                 self._texts.clear()
             text = self._texts[known_as] = _text(forms)
         return text, [*arrays, *counts]
-
-    def _stored_as(self, form: _Form, kept: Kept[Any]) -> list[Storing]:
-        known = self._storing.get(form)
-        if known is None:
-            known = self._storing[form] = _stored_as(form, kept)
-        return known
 
 
 def _may_be_grouped(writes: Sequence[Write]) -> bool:

@@ -2,7 +2,8 @@
 move it.
 
 A new payment moves two tallies, and those of a moment mostly the same ones: beside an upsert in every unit that is a
-thirtieth of what a creation costs.
+thirtieth of what a creation costs. It is as if whoever accrues came last in the transaction: a row that another unit
+of it removes, having seen none of this, is made anew, and nothing that was added is lost.
 """
 
 import sqlite3

@@ -45,6 +45,27 @@ async def test_asking_leaves_the_lease_and_the_claim_says_how_often_it_was_asked
     assert await storage.claim(10, 60) == []
 
 
+@pytest.mark.parametrize("asks_first", [True, False])
+async def test_asking_at_the_moment_of_removing_is_not_forgotten(storage: Storage, asks_first: bool) -> None:
+    """Whichever of the two comes first, and where both are one transaction, too."""
+    for number in range(20):
+        job_id = f"a{number}"
+        await ask(storage, job_id)
+        [taken] = await storage.claim(10, 60)
+
+        async def remove(taken: Job = taken) -> None:
+            async with storage.unit() as unit:
+                unit[Job].remove(taken)
+                await unit.commit()
+
+        both = [ask(storage, job_id), remove()]
+        outcomes = await asyncio.gather(*(both if asks_first else reversed(both)), return_exceptions=True)
+        assert all(outcome is None or isinstance(outcome, Stale) for outcome in outcomes)
+        went = not any(isinstance(outcome, Stale) for outcome in outcomes)
+        assert (await must_read(storage, Job, job_id)).asked == (1 if went else 2)
+        assert [each.id for each in await storage.claim(10, 60)] == ([job_id] if went else [])
+
+
 async def test_who_removes_a_job_that_was_asked_for_meanwhile_goes_stale(storage: Storage) -> None:
     """Else what the asking unit made due would be forgotten."""
     await ask(storage)

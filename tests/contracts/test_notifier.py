@@ -33,11 +33,9 @@ ANSWER_MAX = 64 * 1024
 
 
 @pytest.fixture(params=[WholeRequest, ClientRequest], autouse=True)
-def written_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[ClientRequest]:
+def written_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Letters arrive alike by our request and by aiohttp's, which is used with versions that ours does not know."""
     monkeypatch.setattr(letters, "written_by", request.param)
-    kind: type[ClientRequest] = request.param
-    return kind
 
 
 @pytest.fixture
