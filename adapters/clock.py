@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from uuid import UUID
+
+import msgspec
 
 from ..ports.clock import Clock, World
 
@@ -257,17 +259,16 @@ class ShiftingClock:
         return _Entered(self._world, world)
 
 
-class _Entered:
-    """A world for the time of a block; every request passes here, so it is no generator."""
+class _Entered(msgspec.Struct, eq=False):
+    """A world for the time of a block; every request passes here, so it is no generator, and a struct."""
 
-    __slots__ = ("_token", "_variable", "_world")
-
-    def __init__(self, variable: ContextVar[World | None], world: World | None) -> None:
-        self._variable = variable
-        self._world = world
+    _variable: ContextVar[World | None]
+    _world: World | None
+    _token: Token[World | None] | None = None
 
     def __enter__(self) -> None:
         self._token = self._variable.set(self._world)
 
     def __exit__(self, *_: object) -> None:
-        self._variable.reset(self._token)
+        if self._token is not None:
+            self._variable.reset(self._token)

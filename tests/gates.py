@@ -1,11 +1,11 @@
 """Units that all read before one of them writes: the race that is hard to meet by chance."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from cambist.ports.storage import Unit
+from cambist.ports.storage import R, Shelf, Unit
 
 
 class Gate:
@@ -22,19 +22,18 @@ class Gate:
         await self._open.wait()
 
 
-class GatedUnit:
-    """A unit that commits only when all the others are about to, or have."""
+class OtherCommit:
+    """A unit whose commit is a function of the test's, which may wait, fail, or do something before the unit's own."""
 
-    def __init__(self, unit: Unit, gate: Gate) -> None:
+    def __init__(self, unit: Unit, commit: Callable[[], Awaitable[None]]) -> None:
         self._unit = unit
-        self._gate = gate
+        self._commit = commit
 
-    def __getitem__(self, kind: Any) -> Any:
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         return self._unit[kind]
 
     async def commit(self) -> None:
-        await self._gate.pass_through()
-        await self._unit.commit()
+        await self._commit()
 
 
 class GatedStorage:
@@ -48,6 +47,11 @@ class GatedStorage:
         return getattr(self._storage, name)
 
     @asynccontextmanager
-    async def unit(self) -> AsyncIterator[GatedUnit]:
+    async def unit(self) -> AsyncIterator[Unit]:
         async with self._storage.unit() as unit:
-            yield GatedUnit(unit, self._gate)
+
+            async def commit() -> None:
+                await self._gate.pass_through()
+                await unit.commit()
+
+            yield OtherCommit(unit, commit)

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import msgspec
+
 from ...ports.faults import Unavailable
 from .sqlite_file import BUSY_MILLISECONDS
 
@@ -35,19 +37,14 @@ _TURN = 16
 """Units after which the loop has a turn: about a millisecond."""
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """A unit in the queue, and the future of whoever waits for it."""
 
-    __slots__ = ("future", "late", "outcome", "quick", "work")
-
-    def __init__(
-        self, work: Work, future: "asyncio.Future[Any]", quick: Work | None, late: Callable[[], None] | None
-    ) -> None:
-        self.work = work
-        self.quick = quick or work
-        self.future = future
-        self.late = late
-        self.outcome: Any = None
+    work: Work
+    quick: Work
+    future: "asyncio.Future[Any]"
+    late: Callable[[], None] | None
+    outcome: Any = None
 
     def succeed(self) -> None:
         """The transaction is on disk: tell what came of this unit in it."""
@@ -106,7 +103,7 @@ class Committer:
             raise Unavailable("too many units wait to be written")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._waiting.append(_Waiting(work, future, quick, late))
+        self._waiting.append(_Waiting(work, quick or work, future, late))
         if self._flushing is None:
             self._flushing = loop.create_task(self._flush())
         return await future

@@ -24,9 +24,9 @@ from .unit import (
     Add,
     Increase,
     Kick,
+    Pending,
     Remove,
     Save,
-    View,
     WorkUnit,
     Write,
     added,
@@ -34,6 +34,7 @@ from .unit import (
     lease_microseconds,
     no_kick,
     refuse_both,
+    snapshot_over,
 )
 
 _TESTS: dict[Relation, Callable[[Any, Any], bool]] = {
@@ -164,7 +165,7 @@ class MemoryStorage:
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""
-        return WorkUnit(self._keeping, self._reader, self._apply)
+        return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -179,7 +180,7 @@ class MemoryStorage:
                     seen[table.kept.name] = table.rows
             return seen[name]
 
-        yield View(self._keeping, _Reader(rows_of))
+        yield snapshot_over(self._keeping, _Reader(rows_of))
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands."""

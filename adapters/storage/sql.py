@@ -21,7 +21,7 @@ from .criteria import Condition, Query, conditions
 from .kept import Kept, keep, kept_of
 from .recent import Recent
 from .tables import Tables
-from .unit import Kick, Reader, View, WorkUnit, Write, kick_safely
+from .unit import Kick, Pending, Reader, WorkUnit, Write, kick_safely, snapshot_over
 
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 """All rows of a statement, in the words of ports/faults.py."""
@@ -81,7 +81,7 @@ class SqlStorage(ABC):
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""
-        return WorkUnit(self._keeping, self._reader, self._apply)
+        return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -94,7 +94,7 @@ class SqlStorage(ABC):
                 async with turn:
                     return await ask(text, parameters)
 
-            yield View(self._keeping, SqlReader(self._tables, in_turn))
+            yield snapshot_over(self._keeping, SqlReader(self._tables, in_turn))
 
     async def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
         """All records that meet the criteria, in id order; no connection is held between two batches."""

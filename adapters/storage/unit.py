@@ -1,6 +1,8 @@
 """Units and shelves as every storage has them: reads go to a Reader, writes are kept until commit.
 
 What differs between memory, SQLite and Postgres is how they read (Reader) and how they apply a unit's writes.
+
+Every request makes a dozen of these objects, so they are structs: one with an `__init__` takes six times as long.
 """
 
 import logging
@@ -96,18 +98,15 @@ class Reader(Protocol):
     async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
 
 
-class Pending:
+class Pending(msgspec.Struct, eq=False):
     """What a unit has written and not yet committed. One that is `closed` takes no more."""
 
-    __slots__ = ("accruals", "closed", "jobs", "writes")
-
-    def __init__(self, *, closed: str | None = None) -> None:
-        self.writes: list[Write] = []
-        self.jobs: list[Job] = []
-        self.accruals: dict[tuple[str, str], Accrue] = {}
-        """By table and id: what is accrued twice is added up here."""
-        self.closed = closed
-        """Why nothing more may be written; None while it may."""
+    writes: list[Write] = []
+    jobs: list[Job] = []
+    accruals: dict[tuple[str, str], Accrue] = {}
+    """By table and id: what is accrued twice is added up here."""
+    closed: str | None = None
+    """Why nothing more may be written; None while it may."""
 
     def put(self, write: Write) -> None:
         """Keep a write for commit. Raises RuntimeError when the unit is over or only reads: a slip of the caller."""
@@ -137,15 +136,12 @@ def added(accrual: Accrue, to: Row) -> list[Any]:
     ]
 
 
-class BoundShelf(Generic[R]):
+class BoundShelf(msgspec.Struct, Generic[R], eq=False):
     """A Shelf (ports/storage.py) over a reader."""
 
-    __slots__ = ("_kept", "_pending", "_reader")
-
-    def __init__(self, kept: Kept[R], reader: Reader, pending: Pending) -> None:
-        self._kept = kept
-        self._reader = reader
-        self._pending = pending
+    _kept: Kept[R]
+    _reader: Reader
+    _pending: Pending
 
     async def get(self, record_id: str, /) -> R | None:
         """The record, or None: also for an id that no record could have, because ids come from outside."""
@@ -235,29 +231,27 @@ class BoundShelf(Generic[R]):
         return record
 
 
-class View:
+class View(msgspec.Struct, eq=False):
     """Shelves over one reader; a Snapshot, unless `pending` takes writes."""
 
-    __slots__ = ("_keeping", "_pending", "_reader")
-
-    def __init__(self, keeping: Keeping, reader: Reader, pending: Pending | None = None) -> None:
-        self._keeping = keeping
-        self._reader = reader
-        self._pending = pending or Pending(closed="a snapshot only reads")
+    _keeping: Keeping
+    _reader: Reader
+    _pending: Pending
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         """The shelf of a record type. Raises TypeError for a type that the catalogue does not declare."""
         return BoundShelf(kept_of(self._keeping, kind), self._reader, self._pending)
 
 
-class WorkUnit(View):
+def snapshot_over(keeping: Keeping, reader: Reader) -> View:
+    """Shelves that refuse every write."""
+    return View(keeping, reader, Pending(closed="a snapshot only reads"))
+
+
+class WorkUnit(View, eq=False):
     """A Unit (ports/storage.py) that hands its writes to `apply` at commit. It is its own context manager."""
 
-    def __init__(
-        self, keeping: Keeping, reader: Reader, apply: Callable[[Sequence[Write], Sequence[Job]], Awaitable[None]]
-    ) -> None:
-        super().__init__(keeping, reader, Pending())
-        self._apply = apply
+    _apply: Callable[[Sequence[Write], Sequence[Job]], Awaitable[None]]
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ as they are stored.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -73,9 +73,9 @@ class WorldStorage:
         """A snapshot. Nobody reads jobs in one."""
         return self._storage.snapshot()
 
-    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+    def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
         """As the storage has it: no job is asked for so."""
-        return await self._storage.recent(kind, record_id, within=within)
+        return self._storage.recent(kind, record_id, within=within)
 
     async def now(self) -> datetime:
         """The storage's clock, and the world's offset."""
@@ -110,20 +110,21 @@ class WorldStorage:
         await self._storage.close()
 
 
-class _Unit:
-    def __init__(self, opening: AbstractAsyncContextManager[Unit], clock: WorldClock) -> None:
-        self._opening = opening
-        self._clock = clock
-        self._unit: Unit
+class _Unit(msgspec.Struct, eq=False):
+    """What it only hands on is no coroutine of its own: every request passes here."""
+
+    _opening: AbstractAsyncContextManager[Unit]
+    _clock: WorldClock
+    _unit: Unit = msgspec.UNSET  # type: ignore[assignment]  # until it is entered
 
     async def __aenter__(self) -> Self:
         self._unit = await self._opening.__aenter__()
         return self
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._opening.__aexit__(kind, fault, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._opening.__aexit__(kind, fault, trace)
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         if kind is Job and (world := self._clock.world) is not None:
@@ -131,18 +132,17 @@ class _Unit:
             return cast("Shelf[R]", jobs)
         return self._unit[kind]
 
-    async def commit(self) -> None:
-        await self._unit.commit()
+    def commit(self) -> Coroutine[Any, Any, None]:
+        return self._unit.commit()
 
 
-class _JobsInWorld:
+class _JobsInWorld(msgspec.Struct, eq=False):
     """The jobs, each that is of this world as it is there. What is written here is of this world; jobs that were read
     and are of none, or of another, are left alone."""
 
-    def __init__(self, shelf: Shelf[Job], world: World, clock: WorldClock) -> None:
-        self._shelf = shelf
-        self._world = world
-        self._clock = clock
+    _shelf: Shelf[Job]
+    _world: World
+    _clock: WorldClock
 
     async def get(self, record_id: str, /) -> Job | None:
         job = await self._shelf.get(record_id)

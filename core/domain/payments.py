@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -48,6 +48,11 @@ class Opening(StrEnum):
     UNKNOWN = "unknown"
     """The bank gave no definite answer. The key keeps 502 for ever; the watch finds out what became of it."""
 
+
+PENDING: Final = PaymentStatus.PENDING
+ASKING: Final = Opening.ASKING
+OPEN: Final = Opening.OPEN
+"""For what every new payment passes (accounts.py: TEST)."""
 
 _S = PaymentStatus
 

@@ -3,7 +3,7 @@
 import hmac
 
 from ...ports.bundle import Ports
-from ..domain.accounts import KEY_PREFIXES, Account, ApiKey, Caller, Mode
+from ..domain.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
 from ..domain.errors import Refusal
 
 _LONGEST_KEY = 128
@@ -37,7 +37,7 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
         key = await ports.storage.recent(ApiKey, api_key, within=RECENT)
         if key is not None:
             # The clock of a test account may be moved by another process, and time never goes back.
-            within = RECENT if key.mode is Mode.LIVE else 0.0
+            within = RECENT if key.mode is LIVE else 0.0
             account = await ports.storage.recent(Account, key.account_id, within=within)
     matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
     now = ports.clock.now()

@@ -13,7 +13,7 @@ import msgspec
 from ...ports.bank import Bank
 from ...ports.bundle import Ports
 from ...ports.storage import OneOf, Unit
-from ..domain.accounts import Account, Caller, Mode
+from ..domain.accounts import TEST, Account, Caller, Mode
 from ..domain.errors import Refusal, shape_error
 from ..domain.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
 from .access import RECENT
@@ -155,7 +155,7 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
     last_resort = None
     for bank in routes:
         records = [await ports.storage.recent(Gateway, bank.name, within=RECENT)]
-        if mode is Mode.TEST:
+        if mode is TEST:
             records.append(await ports.storage.recent(Gateway, played_id(account_id, bank.name)))
         if not all(record is None or record.takes_payments for record in records):
             continue

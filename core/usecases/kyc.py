@@ -7,7 +7,7 @@ How clients come to be verified: kyc_check.py, kyc_register.py, kyc_results.py.
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, Refused, Unavailable
 from ...ports.storage import Unit
-from ..domain.accounts import Caller, KycDemand, Mode
+from ..domain.accounts import KYC_REQUIRED, Caller, Mode
 from ..domain.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
 from .kyc_results import look
 
@@ -29,7 +29,7 @@ async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
     A check that was in progress is asked for anew, so that nobody waits for a notice that was lost.
     Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED.
     """
-    if caller.account.settings.kyc is not KycDemand.REQUIRED:
+    if caller.account.settings.kyc is not KYC_REQUIRED:
         return
     client = None
     if phone is not None:

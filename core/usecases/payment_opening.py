@@ -18,7 +18,7 @@ from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.errors import Refusal
 from ..domain.idempotency import IdempotencyKey
-from ..domain.payments import Opening, Payment, lifetime
+from ..domain.payments import ASKING, OPEN, Opening, Payment, lifetime
 from .gateway_watch import watched
 from .gateways import first_open
 from .outcomes import follow_outcome, save_unknown
@@ -165,7 +165,7 @@ async def _passed_one_over(ports: Ports, payment: Payment) -> bool:
 
 def _is_asking(payment: Payment) -> bool:
     """No bank has it yet, and none may have it."""
-    return payment.opening is Opening.ASKING and payment.bank_reference is None
+    return payment.opening is ASKING and payment.bank_reference is None
 
 
 async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
@@ -174,7 +174,7 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
     Tried first without reading, on the versions at hand: in the usual case nobody else knows the payment yet.
     """
     look_at = _first_look(ports, payment, invoice)
-    if payment.opening is Opening.ASKING:
+    if payment.opening is ASKING:
         async with ports.storage.unit() as unit:
             opened = unit[Payment].change(payment, **_of_invoice(payment, payment, invoice))
             unit[Job].change(first_watch(payment, payment.created_at + FIRST_LOOK), due=look_at)
@@ -203,7 +203,7 @@ def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str,
     """What a payment has of its invoice. The reference with the bank that gave it, whichever is being asked meanwhile.
     An opening that the merchant was told is unknown stays so: its key keeps the 502."""
     return {
-        "opening": Opening.OPEN if present.opening is Opening.ASKING else present.opening,
+        "opening": OPEN if present.opening is ASKING else present.opening,
         "bank": asked.bank,
         "expires_at": asked.expires_at,
         "bank_reference": invoice.reference,
@@ -215,12 +215,12 @@ def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str,
 async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
     async def work(unit: Unit) -> Payment:
         present = await unit[Payment].get(payment.id) or payment
-        if present.opening is Opening.ASKING:
+        if present.opening is ASKING:
             return await save_unknown(unit, present)
         return present
 
     present = await retrying(ports.storage, work)
-    if present.opening is Opening.OPEN:
+    if present.opening is OPEN:
         # The bank's notice was quicker than its answer.
         return present
     raise outcome_unknown()

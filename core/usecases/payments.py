@@ -19,7 +19,7 @@ from ..domain.orders import (
     kept_metadata,
     private_data,
 )
-from ..domain.payments import Opening, Payment, PaymentStatus, lifetime
+from ..domain.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
 from ..domain.terminals import PAYMENT_METHODS
 from .access import RECENT
 from .gateways import first_open
@@ -49,7 +49,7 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
             add_payment(unit, payment)
             unit[Job].add(watch)
             await unit.commit()
-        return payment if payment.opening is Opening.OPEN else await open_at_bank(ports, payment)
+        return payment if payment.opening is OPEN else await open_at_bank(ports, payment)
 
     return await once(ports, caller, key, KIND, make=make, recall=lambda made: _recall(ports, made))
 
@@ -75,7 +75,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         account_id=caller.account_id,
         mode=caller.mode,
         shop_id=_shop_id(caller, order),
-        status=PaymentStatus.PENDING,
+        status=PENDING,
         amount=case.amount,
         payment_method=_payment_method(order) if terminal is None else terminal.payment_method,
         method_id=None if terminal is None else terminal.id,
@@ -119,7 +119,7 @@ async def _recall(ports: Ports, payment_id: str) -> Payment | None:
         async with ports.storage.unit() as unit:
             return await unit[Payment].get(payment_id)
 
-    payment = await once_made(ports, read, lambda found: found.opening is not Opening.ASKING)
+    payment = await once_made(ports, read, lambda found: found.opening is not ASKING)
     if payment is not None and payment.opening is Opening.UNKNOWN:
         raise outcome_unknown()
     return payment
@@ -154,7 +154,7 @@ async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | N
     allowed = caller.account.settings.direct_links or (terminal is not None and terminal.direct_link)
     if not allowed or not _bank_hands_out(ports, payment):
         raise Refusal("DIRECT_LINK_NOT_ALLOWED", "Direct links are not allowed for this payment")
-    payable = payment.status is PaymentStatus.PENDING and ports.clock.now() < payment.expires_at
+    payable = payment.status is PENDING and ports.clock.now() < payment.expires_at
     return payment.bank_link if payable else None
 
 

@@ -15,7 +15,7 @@ from ...ports.bundle import Ports
 from ...ports.clock import World
 from ...ports.jobs import Job
 from ...ports.storage import Unit
-from ..domain.accounts import Account, Mode
+from ..domain.accounts import TEST, Account, Mode
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Owned(Protocol):
 
 def world_of(account: Account, mode: Mode) -> World | None:
     """The world of an account's objects; none in live mode."""
-    if mode is not Mode.TEST:
+    if mode is not TEST:
         return None
     clock = account.clock
     return World(account.id) if clock is None else World(account.id, clock.ahead, clock.is_advancing)
@@ -47,7 +47,7 @@ def world_of(account: Account, mode: Mode) -> World | None:
 
 async def find_world(unit: Unit, account_id: str, mode: Mode) -> World | None:
     """The same, read in a unit; none where there is no such account."""
-    if mode is not Mode.TEST:
+    if mode is not TEST:
         return None
     account = await unit[Account].get(account_id)
     return None if account is None else world_of(account, mode)
@@ -111,7 +111,7 @@ async def world_of_job(ports: Ports, job: Job) -> World | None:
     if job.world is None:
         return None
     async with ports.storage.unit() as unit:
-        return await find_world(unit, job.world, Mode.TEST)
+        return await find_world(unit, job.world, TEST)
 
 
 async def leave_to_the_advance(ports: Ports, job: Job) -> None:

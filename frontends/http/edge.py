@@ -7,6 +7,7 @@ method, and reads the body after the guards.
 import logging
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receive, Scope, Send
@@ -21,6 +22,7 @@ from .errors import envelope, internal_error
 from .uploads import PREFIX as UPLOADS
 
 BODY_LIMIT = 102_400
+_HTTP: Final = ScopeType.HTTP
 
 log = logging.getLogger("cambist.http")
 
@@ -44,7 +46,7 @@ class Edge:
         self._watch = watch or RequestWatch(ports.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != ScopeType.HTTP:
+        if scope["type"] != _HTTP:
             await self._app(scope, receive, send)
             return
         path = normalise_path(scope["path"])

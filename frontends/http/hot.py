@@ -6,6 +6,8 @@ cost inside the application, and some 15 % of a POST. Whatever is unusual (anoth
 the long way; tests/http/test_hot.py holds the two against each other.
 """
 
+from typing import Final
+
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
@@ -17,6 +19,7 @@ from .answers import JSON, Answer
 from .errors import envelope, refusal_of
 from .payments import create_one, read_one
 
+_HTTP: Final = ScopeType.HTTP
 _ALL = f"{API}/payments"
 _ONE = f"{API}/payments/pay_"
 _CUT = len(_ALL) + 1
@@ -31,7 +34,7 @@ class HotPaths:
         self._ports = ports
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != ScopeType.HTTP or not _is_hot(scope):
+        if scope["type"] != _HTTP or not _is_hot(scope):
             await self._app(scope, receive, send)
             return
         try:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments import Payment, shown_metadata, shows_payer_name
 from ...core.usecases.payment_list import Page
@@ -80,7 +80,7 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         created_at=iso(payment.created_at),
         paid_at=iso_or_none(payment.paid_at),
         settled_at=iso_or_none(payment.settled_at),
-        sandbox=True if payment.mode is Mode.TEST else UNSET,
+        sandbox=True if payment.mode is TEST else UNSET,
     )
 
 

@@ -6,9 +6,11 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from ...ports.jobs import Job
 from .masking import mask_event
@@ -20,19 +22,18 @@ ACCESS = ("method", "route", "status", "took_ms", "account_id", "mode")
 _BOUND: ContextVar[dict[str, Any]] = ContextVar("what log lines carry")
 
 
-class _Carrying:
-    """Log lines inside the block carry these fields; every request passes here, so it is no generator."""
+class _Carrying(msgspec.Struct, eq=False):
+    """Log lines inside the block carry these fields; every request passes here, so it is no generator, and a struct."""
 
-    __slots__ = ("_fields", "_token")
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self._fields = fields
+    _fields: dict[str, Any]
+    _token: Token[dict[str, Any]] | None = None
 
     def __enter__(self) -> None:
         self._token = _BOUND.set(self._fields)
 
     def __exit__(self, *_: object) -> None:
-        _BOUND.reset(self._token)
+        if self._token is not None:
+            _BOUND.reset(self._token)
 
 
 def request_context(request_id: str) -> AbstractContextManager[None]:

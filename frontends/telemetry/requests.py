@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import msgspec
 from litestar.types import HTTPScope
 
 from ...core.usecases.limit_hits import HitCounter
@@ -63,18 +64,16 @@ class RequestWatch:
         return self._every or (self._failed and (status is None or status >= 500))
 
 
-class Asked:
+class Asked(msgspec.Struct, eq=False):
     """One request under way."""
 
-    __slots__ = ("_answered", "_begun", "_headers", "_scope", "_span", "_status", "_watch")
-
-    def __init__(self, watch: RequestWatch, scope: HTTPScope, headers: dict[bytes, bytes]) -> None:
-        self._watch = watch
-        self._scope = scope
-        self._headers = headers
-        self._status: int | None = None
-        self._answered = 0.0
-        self._span: _RequestSpan | None = None
+    _watch: RequestWatch
+    _scope: HTTPScope
+    _headers: dict[bytes, bytes]
+    _begun: float = 0.0
+    _status: int | None = None
+    _answered: float = 0.0
+    _span: "_RequestSpan | None" = None
 
     def __enter__(self) -> Self:
         telemetry = self._watch.telemetry

@@ -24,6 +24,7 @@ from cambist.ports.bank import (
 )
 from cambist.ports.faults import Fault, Refused
 from cambist.ports.storage import Unit
+from tests.gates import OtherCommit
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 LIFETIME = timedelta(minutes=15)
@@ -131,19 +132,17 @@ class _Failing(AbstractAsyncContextManager[Unit]):
 
     async def __aenter__(self) -> Unit:
         unit = await self._inner.__aenter__()
-        answer = unit.commit
 
         async def commit() -> None:
             storage = self._storage
             if storage.fault is None:
-                return await answer()
+                return await unit.commit()
             if storage.spared:
                 storage.spared -= 1
-                return await answer()
+                return await unit.commit()
             raise storage.fault
 
-        unit.commit = commit  # type: ignore[method-assign]  # the one step that shall fail
-        return unit
+        return OtherCommit(unit, commit)
 
     async def __aexit__(self, *caught: object) -> None:
         await self._inner.__aexit__(None, None, None)

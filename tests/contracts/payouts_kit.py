@@ -14,6 +14,7 @@ from cambist.ports.faults import Fault
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SignedTransfer, TransferState, UsdtSender
 from cambist.ports.storage import Unit
+from tests.gates import OtherCommit
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 OPERATION = "wd_1"
@@ -74,14 +75,12 @@ class _HeldUnit(AbstractAsyncContextManager[Unit]):
 
     async def __aenter__(self) -> Unit:
         unit = await self._inner.__aenter__()
-        inner = unit.commit
 
         async def commit() -> None:
             await self._storage.before_commit()
-            await inner()
+            await unit.commit()
 
-        unit.commit = commit  # type: ignore[method-assign]  # the one step that shall wait or fail
-        return unit
+        return OtherCommit(unit, commit)
 
     async def __aexit__(self, *caught: object) -> None:
         await self._inner.__aexit__(None, None, None)

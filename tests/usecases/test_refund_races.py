@@ -19,6 +19,7 @@ from cambist.core.usecases.refunds import approve_refund, cancel_refund, reject_
 from cambist.core.usecases.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
 from tests.books import everything
+from tests.gates import OtherCommit
 from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
 
 
@@ -143,16 +144,14 @@ class Interrupted:
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Any]:
         async with self._storage.unit() as unit:
-            commit = unit.commit
 
             async def commit_after() -> None:
                 happens, self._happens = self._happens, None
                 if happens is not None:
                     await happens()
-                await commit()
+                await unit.commit()
 
-            unit.commit = commit_after
-            yield unit
+            yield OtherCommit(unit, commit_after)
 
 
 async def test_a_settlement_between_the_look_at_the_balance_and_the_mark_that_it_waits_is_not_missed(
