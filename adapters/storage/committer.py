@@ -25,9 +25,10 @@ from ...ports.faults import Unavailable
 from .sqlite_file import BUSY_MILLISECONDS
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], Any]
+Work = Callable[[sqlite3.Cursor], Any]
 """Statements of one unit, which may be carried out twice, the first time in vain. sqlite3.Error out of it fails the
-whole batch; anything else only this unit."""
+whole batch; anything else only this unit. It leaves no row of an answer unread: that would keep the connection in the
+past."""
 
 BATCH = 256
 """Units in one transaction at most, so that the first of them need not wait for ever more."""
@@ -72,9 +73,10 @@ class Committer:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, *, begin: Callable[[], None], end: Callable[[sqlite3.Connection], None]
+        self, connection: sqlite3.Connection, *, begin: Callable[[], None], end: Callable[[sqlite3.Cursor], None]
     ) -> None:
         self._connection = connection
+        self._cursor = connection.cursor()  # one for all statements: to make one costs as much as a small statement
         self._begin_batch, self._end_batch = begin, end
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
         self._waiting: deque[_Waiting] = deque()
@@ -86,9 +88,9 @@ class Committer:
 
     async def run(
         self,
-        work: Callable[[sqlite3.Connection], T],
+        work: Callable[[sqlite3.Cursor], T],
         *,
-        quick: Callable[[sqlite3.Connection], T] | None = None,
+        quick: Callable[[sqlite3.Cursor], T] | None = None,
         late: Callable[[], None] | None = None,
     ) -> T:
         """Do the work in the next transaction, and return what it returned once that is on disk.
@@ -184,7 +186,7 @@ class Committer:
         self._begin_batch()
         try:
             taken = await self._each(batch, self._hope)
-            self._end_batch(self._connection)
+            self._end_batch(self._cursor)
         except Doubtful:
             await self._roll_back()
             await self._begin()
@@ -204,17 +206,17 @@ class Committer:
     def _hope(self, waiting: _Waiting) -> None:
         """Raises: Doubtful, and with it goes the batch."""
         try:
-            waiting.outcome = waiting.quick(self._connection)
+            waiting.outcome = waiting.quick(self._cursor)
         except sqlite3.Error:
             raise
         except Exception as fault:
             raise Doubtful from fault
 
     def _attempt(self, waiting: _Waiting) -> None:
-        execute = self._connection.execute
+        execute = self._cursor.execute
         execute("SAVEPOINT unit")
         try:
-            waiting.outcome = waiting.work(self._connection)
+            waiting.outcome = waiting.work(self._cursor)
         except sqlite3.Error:
             raise
         except Exception as fault:  # noqa: BLE001 - handed to the one who waits for this unit

@@ -32,6 +32,7 @@ class Kept(Generic[R]):
     """A table of the catalogue, with its codec."""
 
     def __init__(self, kind: type[R], table: Table) -> None:
+        self.kind = kind
         self.table = table
         self.name = table.name
         self.id_rule = f"{table.name}_id"

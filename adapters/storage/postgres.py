@@ -186,8 +186,10 @@ class PostgresStorage(SqlStorage):
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
         """The record as it was read at most `within` seconds ago."""
-        self._refuse_when_closed()
-        return await self._recent.ask(kept_of(self._keeping, kind), record_id, within, self._hot.get)
+        known = self._recent.known(kind, record_id, within)
+        if known is not None:
+            return known[1]
+        return await self._recent.read(kept_of(self._keeping, kind), record_id, self._hot.get)
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
@@ -243,6 +245,7 @@ class PostgresStorage(SqlStorage):
         await self._kicked_late()
         await self._pool.close()
         await self._long.close()
+        self._recent.forget_all()
 
     def _now(self) -> int | None:
         """What the statements take for the present; None lets the database judge."""

@@ -6,11 +6,13 @@ connection forgets its pages at every commit, and Postgres is a round trip away.
 
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import Any
 
 from ...ports.storage import R
 from .kept import Kept
 from .unit import Write
 
+_Place = tuple[type[Any], str]
 _MOST = 600
 """Records of a generation, of which there are two: those of some 300 merchants, at 1 to 2 KB each."""
 
@@ -19,35 +21,36 @@ class Recent:
     """What was read by id, and when. For one event loop."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[float, object]] = {}
-        self._before: dict[tuple[str, str], tuple[float, object]] = {}
+        self._found: dict[_Place, tuple[float, Any]] = {}
+        self._before: dict[_Place, tuple[float, Any]] = {}
         """The generation before: what is asked for again moves on, the rest is forgotten with it."""
-        self._tables: set[str] = set()
+        self._kinds: set[type[Any]] = set()
         self._changes = 0
 
-    async def ask(
-        self, kept: Kept[R], record_id: str, within: float, read: Callable[[Kept[R], str], Awaitable[R | None]]
-    ) -> R | None:
-        """The record as it was read at most `within` seconds ago, else as it is read now."""
-        place = kept.name, record_id
+    def known(self, kind: type[R], record_id: str, within: float) -> tuple[float, R | None] | None:
+        """When the record was read, and what it was, if that is at most `within` seconds ago."""
+        place = kind, record_id
         found = self._found.get(place) or self._moved_on(place)
-        now = monotonic()
-        if found is not None and now - found[0] <= within:
-            return found[1]  # type: ignore[return-value]  # records stand under their table's name
-        self._tables.add(kept.name)
-        changes = self._changes
+        return None if found is None or monotonic() - found[0] > within else found
+
+    async def read(
+        self, kept: Kept[R], record_id: str, read: Callable[[Kept[R], str], Awaitable[R | None]]
+    ) -> R | None:
+        """The record as it is read now, which is kept."""
+        self._kinds.add(kept.kind)
+        now, changes = monotonic(), self._changes
         record = await read(kept, record_id)
         if changes == self._changes:  # else one of our own commits may have overtaken the reading
-            self._keep(place, (now, record))
+            self._keep((kept.kind, record_id), (now, record))
         return record
 
-    def _moved_on(self, place: tuple[str, str]) -> tuple[float, object] | None:
+    def _moved_on(self, place: _Place) -> tuple[float, Any] | None:
         found = self._before.pop(place, None)
         if found is not None:
             self._keep(place, found)
         return found
 
-    def _keep(self, place: tuple[str, str], found: tuple[float, object]) -> None:
+    def _keep(self, place: _Place, found: tuple[float, Any]) -> None:
         if len(self._found) >= _MOST:
             self._before, self._found = self._found, {}
         self._found[place] = found
@@ -55,10 +58,10 @@ class Recent:
     def forget(self, writes: Sequence[Write]) -> None:
         """Our own unit wrote these, or may have: whoever asks from now on reads them."""
         for write in writes:
-            if write.kept.name in self._tables:
+            if write.kept.kind in self._kinds:
                 self._changes += 1
                 for generation in (self._found, self._before):
-                    generation.pop((write.kept.name, write.id), None)
+                    generation.pop((write.kept.kind, write.id), None)
 
     def forget_all(self) -> None:
         """Somebody else wrote something."""

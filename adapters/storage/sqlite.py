@@ -40,18 +40,18 @@ def _text_of(statement: tuple[Write, Statement]) -> str:
     return statement[1][0]
 
 
-def _write_all(connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
+def _write_all(cursor: sqlite3.Cursor, statements: Sequence[tuple[Write, Statement]]) -> None:
     """Carry out statements that change one row each, of which none is expected to be refused. Raises: Doubtful,
     sqlite3.IntegrityError."""
     if len(statements) < _MANY:
         for _, (text, parameters) in statements:
-            if not connection.execute(text, parameters).rowcount:
+            if not cursor.execute(text, parameters).rowcount:
                 raise Doubtful
         return
     # Each row on its own costs half as much again.
     for text, group in groupby(statements, key=_text_of):
         rows = [parameters for _, (_, parameters) in group]
-        if connection.executemany(text, rows).rowcount < len(rows):
+        if cursor.executemany(text, rows).rowcount < len(rows):
             raise Doubtful
 
 
@@ -140,19 +140,25 @@ class SqliteStorage(SqlStorage):
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands: the file tells whether another process wrote since it was read."""
-        self._refuse_when_closed()
-        kept = kept_of(self._keeping, kind)
-        if not self._looked:
-            seen = self._committer.others_wrote()
-            if seen is None:
-                return await self._hot.get(kept, record_id)
-            if seen != self._seen:
-                self._recent.forget_all()
-                self._seen = seen
-            # One look is enough for all that runs in this turn of the loop.
-            self._looked = True
-            asyncio.get_running_loop().call_soon(self._look_again)
-        return await self._recent.ask(kept, record_id, inf, self._hot.get)
+        if not self._looked and not self._look():
+            return await self._hot.get(kept_of(self._keeping, kind), record_id)
+        known = self._recent.known(kind, record_id, inf)
+        if known is not None:
+            return known[1]
+        return await self._recent.read(kept_of(self._keeping, kind), record_id, self._hot.get)
+
+    def _look(self) -> bool:
+        """Forget what was read when another process wrote since. False: that cannot be told just now."""
+        seen = self._committer.others_wrote()
+        if seen is None:
+            return False
+        if seen != self._seen:
+            self._recent.forget_all()
+            self._seen = seen
+        # One look is enough for all that runs in this turn of the loop.
+        self._looked = True
+        asyncio.get_running_loop().call_soon(self._look_again)
+        return True
 
     def _look_again(self) -> None:
         self._looked = False
@@ -169,10 +175,10 @@ class SqliteStorage(SqlStorage):
         if (kind or but_kind) is not None and not await self._is_due(kind, but_kind):
             return []
 
-        def work(connection: sqlite3.Connection) -> list[Row]:
+        def work(cursor: sqlite3.Cursor) -> list[Row]:
             now = microseconds(self._clock.now())
             claim = self._job_statements.claim(limit=limit, lease=span, now=now, kind=kind, but_kind=but_kind)
-            rows: list[Row] = connection.execute(*claim).fetchall()
+            rows: list[Row] = cursor.execute(*claim).fetchall()
             return rows
 
         jobs = [self._jobs.codec.decode(row) for row in await self._committer.run(work)]
@@ -180,9 +186,7 @@ class SqliteStorage(SqlStorage):
 
     async def _is_due(self, kind: str | None, but_kind: str | None) -> bool:
         now = microseconds(self._clock.now())
-        return (
-            await self._reading.first(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)) is not None
-        )
+        return bool(await self._reading.all(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)))
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
         """Make leases last longer, in one transaction."""
@@ -190,10 +194,10 @@ class SqliteStorage(SqlStorage):
         if not jobs:
             return
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(cursor: sqlite3.Cursor) -> None:
             now = microseconds(self._clock.now())
             for job in jobs:
-                connection.execute(
+                cursor.execute(
                     *self._job_statements.renew.with_values(now=now, lease=span, id_=job.id, version_=job.version)
                 )
 
@@ -202,8 +206,8 @@ class SqliteStorage(SqlStorage):
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""
         now = microseconds(self._clock.now())
-        row = await self._reading.first(*self._job_statements.next_due.with_values(now=now))
-        return None if row is None else moment(row[0])
+        rows = await self._reading.all(*self._job_statements.next_due.with_values(now=now))
+        return moment(rows[0][0]) if rows else None
 
     async def now(self) -> datetime:
         """The clock given."""
@@ -212,7 +216,7 @@ class SqliteStorage(SqlStorage):
     async def check(self) -> None:
         """Write and read the heartbeat. Many checks at once are one commit."""
         now = microseconds(self._clock.now())
-        await self._committer.run(lambda connection: connection.execute(beat("?"), (now,)).rowcount)
+        await self._committer.run(lambda cursor: cursor.execute(beat("?"), (now,)).rowcount)
         await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
 
     async def close(self) -> None:
@@ -223,21 +227,22 @@ class SqliteStorage(SqlStorage):
         await self._committer.close()
         await self._kicked_late()
         self._reading.close()
+        self._recent.forget_all()
         await self._long.close()
 
     async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
         accruals = [write for write in writes if type(write) is Accrue]
         statements = self._tables.of_unit([write for write in writes if type(write) is not Accrue])
 
-        def quick(connection: sqlite3.Connection) -> None:
+        def quick(cursor: sqlite3.Cursor) -> None:
             try:
-                _write_all(connection, statements)
+                _write_all(cursor, statements)
             except sqlite3.IntegrityError as refused:
                 raise Doubtful from refused
             self._sums.add(accruals)
 
-        def work(connection: sqlite3.Connection) -> None:
-            self._carry_out(connection, self._tables.of_unit(writes))
+        def work(cursor: sqlite3.Cursor) -> None:
+            self._carry_out(cursor, self._tables.of_unit(writes))
 
         try:
             await self._committer.run(work, quick=quick, late=lambda: self._wrote_late(writes, jobs))
@@ -245,25 +250,25 @@ class SqliteStorage(SqlStorage):
             self._recent.forget(writes)
         await kick_safely(self._kick, jobs)
 
-    def _write_sums(self, connection: sqlite3.Connection) -> None:
+    def _write_sums(self, cursor: sqlite3.Cursor) -> None:
         """Raises: Doubtful where a sum is refused: whose it is shows when each unit writes its own."""
         try:
-            self._sums.write(connection)
+            self._sums.write(cursor)
         except (sqlite3.IntegrityError, OverflowError) as refused:
             raise Doubtful from refused
 
-    def _carry_out(self, connection: sqlite3.Connection, statements: Sequence[tuple[Write, Statement]]) -> None:
+    def _carry_out(self, cursor: sqlite3.Cursor, statements: Sequence[tuple[Write, Statement]]) -> None:
         for write, (text, parameters) in statements:
             try:
-                changed = connection.execute(text, parameters).rowcount
+                changed = cursor.execute(text, parameters).rowcount
             except sqlite3.IntegrityError:
-                raise self._refusal(connection, write) from None
+                raise self._refusal(cursor, write) from None
             if not changed:
                 raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
 
-    def _refusal(self, connection: sqlite3.Connection, write: Write) -> Exception:
+    def _refusal(self, cursor: sqlite3.Cursor, write: Write) -> Exception:
         """What a constraint refused: a unique rule, or, having made a null of the sum, one beyond 64 bits."""
         for rule, statement in self._tables.statements(write.kept).clashes(write):
-            if connection.execute(*statement).fetchone():
+            if cursor.execute(*statement).fetchall():
                 return Conflict(rule)
         return ValueError(f"{write.kept.name}: beyond 64 bits, or otherwise refused by the table")

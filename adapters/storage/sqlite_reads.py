@@ -23,12 +23,8 @@ class Reading:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
         self._connection = connection
+        self._cursor = connection.cursor()  # one for all: to make one costs as much as a small read
         self._closed = False
-
-    async def first(self, statement: str, parameters: Sequence[Any]) -> Row | None:
-        """The first row of a quick statement. Raises Unavailable."""
-        rows = await self.all(statement, parameters)
-        return rows[0] if rows else None
 
     async def all(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
         """The rows of a quick statement; read in a thread when the file is locked (another process is opening or
@@ -36,7 +32,7 @@ class Reading:
         if self._closed:
             raise Unavailable("the storage is closed")
         try:
-            rows: list[Row] = self._connection.execute(statement, parameters).fetchall()
+            rows: list[Row] = self._cursor.execute(statement, parameters).fetchall()
         except sqlite3.Error:
             try:
                 return await asyncio.to_thread(self._patiently, statement, parameters)
@@ -66,8 +62,8 @@ class HotReader(SqlReader):
         self._reading = reading
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        row = await self._reading.first(self.tables.statements(kept).get, (record_id,))
-        return None if row is None else kept.codec.decode(row)
+        rows = await self._reading.all(self.tables.statements(kept).get, (record_id,))
+        return kept.codec.decode(rows[0]) if rows else None
 
     async def find(self, kept: Kept[R], asked: Query) -> list[R]:
         # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.

@@ -39,14 +39,14 @@ class Sums:
             for place in kept.sums_in_order:
                 row[place] += accrual.row[place]
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, cursor: sqlite3.Cursor) -> None:
         """Add all of it to what is stored. Raises: sqlite3.IntegrityError, OverflowError for a sum beyond 64 bits,
         without telling whose it is."""
         for _, group in groupby(sorted(self._rows.items()), key=_table_of):
             found = [value for _, value in group]
             one = found[0][0]
             text, _ = self._statements(one.kept).accrue([one])
-            connection.executemany(text, [row for _, row in found])
+            cursor.executemany(text, [row for _, row in found])
 
 
 def _table_of(item: tuple[tuple[str, str], tuple[Accrue, list[Any]]]) -> str:

@@ -37,7 +37,7 @@ class Watched(sqlite3.Connection):
         self.gate.set()
 
     def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
-        self.seen.append((statement.split()[0], threading.current_thread() is threading.main_thread()))
+        self.note(statement)
         if statement == "COMMIT":
             self.reached.set()
             self.gate.wait()
@@ -45,8 +45,23 @@ class Watched(sqlite3.Connection):
                 raise self.fail
         return super().execute(statement, *arguments)
 
+    def cursor(self, *_: Any) -> "WatchedCursor":  # type: ignore[override]  # only its usual form is asked for
+        return WatchedCursor(self)
+
+    def note(self, statement: str) -> None:
+        self.seen.append((statement.split()[0], threading.current_thread() is threading.main_thread()))
+
     def count(self, word: str) -> int:
         return sum(seen == word for seen, _ in self.seen)
+
+
+class WatchedCursor(sqlite3.Cursor):
+    """Notes what is executed, too."""
+
+    def execute(self, statement: str, *arguments: Any) -> "WatchedCursor":
+        assert isinstance(self.connection, Watched)
+        self.connection.note(statement)
+        return super().execute(statement, *arguments)
 
 
 @pytest.fixture
