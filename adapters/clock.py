@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from uuid import UUID
 
 import msgspec
 
@@ -24,6 +23,7 @@ from ..ports.clock import Clock, World
 
 _TAIL_BITS = 74
 """A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
+_LOW = (1 << 62) - 1
 _VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
 _MICROSECOND = timedelta(microseconds=1)
 _POOL = 4000
@@ -32,10 +32,14 @@ _SETTLING_PASSES = 64
 works in memory only, and about a millisecond of real time."""
 
 
-def _uuid7(milliseconds: int, tail: int) -> UUID:
-    """`tail` has 74 bits: 12 go before the variant, 62 behind it."""
-    high, low = divmod(tail, 1 << 62)
-    return UUID(int=milliseconds << 80 | high << 64 | low | _VERSION_AND_VARIANT)
+def _uuid7(milliseconds: int, tail: int) -> str:
+    """`tail` has 74 bits: 12 go before the variant, 62 behind it.
+
+    Written without a `uuid.UUID`, which nobody needs: to make one takes three times as long as all else of it.
+    """
+    number = milliseconds << 80 | tail >> 62 << 64 | tail & _LOW | _VERSION_AND_VARIANT
+    digits = number.to_bytes(16, "big").hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class SystemClock:
@@ -82,7 +86,7 @@ class SystemIds:
         self._last = (0, 0)
         self._chance = _Chance()
 
-    def uuid(self) -> UUID:
+    def uuid(self) -> str:
         """A version 7 UUID, greater than every one before it in this process (RFC 9562, 6.2, method 2).
 
         Within one millisecond, and after the machine's clock was set back, the tail grows by a random step of up to
@@ -119,7 +123,7 @@ class SeededIds:
         self._random = random.Random(seed)  # noqa: S311 - foretellable on purpose
         self._milliseconds = count(self._EPOCH)
 
-    def uuid(self) -> UUID:
+    def uuid(self) -> str:
         """The next version 7 UUID of this seed."""
         return _uuid7(next(self._milliseconds), self._random.getrandbits(_TAIL_BITS))
 

@@ -243,4 +243,4 @@ class BankRoutes(msgspec.Struct, frozen=True, kw_only=True):
         no longer wired is simply not tried.
         """
         usual = self.order.get(mode, ())
-        return tuple(self.banks[name] for name in (names or usual) if name in usual)
+        return tuple(map(self.banks.__getitem__, [name for name in names if name in usual] if names else usual))

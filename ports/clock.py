@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
-from uuid import UUID
 
 import msgspec
 
@@ -63,8 +62,8 @@ class WorldClock(Clock, Protocol):
 class Ids(Protocol):
     """Identifiers and secrets."""
 
-    def uuid(self) -> UUID:
-        """A new UUID, version 7: time-ordered, so that new rows land at the end of an index; 74 random bits."""
+    def uuid(self) -> str:
+        """A new UUID as text, version 7: time-ordered, so that new rows land at the end of an index; 74 random bits."""
         ...
 
     def secret(self, size: int) -> str:

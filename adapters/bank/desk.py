@@ -96,6 +96,6 @@ class Desk:
     def _payload(self, kopecks: int, chance: str | None = None) -> str:
         """Of the shape that NSPK gives a dynamic QR, with an id and a bank that cannot exist. `chance`: 16 hexadecimal
         digits."""
-        chance = (self._ids.uuid().hex[-16:] if chance is None else chance).upper()
+        chance = (self._ids.uuid().replace("-", "")[-16:] if chance is None else chance).upper()
         text = f"{self._link_base}/AD00SIMULATED000{chance}?type=02&bank=999999999999&sum={kopecks}&cur=RUB"
         return f"{text}&crc={binascii.crc_hqx(text.encode(), 0xFFFF):04X}"

@@ -174,7 +174,7 @@ class MandateDesk(Desk):
             created_at=now,
             expires_at=request.expires_at,
             binding=BindingPart(
-                token=self._ids.uuid().hex,
+                token=self._ids.uuid().replace("-", ""),
                 link_at=None if self._links_after is None or is_told else now + self._links_after,
             ),
         )

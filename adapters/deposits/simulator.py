@@ -100,7 +100,7 @@ class SimulatedDeposits:
             raise ValueError("a deposit is of more than nothing")
         block = self._clock.now() if at is None else at
         event = _Event(
-            tx_hash=tx_hash or sha256(self._ids.uuid().bytes).hexdigest(),
+            tx_hash=tx_hash or sha256(self._ids.uuid().encode()).hexdigest(),
             index=0,
             units=units,
             at=block,

@@ -90,7 +90,7 @@ class SimulatedSender:
             address=address,
             units=units,
             expires_at=expires_at,
-            nonce=str(self._ids.uuid()),
+            nonce=self._ids.uuid(),
         )
         blob = msgspec.json.encode(body)
         return SignedTransfer(operation=operation, tx_hash=sha256(blob).hexdigest(), blob=blob, expires_at=expires_at)

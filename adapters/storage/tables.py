@@ -58,6 +58,8 @@ class Tables:
                 accruals.append(write)
             else:
                 found.append((write, self.statements(write.kept).of(write)))
+        if not accruals:
+            return found
         for _, group in groupby(accruals, key=lambda accrual: accrual.kept.name):
             rows = list(group)
             for start in range(0, len(rows), _ROWS_TOGETHER):

@@ -21,4 +21,4 @@ class IdempotencyKey(msgspec.Struct, frozen=True, kw_only=True):
 
 def key_id(account_id: str, mode: Mode, key: str) -> str:
     """The record id of a canonical key."""
-    return f"{account_id}:{mode}:{key}"
+    return ":".join((account_id, mode, key))

@@ -1,7 +1,6 @@
 """Identifiers: a prefix that says what a thing is, and a UUID."""
 
 import re
-from uuid import UUID
 
 ACCOUNT = "acc_"
 PAYMENT = "pay_"
@@ -25,7 +24,7 @@ def canonical_uuid(text: str) -> str | None:
     return lowered if _UUID.match(lowered) else None
 
 
-def prefixed(prefix: str, uuid: UUID) -> str:
+def prefixed(prefix: str, uuid: str) -> str:
     """`pay_` and a UUID: an object's public id."""
     return f"{prefix}{uuid}"
 

@@ -103,29 +103,30 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return Rub.parse(self.order.amount_rub)
 
 
+def _text(name: str, value: str | None, limit: int) -> None:
+    if value is not None and len(value) > limit:
+        raise shape_error(name, f"has at most {limit} characters")
+
+
+def _uuid(name: str, value: str | None) -> None:
+    if value is not None and canonical_uuid(value) is None:
+        raise shape_error(name, "must be a UUID")
+
+
 def _shape(case: Case) -> None:
     order = case.order
-
-    def text(name: str, value: str | None, limit: int) -> None:
-        if value is not None and len(value) > limit:
-            raise shape_error(name, f"has at most {limit} characters")
-
-    def uuid(name: str, value: str | None) -> None:
-        if value is not None and canonical_uuid(value) is None:
-            raise shape_error(name, "must be a UUID")
-
     try:
         case.amount  # noqa: B018 - read here, because it may not be readable
     except ValueError as error:
         raise shape_error("amount_rub", str(error)) from None
     if order.payment_method is not None and order.payment_method not in PAYMENT_METHODS:
         raise shape_error("payment_method", f"must be one of: {', '.join(PAYMENT_METHODS)}")
-    uuid("method_id", order.method_id)
-    uuid("shop_id", order.shop_id)
-    text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
-    text("client_phone", order.client_phone, 256)
-    text("client_email", order.client_email, 254)
-    text("description", order.description, 255)
+    _uuid("method_id", order.method_id)
+    _uuid("shop_id", order.shop_id)
+    _text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+    _text("client_phone", order.client_phone, 256)
+    _text("client_email", order.client_email, 254)
+    _text("description", order.description, 255)
     if order.ttl_minutes is not None and order.ttl_minutes < 1:
         raise shape_error("ttl_minutes", "must be at least 1")
     if order.client_info is not None and len(msgspec.json.encode(order.client_info)) > CLIENT_INFO_BYTES:
@@ -226,8 +227,9 @@ def _maximum(case: Case) -> None:
 
 
 def _required_fields(case: Case) -> None:
-    required = () if case.terminal is None else case.terminal.required_fields
-    missing = [name for name in required if _is_missing(getattr(case.order, name))]
+    if case.terminal is None:
+        return
+    missing = [name for name in case.terminal.required_fields if _is_missing(getattr(case.order, name))]
     if missing:
         raise Refusal(
             "PAYER_DATA_REQUIRED", f"This method requires: {', '.join(missing)}", details={"missing_fields": missing}

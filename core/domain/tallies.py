@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .accounts import Mode
+from .days import iso
 from .money import Rub
 from .payments import Payment, PaymentStatus
 
@@ -58,7 +59,7 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
 
 def day_of(moment: datetime) -> str:
     """The calendar day in UTC, as text that sorts by time (SPEC "Shop": turnover periods)."""
-    return moment.astimezone(UTC).date().isoformat()
+    return iso(moment)[:10]
 
 
 def day_start(day: str) -> datetime:
@@ -79,11 +80,12 @@ def _stripe(payment: Payment) -> int:
 
 def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
     """What `count` such payments add to the tallies: to the one of their day, and to that of all days."""
-    owner = f"{payment.account_id}:{payment.mode}"
-    kind = f"{payment.shop_id}:{payment.status}:{payment.payment_method}:{_stripe(payment)}"
+    # Joined: to format a member of an enumeration takes ten times as long.
+    owner = payment.account_id, payment.mode
+    kind = payment.shop_id, payment.status, payment.payment_method, str(_stripe(payment))
     day = day_of(payment.created_at)
     of_day = Tally(
-        id=f"{owner}:{day}:{kind}",
+        id=":".join((*owner, day, *kind)),
         account_id=payment.account_id,
         mode=payment.mode,
         period=day,
@@ -92,7 +94,7 @@ def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
         payment_method=payment.payment_method,
         count=count,
     )
-    return of_day, replace(of_day, id=f"{owner}:{EVER}:{kind}", period=EVER)
+    return of_day, replace(of_day, id=":".join((*owner, EVER, *kind)), period=EVER)
 
 
 def turnover_of(payment: Payment, count: int) -> Turnover:

@@ -7,6 +7,7 @@ from ..domain.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
 from ..domain.errors import Refusal
 
 _LONGEST_KEY = 128
+_PREFIXES = tuple(KEY_PREFIXES.values())
 RECENT = 2.0
 """Seconds within which every process hears of what another changed: a key that was revoked, settings, a gateway."""
 _NO_DIGEST = bytes(32)
@@ -15,12 +16,11 @@ _NO_DIGEST = bytes(32)
 
 def _may_be_a_key(text: str) -> bool:
     # The storage never sees what cannot be a key: no NUL, no lone surrogate, nothing of another length class.
-    return (
-        text.startswith(tuple(KEY_PREFIXES.values()))
-        and len(text) <= _LONGEST_KEY
-        and text.isascii()
-        and text.isprintable()
-    )
+    return text.startswith(_PREFIXES) and len(text) <= _LONGEST_KEY and text.isascii() and text.isprintable()
+
+
+def _has_ended(ports: Ports, key: ApiKey) -> bool:
+    return key.ends_at is not None and key.ends_at <= ports.clock.now()
 
 
 async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
@@ -40,7 +40,6 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
             within = RECENT if key.mode is LIVE else 0.0
             account = await ports.storage.recent(Account, key.account_id, within=within)
     matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
-    now = ports.clock.now()
-    if not matches or key is None or account is None or (key.ends_at is not None and key.ends_at <= now):
+    if not matches or key is None or account is None or _has_ended(ports, key):
         raise Refusal("Unauthorized", "The API key or secret is not valid")
     return Caller(account=account, mode=key.mode, key_id=key.id)

@@ -115,7 +115,7 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
     kept_name = account_name(name)
     now = ports.clock.now()
     account_id = ids.prefixed(ids.ACCOUNT, ports.ids.uuid())
-    shop_id = str(ports.ids.uuid())
+    shop_id = ports.ids.uuid()
     live, live_record = _new_key(ports, account_id, Mode.LIVE)
     test, test_record = _new_key(ports, account_id, Mode.TEST)
     async with ports.storage.unit() as unit:

@@ -54,7 +54,7 @@ def note_letters(ports: Ports, unit: Unit, events: Iterable[tuple[str, str, Mode
     now = ports.clock.now()
     for event_id, account_id, mode in events:
         if mode is Mode.TEST:
-            entry_id = str(ports.ids.uuid())
+            entry_id = ports.ids.uuid()
             unit[FeedEntry].add(
                 FeedEntry(id=entry_id, account_id=account_id, event_id=event_id, created_at=now, resent=resent)
             )

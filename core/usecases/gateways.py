@@ -154,12 +154,11 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
     """
     last_resort = None
     for bank in routes:
-        records = [await ports.storage.recent(Gateway, bank.name, within=RECENT)]
-        if mode is TEST:
-            records.append(await ports.storage.recent(Gateway, played_id(account_id, bank.name)))
-        if not all(record is None or record.takes_payments for record in records):
+        shared = await ports.storage.recent(Gateway, bank.name, within=RECENT)
+        played = await ports.storage.recent(Gateway, played_id(account_id, bank.name)) if mode is TEST else None
+        if (shared is not None and not shared.takes_payments) or (played is not None and not played.takes_payments):
             continue
-        if records[0] is None or records[0].status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):
+        if shared is None or shared.status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):
             return bank
         last_resort = last_resort or bank
     return last_resort

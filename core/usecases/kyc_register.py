@@ -79,7 +79,7 @@ async def _begun(
 def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
     """A client of whom nothing is known but the phone (E.164)."""
     now = ports.clock.now()
-    record_id = str(ports.ids.uuid())
+    record_id = ports.ids.uuid()
     return Client(
         id=record_id,
         account_id=account_id,

@@ -54,7 +54,7 @@ async def create_shop(ports: Ports, account_id: str, name: str, markup: str | No
     """
     kept_name = shop_name(name)
     shop = Shop(
-        id=str(ports.ids.uuid()),
+        id=ports.ids.uuid(),
         account_id=account_id,
         name=kept_name,
         name_folded=fold_name(kept_name),

@@ -20,7 +20,7 @@ async def create_terminal(ports: Ports, account_id: str, wish: TerminalWish) -> 
     """A new terminal, enabled. Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND."""
     terminal = new_terminal(
         wish,
-        terminal_id=str(ports.ids.uuid()),
+        terminal_id=ports.ids.uuid(),
         account_id=account_id,
         banks=tuple(ports.banks.banks),
         now=ports.clock.now(),

@@ -128,7 +128,7 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
 
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE)) as client:
         _step("2", "The merchant creates a payment of 1 490.00 RUB.")
-        key = {"Idempotency-Key": str(ids.uuid())}
+        key = {"Idempotency-Key": ids.uuid()}
         order = {"amount_rub": "1490.00", "external_id": "order-1", "description": "Two concert tickets"}
         async with client.post(f"{base}/api/v1/payments", json=order, headers=pair | key) as answer:
             payment = await _expect(answer, 201)

@@ -148,7 +148,7 @@ class _Player:
         order = PaymentOrder(
             amount_rub=next(self._amounts), external_id=f"order-{number}", client_phone=f"+7900555{number % 10000:04}"
         )
-        made = await create_payment(ports, caller, str(ports.ids.uuid()), lambda: order)
+        made = await create_payment(ports, caller, ports.ids.uuid(), lambda: order)
         payment = made.resource
         if outcome == "wait":
             return
@@ -159,7 +159,7 @@ class _Player:
         await self._tell(payment, InvoiceStatus.PAID, came)
         if outcome == "refund":
             refund = RefundOrder(payment_id=payment.id, reason="The customer changed their mind")
-            await create_refund(ports, caller, str(ports.ids.uuid()), lambda: refund)
+            await create_refund(ports, caller, ports.ids.uuid(), lambda: refund)
 
     async def _tell(self, payment: Payment, status: InvoiceStatus, kopecks: int | None) -> None:
         """The simulated bank reports; of live mode, too, which has a simulated bank here."""

@@ -184,7 +184,7 @@ class Merchant:
         return await self.do(simulate, payment_id, wanted)
 
     def _key(self, given: UUID | str | None) -> str:
-        return str(self._ports.ids.uuid() if given is None else given)
+        return self._ports.ids.uuid() if given is None else str(given)
 
 
 def _text(amount: Amount) -> str:

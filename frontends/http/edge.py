@@ -107,7 +107,7 @@ class Edge:
     def _request_id(self, given: bytes | None) -> str:
         """The caller's own id where it is of the documented form, else a new one."""
         text = (given or b"").decode("latin-1")
-        return text if _REQUEST_ID.match(text) else str(self._ports.ids.uuid())
+        return text if _REQUEST_ID.match(text) else self._ports.ids.uuid()
 
 
 def _is_upload(scope: HTTPScope) -> bool:

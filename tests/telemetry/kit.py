@@ -59,7 +59,7 @@ class Watched:
 
     async def pay(self, amount: str = "100.00", **headers: str) -> httpx.Response:
         """POST /payments."""
-        key = {"Idempotency-Key": str(self.ports.ids.uuid())}
+        key = {"Idempotency-Key": self.ports.ids.uuid()}
         headers = self.headers(**key, **headers)
         return await self.http.post("/api/v1/payments", json={"amount_rub": amount}, headers=headers)
 
