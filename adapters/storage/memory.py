@@ -266,14 +266,14 @@ class MemoryStorage:
         self._refuse_when_closed()
         return self._tables[name].rows
 
-    async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+    async def _apply(self, pending: Pending) -> None:
         # One turn for the others, as a real commit gives them: else no unit would ever lose a race in memory, and
         # use cases would be tried without the very thing that units are for.
         await asyncio.sleep(0)
         self._refuse_when_closed()
         undo: list[tuple[_Rows, str, Row | None]] = []
         try:
-            for write in writes:
+            for write in pending.all_writes():
                 table = self._tables[write.kept.name]
                 before = table.rows.get(write.id)
                 table.apply(write)
@@ -283,7 +283,7 @@ class MemoryStorage:
                 table.put(record_id, before)
             raise
         rows = self._tables[self._jobs.name].rows
-        for job in jobs:
+        for job in pending.jobs:
             if job.id in rows:
                 self._due.note(job.id, rows)
-        await kick_safely(self._kick, jobs)
+        await kick_safely(self._kick, pending.jobs)

@@ -30,7 +30,7 @@ from .postgres_pool import ACQUIRE_SECONDS, Connections
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
 from .statements import JobStatements, beat
-from .unit import Kick, Reader, Write, kick_safely, lease_microseconds, no_kick
+from .unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
@@ -257,11 +257,11 @@ class PostgresStorage(SqlStorage):
         with translated():
             return await self._pool.fetch(statement, parameters)
 
-    async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+    async def _apply(self, pending: Pending) -> None:
         self._refuse_when_closed()
         try:
             with translated():
-                await self._groups.carry_out(writes, lambda: self._wrote_late(writes, jobs))
+                await self._groups.carry_out(pending.all_writes(), lambda: self._wrote_late(pending))
         finally:
-            self._recent.forget(writes)
-        await kick_safely(self._kick, jobs)
+            self._recent.forget(pending)
+        await kick_safely(self._kick, pending.jobs)

@@ -14,10 +14,12 @@ from contextvars import Context
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from ...ports.faults import Unavailable
 from .codec import Storing
 from .kept import Kept
+from .nulls import Nulls
 from .postgres_arrays import TYPES, array
 from .postgres_commits import Broken, Commits
 from .postgres_joined import all_or_nothing, are_apart
@@ -35,38 +37,14 @@ _FORMS = 256
 
 _Form = tuple[str, str, tuple[str, ...]]
 """What is done (`add`, `save`, `accrue`), to which table, and which fields a save sets or an add writes (none: all)."""
-_MASKS = 4
-"""Ways to leave fields of one table out: each makes a form of its own, which every connection has to plan."""
 
 
-class _Nulls:
-    """What new rows leave out. Of a payment's fields more than half are null until much later, and each array, however
-    empty, is worked through here and in the server: by measurement, a twentieth of what a new payment cost."""
-
-    def __init__(self) -> None:
-        self._masks: dict[str, list[frozenset[int]]] = {}
-
-    def written(self, kept: Kept[Any], columns: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-        """The places of the fields to write, given the values of each: all but some that are null in every row."""
-        null = frozenset(place for place, values in enumerate(columns) if values.count(None) == len(values))
-        masks = self._masks.setdefault(kept.name, [])
-        mask = next((known for known in masks if known <= null), None)
-        if mask is None and null and len(masks) < _MASKS:
-            mask = null
-            masks.append(mask)
-            masks.sort(key=len, reverse=True)
-        return tuple(place for place in range(len(columns)) if mask is None or place not in mask)
-
-
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """A unit, and the future of whoever waits for it; `late` is called when it was written and nobody waits."""
 
-    __slots__ = ("done", "late", "writes")
-
-    def __init__(self, writes: Sequence[Write], done: "asyncio.Future[None]", late: Callable[[], None]) -> None:
-        self.writes = writes
-        self.done = done
-        self.late = late
+    writes: Sequence[Write]
+    done: "asyncio.Future[None]"
+    late: Callable[[], None]
 
     def succeed(self) -> None:
         if self.done.done():
@@ -86,7 +64,7 @@ class Groups:
         self._commits = commits
         self._texts: dict[tuple[_Form, ...], str] = {}
         self._storing: dict[_Form, list[Storing]] = {}
-        self._nulls = _Nulls()
+        self._nulls = Nulls()
         self._waiting: list[_Waiting] = []
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()

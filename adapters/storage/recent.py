@@ -4,13 +4,13 @@ By samples (py-spy), authentication with its two reads was a tenth of what a new
 connection forgets its pages at every commit, and Postgres is a round trip away.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
 
 from ...ports.storage import R
 from .kept import Kept
-from .unit import Write
+from .unit import Pending
 
 _Place = tuple[type[Any], str]
 _MOST = 600
@@ -55,9 +55,9 @@ class Recent:
             self._before, self._found = self._found, {}
         self._found[place] = found
 
-    def forget(self, writes: Sequence[Write]) -> None:
-        """Our own unit wrote these, or may have: whoever asks from now on reads them."""
-        for write in writes:
+    def forget(self, pending: Pending) -> None:
+        """Our own unit wrote this, or may have: whoever asks from now on reads it."""
+        for write in (*pending.writes, *pending.accruals.values()):
             if write.kept.kind in self._kinds:
                 self._changes += 1
                 for generation in (self._found, self._before):

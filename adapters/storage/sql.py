@@ -21,7 +21,7 @@ from .criteria import Condition, Query, conditions
 from .kept import Kept, keep, kept_of
 from .recent import Recent
 from .tables import Tables
-from .unit import Kick, Pending, Reader, WorkUnit, Write, kick_safely, snapshot_over
+from .unit import Kick, Pending, Reader, WorkUnit, kick_safely, snapshot_over
 
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 """All rows of a statement, in the words of ports/faults.py."""
@@ -68,7 +68,7 @@ class SqlStorage(ABC):
         """How units read."""
 
     @abstractmethod
-    async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+    async def _apply(self, pending: Pending) -> None:
         """Commit a unit."""
 
     @abstractmethod
@@ -111,10 +111,10 @@ class SqlStorage(ABC):
             if len(rows) < batch:
                 return
 
-    def _wrote_late(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
+    def _wrote_late(self, pending: Pending) -> None:
         """Tell of what was written after who committed it was cancelled."""
-        self._recent.forget(writes)
-        task = asyncio.get_running_loop().create_task(kick_safely(self._kick, jobs))
+        self._recent.forget(pending)
+        task = asyncio.get_running_loop().create_task(kick_safely(self._kick, pending.jobs))
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)
 

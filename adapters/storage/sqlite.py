@@ -26,11 +26,12 @@ from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
+from .sqlite_adds import Adds
 from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading
 from .sqlite_sums import Sums
 from .statements import JobStatements, Statement, beat
-from .unit import Accrue, Kick, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
+from .unit import Add, Kick, Pending, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
 
 _MANY = 8
 """Statements of a unit from which on those of one text, in a row, are carried out together."""
@@ -94,7 +95,8 @@ class SqliteStorage(SqlStorage):
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
         self._sums = Sums(self._tables.statements)
-        self._committer = Committer(writing, begin=self._sums.clear, end=self._write_sums)
+        self._adds = Adds(self._tables.statements)
+        self._committer = Committer(writing, begin=self._begin_batch, end=self._end_batch)
         self._seen: int | None = None
         self._looked = False
         self._reading = Reading(path, reading)
@@ -230,29 +232,35 @@ class SqliteStorage(SqlStorage):
         self._recent.forget_all()
         await self._long.close()
 
-    async def _apply(self, writes: Sequence[Write], jobs: Sequence[Job]) -> None:
-        accruals = [write for write in writes if type(write) is Accrue]
-        statements = self._tables.of_unit([write for write in writes if type(write) is not Accrue])
-
+    async def _apply(self, pending: Pending) -> None:
         def quick(cursor: sqlite3.Cursor) -> None:
             try:
-                _write_all(cursor, statements)
+                adds = [write for write in pending.writes if type(write) is Add]
+                if len(adds) == len(pending.writes):
+                    self._adds.add(cursor, adds)
+                else:
+                    _write_all(cursor, self._tables.of_unit(pending.writes))
             except sqlite3.IntegrityError as refused:
                 raise Doubtful from refused
-            self._sums.add(accruals)
+            self._sums.add(pending.accruals.values())
 
         def work(cursor: sqlite3.Cursor) -> None:
-            self._carry_out(cursor, self._tables.of_unit(writes))
+            self._carry_out(cursor, self._tables.of_unit(pending.all_writes()))
 
         try:
-            await self._committer.run(work, quick=quick, late=lambda: self._wrote_late(writes, jobs))
+            await self._committer.run(work, quick=quick, late=lambda: self._wrote_late(pending))
         finally:
-            self._recent.forget(writes)
-        await kick_safely(self._kick, jobs)
+            self._recent.forget(pending)
+        await kick_safely(self._kick, pending.jobs)
 
-    def _write_sums(self, cursor: sqlite3.Cursor) -> None:
-        """Raises: Doubtful where a sum is refused: whose it is shows when each unit writes its own."""
+    def _begin_batch(self) -> None:
+        self._adds.clear()
+        self._sums.clear()
+
+    def _end_batch(self, cursor: sqlite3.Cursor) -> None:
+        """Raises: Doubtful where a row or a sum is refused: whose it is shows when each unit writes its own."""
         try:
+            self._adds.write(cursor)
             self._sums.write(cursor)
         except (sqlite3.IntegrityError, OverflowError) as refused:
             raise Doubtful from refused

@@ -66,6 +66,7 @@ class TableStatements:
             table.c.id == sa.bindparam("id_", type_=table.c.id.type),
             table.c.version == sa.bindparam("version_", type_=table.c.version.type),
         )
+        self._inserts: dict[tuple[int, ...], str] = {}
         self._updates: dict[tuple[str, ...], tuple[str, Callable[[Row], Any]]] = {}
         sums = [names[number] for number in kept.sums_in_order]
         unmoved = [table.c[name] == sa.bindparam(f"{name}_", type_=table.c[name].type) for name in sums]
@@ -93,6 +94,16 @@ class TableStatements:
                 return self._increases[field].with_values(id_=record_id, by_=by)
             case Accrue():
                 return self.accrue([write])
+
+    def insert(self, places: tuple[int, ...]) -> str:
+        """The text that adds a row of the fields at these places, all others being null."""
+        known = self._inserts.get(places)
+        if known is None:
+            names = [self._kept.codec.names[place] for place in places]
+            values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in names}
+            insert = Prepared(self._table.insert().inline().values(values), self._dialect)
+            known = self._inserts[places] = insert.expect(*names)
+        return known
 
     def accrue(self, accruals: Sequence[Accrue]) -> Statement:
         """The one statement that carries out accruals, in their order."""

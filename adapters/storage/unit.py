@@ -102,6 +102,7 @@ class Pending(msgspec.Struct, eq=False):
     """What a unit has written and not yet committed. One that is `closed` takes no more."""
 
     writes: list[Write] = []
+    """All but what is accrued."""
     jobs: list[Job] = []
     accruals: dict[tuple[str, str], Accrue] = {}
     """By table and id: what is accrued twice is added up here."""
@@ -251,7 +252,7 @@ def snapshot_over(keeping: Keeping, reader: Reader) -> View:
 class WorkUnit(View, eq=False):
     """A Unit (ports/storage.py) that hands its writes to `apply` at commit. It is its own context manager."""
 
-    _apply: Callable[[Sequence[Write], Sequence[Job]], Awaitable[None]]
+    _apply: Callable[[Pending], Awaitable[None]]
 
     async def __aenter__(self) -> Self:
         return self
@@ -266,9 +267,8 @@ class WorkUnit(View, eq=False):
         if self._pending.closed:
             raise RuntimeError(self._pending.closed)
         self._pending.closed = "the unit was committed"
-        writes = self._pending.all_writes()
-        if writes:
-            await self._apply(writes, self._pending.jobs)
+        if self._pending.writes or self._pending.accruals:
+            await self._apply(self._pending)
 
 
 async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:

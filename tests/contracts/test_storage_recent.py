@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.storage import recent
+from cambist.adapters.storage.unit import Pending, Remove
 from cambist.core.domain.accounts import Account
 from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename
@@ -34,7 +35,7 @@ async def test_a_commit_that_overtakes_the_reading_is_not_hidden_by_it() -> None
 
     first = asyncio.create_task(kept.read(table, "acc_1", slow))  # type: ignore[arg-type]
     await asyncio.sleep(0)
-    kept.forget([msgspec.defstruct("Wrote", [("kept", object), ("id", str)])(table, "acc_1")])  # type: ignore[list-item]
+    kept.forget(Pending(writes=[Remove(table, "acc_1", 0)]))  # type: ignore[arg-type]
     read.set()
     assert (await first).name == "before"  # type: ignore[union-attr]
     assert kept.known(Account, "acc_1", LONG) is None
