@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -42,12 +42,17 @@ def _uuid7(milliseconds: int, tail: int) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+_now = datetime.now
+_from_bytes = int.from_bytes
+"""Looked up once: every request asks for the time six times, and a class is asked slowly."""
+
+
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
         """The present moment in UTC."""
-        return datetime.now(UTC)
+        return _now(UTC)
 
     def monotonic(self) -> float:
         """Seconds since the machine started, or some such moment."""
@@ -94,7 +99,7 @@ class SystemIds:
         """
         now = time.time_ns() // 1_000_000
         with self._lock:
-            chance = int.from_bytes(self._chance.take(10), "big")
+            chance = _from_bytes(self._chance.take(10), "big")
             milliseconds, tail = self._last
             if now > milliseconds:
                 milliseconds, tail = now, chance % (1 << _TAIL_BITS)
@@ -268,11 +273,13 @@ class _Entered(msgspec.Struct, eq=False):
 
     _variable: ContextVar[World | None]
     _world: World | None
-    _token: Token[World | None] | None = None
+    _before: World | None = None
 
     def __enter__(self) -> None:
-        self._token = self._variable.set(self._world)
+        self._before = self._variable.get()
+        if self._world is not self._before:
+            self._variable.set(self._world)
 
     def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            self._variable.reset(self._token)
+        if self._variable.get() is not self._before:
+            self._variable.set(self._before)

@@ -74,8 +74,8 @@ async def open_house(
     chance = ids or SystemIds()
     meter, queue = _shared(settings, ticking)
 
-    async def kick(jobs: Sequence[Job]) -> None:
-        await queue.kick(jobs)
+    def kick(jobs: Sequence[Job]) -> Awaitable[None]:
+        return queue.kick(jobs)
 
     async with AsyncExitStack() as closing:
         closing.push_async_callback(queue.close)

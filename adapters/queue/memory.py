@@ -29,11 +29,12 @@ class MemoryQueue:
     async def kick(self, jobs: Sequence[Job]) -> None:
         """Note the due times, and wake whoever waits."""
         now = self._clock.now()
-        soon = [job.due for job in jobs if job.due <= now + _SOON]
-        if not soon:
+        known = len(self._due)
+        for job in jobs:
+            if job.due <= now + _SOON:
+                heapq.heappush(self._due, job.due)
+        if len(self._due) == known:
             return
-        for due in soon:
-            heapq.heappush(self._due, due)
         if len(self._due) > 2 * _REMEMBERED:
             self._due = sorted(set(self._due))[:_REMEMBERED]
         is_due = self._due[0] <= now

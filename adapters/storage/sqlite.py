@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from itertools import groupby
 from math import inf
 from pathlib import Path
 from typing import Any, Self
@@ -15,45 +14,22 @@ from sqlalchemy import exc
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from ...ports.clock import Clock
-from ...ports.faults import Conflict, Stale, Unavailable
+from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R
 from . import sqlite_file
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, moment
-from .committer import Committer, Doubtful
+from .committer import Committer
 from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
-from .sqlite_adds import Adds
 from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading
-from .sqlite_sums import Sums
-from .statements import JobStatements, Statement, beat
-from .unit import Add, Kick, Pending, Reader, Write, kick_safely, lease_microseconds, no_kick, refuse_both
-
-_MANY = 8
-"""Statements of a unit from which on those of one text, in a row, are carried out together."""
-
-
-def _text_of(statement: tuple[Write, Statement]) -> str:
-    return statement[1][0]
-
-
-def _write_all(cursor: sqlite3.Cursor, statements: Sequence[tuple[Write, Statement]]) -> None:
-    """Carry out statements that change one row each, of which none is expected to be refused. Raises: Doubtful,
-    sqlite3.IntegrityError."""
-    if len(statements) < _MANY:
-        for _, (text, parameters) in statements:
-            if not cursor.execute(text, parameters).rowcount:
-                raise Doubtful
-        return
-    # Each row on its own costs half as much again.
-    for text, group in groupby(statements, key=_text_of):
-        rows = [parameters for _, (_, parameters) in group]
-        if cursor.executemany(text, rows).rowcount < len(rows):
-            raise Doubtful
+from .sqlite_units import Units, Work
+from .statements import JobStatements, beat
+from .unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
 
 
 def _absolute(path: Path | str) -> Path:
@@ -94,9 +70,8 @@ class SqliteStorage(SqlStorage):
         dialect = pysqlite.dialect()
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
-        self._sums = Sums(self._tables.statements)
-        self._adds = Adds(self._tables.statements)
-        self._committer = Committer(writing, begin=self._begin_batch, end=self._end_batch)
+        self._units = Units(self._tables)
+        self._committer = Committer(writing, begin=self._units.begin, end=self._units.end)
         self._seen: int | None = None
         self._looked = False
         self._reading = Reading(path, reading)
@@ -233,50 +208,9 @@ class SqliteStorage(SqlStorage):
         await self._long.close()
 
     async def _apply(self, pending: Pending) -> None:
-        def quick(cursor: sqlite3.Cursor) -> None:
-            try:
-                adds = [write for write in pending.writes if type(write) is Add]
-                if len(adds) == len(pending.writes):
-                    self._adds.add(cursor, adds)
-                else:
-                    _write_all(cursor, self._tables.of_unit(pending.writes))
-            except sqlite3.IntegrityError as refused:
-                raise Doubtful from refused
-            self._sums.add(pending.accruals.values())
-
-        def work(cursor: sqlite3.Cursor) -> None:
-            self._carry_out(cursor, self._tables.of_unit(pending.all_writes()))
-
+        work = Work(self._units, pending, self._wrote_late)
         try:
-            await self._committer.run(work, quick=quick, late=lambda: self._wrote_late(pending))
+            await self._committer.run(work.carry_out, quick=work.hope, late=work.tell_late)
         finally:
             self._recent.forget(pending)
         await kick_safely(self._kick, pending.jobs)
-
-    def _begin_batch(self) -> None:
-        self._adds.clear()
-        self._sums.clear()
-
-    def _end_batch(self, cursor: sqlite3.Cursor) -> None:
-        """Raises: Doubtful where a row or a sum is refused: whose it is shows when each unit writes its own."""
-        try:
-            self._adds.write(cursor)
-            self._sums.write(cursor)
-        except (sqlite3.IntegrityError, OverflowError) as refused:
-            raise Doubtful from refused
-
-    def _carry_out(self, cursor: sqlite3.Cursor, statements: Sequence[tuple[Write, Statement]]) -> None:
-        for write, (text, parameters) in statements:
-            try:
-                changed = cursor.execute(text, parameters).rowcount
-            except sqlite3.IntegrityError:
-                raise self._refusal(cursor, write) from None
-            if not changed:
-                raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
-
-    def _refusal(self, cursor: sqlite3.Cursor, write: Write) -> Exception:
-        """What a constraint refused: a unique rule, or, having made a null of the sum, one beyond 64 bits."""
-        for rule, statement in self._tables.statements(write.kept).clashes(write):
-            if cursor.execute(*statement).fetchall():
-                return Conflict(rule)
-        return ValueError(f"{write.kept.name}: beyond 64 bits, or otherwise refused by the table")

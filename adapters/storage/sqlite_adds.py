@@ -8,16 +8,24 @@ instructions counted it is a tenth of what a new payment takes.
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from .codec import Row
 from .kept import Kept
 from .nulls import Nulls
 from .statements import TableStatements
-from .unit import Add
+from .unit import Add, Write
 
 _TOGETHER = 16
 """Units whose rows are written in one go: about a millisecond, in which the event loop does nothing else."""
+
+
+def all_add(writes: Sequence[Write]) -> TypeGuard[Sequence[Add]]:
+    """Whether a unit only adds, and so may wait here."""
+    for write in writes:  # noqa: SIM110 - to make a generator takes longer
+        if type(write) is not Add:
+            return False
+    return True
 
 
 class Adds:

@@ -27,25 +27,34 @@ class Reading:
         self._closed = False
 
     async def all(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
-        """The rows of a quick statement; read in a thread when the file is locked (another process is opening or
-        closing it). Raises Unavailable."""
+        """The rows of a quick statement, whatever it takes. Raises Unavailable."""
+        rows = self.at_once(statement, parameters)
+        return await self.patiently(statement, parameters) if rows is None else rows
+
+    def at_once(self, statement: str, parameters: Sequence[Any]) -> list[Row] | None:
+        """The rows of a quick statement; None when the file is locked (another process is opening or closing it).
+        Raises Unavailable."""
         if self._closed:
             raise Unavailable("the storage is closed")
         try:
             rows: list[Row] = self._cursor.execute(statement, parameters).fetchall()
         except sqlite3.Error:
-            try:
-                return await asyncio.to_thread(self._patiently, statement, parameters)
-            except sqlite3.Error as fault:
-                raise Unavailable(f"SQLite could not read: {fault}") from fault
+            return None
         return rows
+
+    async def patiently(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a statement, read in a thread. Raises Unavailable."""
+        try:
+            return await asyncio.to_thread(self._in_thread, statement, parameters)
+        except sqlite3.Error as fault:
+            raise Unavailable(f"SQLite could not read: {fault}") from fault
 
     def close(self) -> None:
         """Let go of the file."""
         self._closed = True
         self._connection.close()
 
-    def _patiently(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+    def _in_thread(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
         connection = sqlite_file.connect_to_read(self._path, wait=True)
         try:
             rows: list[Row] = connection.execute(statement, parameters).fetchall()
@@ -62,7 +71,10 @@ class HotReader(SqlReader):
         self._reading = reading
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        rows = await self._reading.all(self.tables.statements(kept).get, (record_id,))
+        text = self.tables.statements(kept).get
+        rows = self._reading.at_once(text, (record_id,))
+        if rows is None:
+            rows = await self._reading.patiently(text, (record_id,))
         return kept.codec.decode(rows[0]) if rows else None
 
     async def find(self, kept: Kept[R], asked: Query) -> list[R]:

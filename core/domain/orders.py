@@ -283,14 +283,15 @@ def kept_metadata(order: PaymentOrder) -> dict[str, Any] | None:
 
 def private_data(order: PaymentOrder) -> bytes | None:
     """What is stored sealed and never returned, as JSON; None when there is nothing of it."""
+    if order.payer is None and order.client_phone is None and order.client_email is None and order.client_info is None:
+        return None
     data = {
         "payer": order.payer,
         "client_phone": order.client_phone,
         "client_email": order.client_email,
         "client_info": order.client_info,
     }
-    given = {name: value for name, value in data.items() if value is not None}
-    return msgspec.json.encode(given) if given else None
+    return msgspec.json.encode({name: value for name, value in data.items() if value is not None})
 
 
 def contact_mask(order: PaymentOrder) -> str | None:

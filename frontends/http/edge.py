@@ -75,7 +75,7 @@ class Edge:
                     await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
                     return
             try:
-                if not _is_upload(scope):
+                if not (_is_short(known) or _is_upload(scope)):
                     receive = await _bounded(known, receive)
             except TooLarge:
                 await _refuse(send_with_headers, Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))
@@ -123,17 +123,19 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return known
 
 
+def _is_short(known: dict[bytes, bytes]) -> bool:
+    """A body of declared length cannot be longer than it says (the server sees to it)."""
+    length = known.get(b"content-length")
+    return length is not None and _LENGTH.match(length) is not None and int(length) <= BODY_LIMIT
+
+
 async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
     """A `receive` that never yields more than the limit. Raises: TooLarge.
 
-    A body of declared length cannot be longer than it says (the server sees to it). One of unknown length is read
-    here, because 413 comes before authorization.
+    A body of unknown length is read here, because 413 comes before authorization.
     """
-    length = known.get(b"content-length")
-    if length is not None:
-        if not _LENGTH.match(length) or int(length) > BODY_LIMIT:
-            raise TooLarge
-        return receive
+    if b"content-length" in known:
+        raise TooLarge
     if b"transfer-encoding" not in known:
         return receive
     parts: list[bytes] = []
