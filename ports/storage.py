@@ -161,6 +161,10 @@ class Storage(Protocol):
         """A new unit of work."""
         ...
 
+    async def get(self, kind: type[R], record_id: str, /) -> R | None:
+        """The record as it stands, or None: a read that belongs to no unit. As a unit's shelf gives it."""
+        ...
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """All reads inside see the storage as it was at the first of them."""
         ...

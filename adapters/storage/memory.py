@@ -5,7 +5,7 @@ there. All of it happens on one event loop; nothing is kept when the process end
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -32,6 +32,7 @@ from .unit import (
     added,
     kick_safely,
     lease_microseconds,
+    lone_read,
     no_kick,
     refuse_both,
     snapshot_over,
@@ -181,6 +182,10 @@ class MemoryStorage:
             return seen[name]
 
         yield snapshot_over(self._keeping, _Reader(rows_of))
+
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        """The record as it stands."""
+        return lone_read(self._keeping, self._reader, kind, record_id)
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands."""

@@ -6,7 +6,7 @@ microseconds, and every process eight megabytes.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from .criteria import Condition, Query, conditions
 from .kept import Kept, keep, kept_of
 from .recent import Recent
 from .tables import Tables
-from .unit import Kick, Pending, Reader, WorkUnit, kick_safely, snapshot_over
+from .unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
 
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 """All rows of a statement, in the words of ports/faults.py."""
@@ -82,6 +82,10 @@ class SqlStorage(ABC):
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""
         return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
+
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        """The record as it stands."""
+        return lone_read(self._keeping, self._reader, kind, record_id)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:

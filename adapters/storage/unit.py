@@ -6,7 +6,7 @@ Every request makes a dozen of these objects, so they are structs: one with an `
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
@@ -244,9 +244,17 @@ class View(msgspec.Struct, eq=False):
         return BoundShelf(kept_of(self._keeping, kind), self._reader, self._pending)
 
 
+_NO_WRITES = Pending(closed="a snapshot only reads")
+
+
 def snapshot_over(keeping: Keeping, reader: Reader) -> View:
     """Shelves that refuse every write."""
-    return View(keeping, reader, Pending(closed="a snapshot only reads"))
+    return View(keeping, reader, _NO_WRITES)
+
+
+def lone_read(keeping: Keeping, reader: Reader, kind: type[R], record_id: str) -> Coroutine[Any, Any, R | None]:
+    """What a unit's shelf gives, without the unit."""
+    return BoundShelf(kept_of(keeping, kind), reader, _NO_WRITES).get(record_id)
 
 
 class WorkUnit(View, eq=False):

@@ -69,6 +69,16 @@ class WorldStorage:
         """A unit whose jobs are, at each use, those of the world that was entered."""
         return _Unit(self._storage.unit(), self._clock)
 
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        """The record; a job as it is in the world that was entered."""
+        if kind is Job:
+            return cast("Coroutine[Any, Any, R | None]", self._job(record_id))
+        return self._storage.get(kind, record_id)
+
+    async def _job(self, record_id: str) -> Job | None:
+        async with self.unit() as unit:
+            return await unit[Job].get(record_id)
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """A snapshot. Nobody reads jobs in one."""
         return self._storage.snapshot()
@@ -164,7 +174,9 @@ class _JobsInWorld(msgspec.Struct, eq=False):
         return await self._shelf.sums(field, by=by, **criteria)
 
     def add(self, record: Job, /) -> Job:
-        return self._seen(self._shelf.add(self._kept(self._of_here(record))))
+        mine = self._of_here(record)
+        self._shelf.add(self._kept(mine))
+        return msgspec.structs.replace(mine, moment=mine.due)
 
     def save(self, record: Job, /) -> Job:
         # Its very first version may be saved unread, by whoever wrote it.

@@ -124,6 +124,9 @@ class AuditedStorage:
         kind, record = written
         return 0 if record.id == self.act.object_id else 2 if kind is Delivery else 1
 
+    async def get(self, kind: type[R], record_id: str, /) -> R | None:
+        return await self.inner.get(kind, record_id)
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         return self.inner.snapshot()
 

@@ -67,8 +67,7 @@ async def once(
         return IdempotencyKey(id=record_id, kind=kind, resource_id=resource_id, created_at=now)
 
     for _ in range(_TRIES):
-        async with ports.storage.unit() as unit:
-            known = await unit[IdempotencyKey].get(record_id)
+        known = await ports.storage.get(IdempotencyKey, record_id)
         if known is not None:
             if known.kind != kind:
                 raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to a resource of another kind")

@@ -116,8 +116,7 @@ async def _recall(ports: Ports, payment_id: str) -> Payment | None:
     """The payment of a known key, once its creation has come to an end."""
 
     async def read() -> Payment | None:
-        async with ports.storage.unit() as unit:
-            return await unit[Payment].get(payment_id)
+        return await ports.storage.get(Payment, payment_id)
 
     payment = await once_made(ports, read, lambda found: found.opening is not ASKING)
     if payment is not None and payment.opening is Opening.UNKNOWN:
@@ -132,8 +131,7 @@ async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
     """
     payment = None
     if ids.is_prefixed(ids.PAYMENT, payment_id):
-        async with ports.storage.unit() as unit:
-            payment = await unit[Payment].get(payment_id)
+        payment = await ports.storage.get(Payment, payment_id)
     if payment is None or payment.account_id != caller.account_id or payment.mode is not caller.mode:
         raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
     return payment

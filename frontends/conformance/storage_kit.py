@@ -173,9 +173,11 @@ async def put(storage: Storage, *records: Any) -> None:
 
 
 async def read(storage: Storage, kind: type[R], record_id: str) -> R | None:
-    """A record, as a new unit sees it."""
+    """A record, as a new unit sees it, and whoever asks without one."""
     async with storage.unit() as unit:
-        return await unit[kind].get(record_id)
+        found = await unit[kind].get(record_id)
+    assert await storage.get(kind, record_id) == found
+    return found
 
 
 async def must_read(storage: Storage, kind: type[R], record_id: str) -> R:

@@ -19,6 +19,7 @@ from ...ports.bundle import Ports
 from ..telemetry.logs import request_context
 from ..telemetry.requests import RequestWatch
 from .errors import envelope, internal_error
+from .headers import headers_of
 from .uploads import PREFIX as UPLOADS
 
 BODY_LIMIT = 102_400
@@ -53,7 +54,7 @@ class Edge:
         if path != scope["path"]:
             scope["path"] = path
             scope["raw_path"] = path.encode("utf-8", "surrogatepass")
-        known = _headers(scope)
+        known = headers_of(scope)
         request_id = self._request_id(known.get(b"x-request-id"))
         extra: list[Header] = [(b"x-request-id", request_id.encode())]
         started = False
@@ -113,14 +114,6 @@ class Edge:
 def _is_upload(scope: HTTPScope) -> bool:
     """A file on its way to a granted address: bounded there, by what was granted, and never read into memory."""
     return scope["method"] == "PUT" and scope["path"].startswith(UPLOADS)
-
-
-def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """Headers by lower-case name; several X-Forwarded-For are one list, as proxies write them."""
-    known: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        known[name] = known[name] + b"," + value if name == b"x-forwarded-for" and name in known else value
-    return known
 
 
 def _is_short(known: dict[bytes, bytes]) -> bool:

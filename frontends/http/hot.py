@@ -17,13 +17,13 @@ from ...ports.bundle import Ports
 from .access import enter
 from .answers import JSON, Answer
 from .errors import envelope, refusal_of
+from .headers import headers_of
 from .payments import create_one, read_one
 
 _HTTP: Final = ScopeType.HTTP
 _ALL = f"{API}/payments"
 _ONE = f"{API}/payments/pay_"
 _CUT = len(_ALL) + 1
-_HEADERS = frozenset({b"x-api-key", b"x-api-secret", b"idempotency-key", b"content-type"})
 
 
 class HotPaths:
@@ -50,16 +50,15 @@ class HotPaths:
     async def _answer(self, scope: HTTPScope, receive: Receive) -> Answer:
         """Raises: what the use cases raise; ConnectionResetError when the client went away."""
         path, ports = scope["path"], self._ports
-        known: dict[bytes, str] = {}
-        for name, value in scope["headers"]:
-            if name in _HEADERS and name not in known:
-                known[name] = value.decode("latin-1")
+        known = headers_of(scope)
         scope["path_template"] = _ALL if path == _ALL else f"{_ALL}/{{payment_id:str}}"
-        caller = await enter(ports, scope, known.get(b"x-api-key", ""), known.get(b"x-api-secret", ""))
+        api_key, secret = known.get(b"x-api-key", b""), known.get(b"x-api-secret", b"")
+        caller = await enter(ports, scope, api_key.decode("latin-1"), secret.decode("latin-1"))
         if path != _ALL:
             return await read_one(ports, caller, path[_CUT:])
         body = await _body(receive)
-        return await create_one(ports, caller, known.get(b"idempotency-key"), known.get(b"content-type"), body)
+        key, content_type = known.get(b"idempotency-key"), known.get(b"content-type")
+        return await create_one(ports, caller, _text(key), _text(content_type), body)
 
 
 def _is_hot(scope: HTTPScope) -> bool:
@@ -69,6 +68,10 @@ def _is_hot(scope: HTTPScope) -> bool:
     if method == "GET":
         return path.startswith(_ONE) and "/" not in path[_CUT:]
     return method == "POST" and path == _ALL
+
+
+def _text(header: bytes | None) -> str | None:
+    return None if header is None else header.decode("latin-1")
 
 
 async def _body(receive: Receive) -> bytes:

@@ -289,3 +289,15 @@ async def test_twenty_at_once_with_one_key_make_one_payment(house: TestHouse) ->
 async def test_options_names_all_methods_of_a_path(house: TestHouse, path: str, methods: str) -> None:
     response = await house.http.options(f"/api/v1{path}", headers=house.headers())
     assert (response.status_code, response.headers["Allow"], response.content) == (204, methods, b"")
+
+
+async def test_of_two_keys_in_one_request_the_one_that_is_authorized_is_counted(house: TestHouse) -> None:
+    """Else whoever sends a made-up second one with each request would pass the limit per key (SPEC "Limits", 3)."""
+    pair = house.account.test
+    for number in range(61):
+        made_up = f"svc_test_{number:032}"
+        response = await house.http.get(
+            "/api/v1/balance",
+            headers=[("X-Api-Key", pair.api_key), ("X-Api-Key", made_up), ("X-Api-Secret", pair.api_secret)],
+        )
+        assert response.status_code == (200 if number < 60 else 429)
