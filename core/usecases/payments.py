@@ -70,7 +70,8 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     private = private_data(order)
     ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
     now = ports.clock.now()
-    return Payment(
+    # In two steps: beyond 15 arguments by name Python makes a dictionary of them, one by one.
+    payment = Payment(
         id=payment_id,
         account_id=caller.account_id,
         mode=caller.mode,
@@ -78,7 +79,6 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         status=PENDING,
         amount=case.amount,
         payment_method=_payment_method(order) if terminal is None else terminal.payment_method,
-        method_id=None if terminal is None else terminal.id,
         created_at=now,
         expires_at=now + lifetime(ttl_minutes, own=bank.capabilities.own_lifetime),
         ttl_minutes=ttl_minutes,
@@ -86,9 +86,13 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         description=order.description,
         metadata=kept_metadata(order),
         auto_return=caller.account.settings.auto_return if order.auto_return is None else order.auto_return,
+        bank=bank.name,
+    )
+    return msgspec.structs.replace(
+        payment,
+        method_id=None if terminal is None else terminal.id,
         private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
         payer_contact=contact_mask(order),
-        bank=bank.name,
     )
 
 
