@@ -19,12 +19,16 @@ TYPES = {
 """What a parameter is cast to that holds an array of these."""
 
 
+_BYTES = Storing.BYTES
+_AS_TEXT = (Storing.TEXT, Storing.JSON)
+
+
 def array(storing: Storing, values: Sequence[Any]) -> Any:
     """The parameter for one array; that of bytes is left to the driver."""
-    if storing is Storing.BYTES:
-        return list(values)
-    if storing is Storing.TEXT or storing is Storing.JSON:
+    if storing in _AS_TEXT:
         return _texts(values)
+    if storing is _BYTES:
+        return list(values)
     if None in values:
         return f"{{{','.join('NULL' if value is None else str(value) for value in values)}}}"
     return f"{{{','.join(map(str, values))}}}"

@@ -1,7 +1,7 @@
 """What asyncpg raises, in the words of ports/faults.py."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 import asyncpg
 
@@ -36,14 +36,23 @@ def _translate(fault: Exception) -> Exception | None:
             return None
 
 
-@contextmanager
-def translated() -> Iterator[None]:
+class _Translated:
+    """Every question to the database passes here, so it is no generator, and one for all: it remembers nothing."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        known = _translate(fault) if isinstance(fault, Exception) else None
+        if known is not None:
+            # A cause's own text may quote values of the row (Postgres' DETAIL); only an outage's cause says nothing
+            # of it.
+            raise known from (fault if isinstance(known, Unavailable) else None)
+
+
+_TRANSLATED = _Translated()
+
+
+def translated() -> AbstractContextManager[None]:
     """Raise what happens inside in the words of ports/faults.py."""
-    try:
-        yield
-    except Exception as fault:
-        known = _translate(fault)
-        if known is None:
-            raise
-        # A cause's own text may quote values of the row (Postgres' DETAIL); only an outage's cause says nothing of it.
-        raise known from (fault if isinstance(known, Unavailable) else None)
+    return _TRANSLATED

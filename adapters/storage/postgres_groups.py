@@ -22,7 +22,7 @@ from .kept import Kept
 from .nulls import Nulls
 from .postgres_arrays import TYPES, array
 from .postgres_commits import Broken, Commits
-from .postgres_joined import all_or_nothing, are_apart
+from .postgres_joined import Places, all_or_nothing, places_of
 from .unit import Accrue, Add, Save, Write, added
 
 QUEUE = 10_000
@@ -32,6 +32,7 @@ _AT_ONCE = 2
 _MOST_UNITS = 64
 _MOST_WRITES = 16
 """Longer units go alone: work in the background, which shall not keep requests waiting."""
+_USUAL = frozenset({Add, Save, Accrue})
 _FORMS = 256
 """Statements that are remembered: what waits together by chance makes forms without end."""
 
@@ -43,6 +44,7 @@ class _Waiting(msgspec.Struct, eq=False):
     """A unit, and the future of whoever waits for it; `late` is called when it was written and nobody waits."""
 
     writes: Sequence[Write]
+    places: Places
     done: "asyncio.Future[None]"
     late: Callable[[], None]
 
@@ -74,7 +76,8 @@ class Groups:
         """All writes of a unit or none. Where the caller is cancelled while others write his unit, `late` is called in
         his stead. Raises: what Commits raises; Unavailable when too many wait.
         """
-        if not _may_be_grouped(writes):
+        places = places_of(writes)
+        if not (places.apart and _may_be_grouped(writes)):
             await self._commits.carry_out(writes)
         elif self._under_way < _AT_ONCE:
             self._under_way += 1
@@ -86,7 +89,7 @@ class Groups:
         else:
             if len(self._waiting) >= QUEUE:
                 raise Unavailable("too many units wait to be written")
-            waiting = _Waiting(writes, asyncio.get_running_loop().create_future(), late)
+            waiting = _Waiting(writes, places, asyncio.get_running_loop().create_future(), late)
             self._waiting.append(waiting)
             await waiting.done
 
@@ -124,17 +127,14 @@ class Groups:
                 break
             if waiting.done.done():  # cancelled while it waited: nobody asks for it any more
                 continue
-            rows = {(write.kept.name, write.id) for write in waiting.writes if not isinstance(write, Accrue)}
-            sums = {write.kept.name for write in waiting.writes if isinstance(write, Accrue)}
-            tables = {name for name, _ in rows}
-            meets = not written.isdisjoint(rows) or not accrued.isdisjoint(tables) or not by_id.isdisjoint(sums)
-            if meets:
+            at = waiting.places
+            if not (written.isdisjoint(at.rows) and accrued.isdisjoint(at.tables) and by_id.isdisjoint(at.sums)):
                 left.append(waiting)
                 continue
             group.append(waiting)
-            written |= rows
-            accrued |= sums
-            by_id |= tables
+            written |= at.rows
+            accrued |= at.sums
+            by_id |= at.tables
         self._waiting = left
         return group
 
@@ -180,17 +180,17 @@ class Groups:
         sums: dict[tuple[str, str], Accrue] = {}
         for waiting in group:
             for write in waiting.writes:
-                match write:
-                    case Add(kept, _, row):
-                        parts.setdefault(("add", kept.name, ()), (kept, []))[1].append(row)
-                    case Save(kept, record_id, version, row, changed):
-                        setting = kept.setting(changed)
-                        values = (*(row[kept.codec.place[name]] for name in setting), record_id, version)
-                        parts.setdefault(("save", kept.name, setting), (kept, []))[1].append(values)
-                    case Accrue(kept, record_id, _):
-                        known = sums.get((kept.name, record_id))
-                        moved = write if known is None else Accrue(kept, record_id, added(write, known.row))
-                        sums[kept.name, record_id] = moved
+                kept = write.kept
+                if isinstance(write, Add):
+                    parts.setdefault(("add", kept.name, ()), (kept, []))[1].append(write.row)
+                elif isinstance(write, Save):
+                    setting = kept.setting(write.changed)
+                    values = (*(write.row[kept.codec.place[name]] for name in setting), write.id, write.version)
+                    parts.setdefault(("save", kept.name, setting), (kept, []))[1].append(values)
+                elif isinstance(write, Accrue):
+                    known = sums.get((kept.name, write.id))
+                    moved = write if known is None else Accrue(kept, write.id, added(write, known.row))
+                    sums[kept.name, write.id] = moved
         # Sums last and in the order of ids, as in every unit, so that no two lock them crosswise.
         for (name, _), accrual in sorted(sums.items()):
             parts.setdefault(("accrue", name, ()), (accrual.kept, []))[1].append(accrual.row)
@@ -217,8 +217,7 @@ class Groups:
 
 
 def _may_be_grouped(writes: Sequence[Write]) -> bool:
-    is_usual = len(writes) <= _MOST_WRITES and all(isinstance(write, Add | Save | Accrue) for write in writes)
-    return is_usual and are_apart(writes)
+    return len(writes) <= _MOST_WRITES and _USUAL.issuperset(map(type, writes))
 
 
 def _text(parts: Sequence[tuple[_Form, Kept[Any]]]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import asyncpg
+import msgspec
 
 from .statements import Statement
 from .unit import Accrue, Write
@@ -27,17 +28,37 @@ _PARAMETER = re.compile(r"\$(\d+)")
 def joined(statements: Sequence[tuple[Write, Statement]]) -> Statement | None:
     """The one statement; None where there is nothing to join, or where parts could meet in one row: all parts of a
     statement see the table as it was before any of them."""
-    if not 1 < len(statements) <= _MOST or not are_apart([write for write, _ in statements]):
+    if not 1 < len(statements) <= _MOST or not places_of([write for write, _ in statements]).apart:
         return None
     text = _text(tuple((text, len(parameters)) for _, (text, parameters) in statements))
     return text, [value for _, (_, parameters) in statements for value in parameters]
 
 
-def are_apart(writes: Sequence[Write]) -> bool:
-    """Whether no two of these writes can meet in one row; what a unit accrues in a table is summed up beforehand."""
-    by_id = [(write.kept.name, write.id) for write in writes if not isinstance(write, Accrue)]
-    accrued = {write.kept.name for write in writes if isinstance(write, Accrue)}
-    return len(set(by_id)) == len(by_id) and not any(name in accrued for name, _ in by_id)
+class Places(msgspec.Struct, frozen=True):
+    """Where a unit takes effect."""
+
+    rows: set[tuple[str, str]]
+    """What it names: table and id."""
+    tables: set[str]
+    """Of these rows."""
+    sums: set[str]
+    """Tables in which it accrues; what a unit accrues in one row is summed up beforehand."""
+    apart: bool
+    """No two of its writes can meet in one row."""
+
+
+def places_of(writes: Sequence[Write]) -> Places:
+    """Where these writes take effect."""
+    rows, tables, sums, named = set[tuple[str, str]](), set[str](), set[str](), 0
+    for write in writes:
+        name = write.kept.name
+        if isinstance(write, Accrue):
+            sums.add(name)
+        else:
+            named += 1
+            rows.add((name, write.id))
+            tables.add(name)
+    return Places(rows, tables, sums, named == len(rows) and tables.isdisjoint(sums))
 
 
 def all_or_nothing(changes: Sequence[str], conditions: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.kept import Kept
 from cambist.adapters.storage.postgres_commits import Commits
 from cambist.adapters.storage.postgres_groups import Groups, _text, _Waiting
+from cambist.adapters.storage.postgres_joined import places_of
 from cambist.adapters.storage.unit import Write
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits
@@ -198,7 +199,9 @@ class TestGroups:
         texts = set()
         for writes in forms:
             texts.add(
-                groups._statement([_Waiting(writes, asyncio.get_running_loop().create_future(), lambda: None)])[0]
+                groups._statement(
+                    [_Waiting(writes, places_of(writes), asyncio.get_running_loop().create_future(), lambda: None)]
+                )[0]
             )
             assert len(groups._texts) <= 3
         assert len(texts) == len(forms)
