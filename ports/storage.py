@@ -7,7 +7,7 @@ and a crash has only two outcomes. The use case that loses (Stale, Conflict) rea
 A record is any frozen msgspec struct with `id: str` and `version: int` that the storage's catalogue declares.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -138,7 +138,7 @@ class Unit(Protocol):
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
 
-    async def commit(self) -> None:
+    def commit(self) -> Coroutine[Any, Any, None]:
         """Apply all writes, in the order they were made, or none.
 
         When it returns, they are on disk. Jobs that were added or saved are kicked afterwards. A unit commits once.
@@ -155,13 +155,17 @@ class Snapshot(Protocol):
 
 
 class Storage(Protocol):
-    """Where everything durable lives."""
+    """Where everything durable lives.
+
+    What every request passes is declared as a function that returns a coroutine: one that only hands on to another
+    storage is none of its own. An `async def` is such a function.
+    """
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""
         ...
 
-    async def get(self, kind: type[R], record_id: str, /) -> R | None:
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
         """The record as it stands, or None: a read that belongs to no unit. As a unit's shelf gives it."""
         ...
 
@@ -169,7 +173,7 @@ class Storage(Protocol):
         """All reads inside see the storage as it was at the first of them."""
         ...
 
-    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+    def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
         """The record as it stands, or as it stood at most `within` seconds ago for what other processes wrote; what
         this one wrote shows at once.
 
