@@ -125,7 +125,8 @@ def _is_short(known: dict[bytes, bytes]) -> bool:
 async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
     """A `receive` that never yields more than the limit. Raises: TooLarge.
 
-    A body of unknown length is read here, because 413 comes before authorization.
+    One of declared length comes here when it is too long; one of unknown length is read here, because 413 comes before
+    authorization.
     """
     if b"content-length" in known:
         raise TooLarge
