@@ -47,6 +47,8 @@ class _Waiting(msgspec.Struct, eq=False):
     late: Callable[[], None] | None
     outcome: Any = None
 
+    __repr__ = object.__repr__  # a struct's own would show what is written
+
     def succeed(self) -> None:
         """The transaction is on disk: tell what came of this unit in it."""
         if isinstance(self.outcome, Exception):

@@ -48,6 +48,8 @@ class _Waiting(msgspec.Struct, eq=False):
     done: "asyncio.Future[None]"
     late: Callable[[], None]
 
+    __repr__ = object.__repr__  # a struct's own would show what is written
+
     def succeed(self) -> None:
         if self.done.done():
             self.late()

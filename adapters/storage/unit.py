@@ -109,6 +109,8 @@ class Pending(msgspec.Struct, eq=False):
     closed: str | None = None
     """Why nothing more may be written; None while it may."""
 
+    __repr__ = object.__repr__  # a struct's own would show what is written, also through whatever holds this
+
     def put(self, write: Write) -> None:
         """Keep a write for commit. Raises RuntimeError when the unit is over or only reads: a slip of the caller."""
         if self.closed:

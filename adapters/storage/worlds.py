@@ -121,7 +121,7 @@ class WorldStorage:
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """What it only hands on is no coroutine of its own: every request passes here."""
+    """Every request passes here: a struct, and what only hands on (`commit`) is no coroutine of its own."""
 
     _opening: AbstractAsyncContextManager[Unit]
     _clock: WorldClock

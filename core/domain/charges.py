@@ -21,7 +21,8 @@ from .days import iso_moscow
 from .errors import Refusal
 from .money import Rub
 from .periods import Scheme
-from .subscription_orders import TEXT_LONGEST, check_amount, check_length
+from .shapes import check_length
+from .subscription_orders import TEXT_LONGEST, check_amount
 from .subscriptions import Subscription
 
 

@@ -12,9 +12,9 @@ import msgspec
 
 from .accounts import Caller, Shop
 from .errors import Refusal, shape_error, value_error
-from .ids import canonical_uuid
 from .money import Rub
 from .payments import CONTACT_KEY, MINIMUM
+from .shapes import check_length, check_uuid
 from .terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
 
 CLIENT_INFO_BYTES = 4096
@@ -103,16 +103,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return Rub.parse(self.order.amount_rub)
 
 
-def _text(name: str, value: str | None, limit: int) -> None:
-    if value is not None and len(value) > limit:
-        raise shape_error(name, f"has at most {limit} characters")
-
-
-def _uuid(name: str, value: str | None) -> None:
-    if value is not None and canonical_uuid(value) is None:
-        raise shape_error(name, "must be a UUID")
-
-
 def _shape(case: Case) -> None:
     order = case.order
     try:
@@ -121,12 +111,12 @@ def _shape(case: Case) -> None:
         raise shape_error("amount_rub", str(error)) from None
     if order.payment_method is not None and order.payment_method not in PAYMENT_METHODS:
         raise shape_error("payment_method", f"must be one of: {', '.join(PAYMENT_METHODS)}")
-    _uuid("method_id", order.method_id)
-    _uuid("shop_id", order.shop_id)
-    _text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
-    _text("client_phone", order.client_phone, 256)
-    _text("client_email", order.client_email, 254)
-    _text("description", order.description, 255)
+    check_uuid("method_id", order.method_id)
+    check_uuid("shop_id", order.shop_id)
+    check_length("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+    check_length("client_phone", order.client_phone, 256)
+    check_length("client_email", order.client_email, 254)
+    check_length("description", order.description, 255)
     if order.ttl_minutes is not None and order.ttl_minutes < 1:
         raise shape_error("ttl_minutes", "must be at least 1")
     if order.client_info is not None and len(msgspec.json.encode(order.client_info)) > CLIENT_INFO_BYTES:
@@ -283,15 +273,14 @@ def kept_metadata(order: PaymentOrder) -> dict[str, Any] | None:
 
 def private_data(order: PaymentOrder) -> bytes | None:
     """What is stored sealed and never returned, as JSON; None when there is nothing of it."""
-    if order.payer is None and order.client_phone is None and order.client_email is None and order.client_info is None:
-        return None
     data = {
         "payer": order.payer,
         "client_phone": order.client_phone,
         "client_email": order.client_email,
         "client_info": order.client_info,
     }
-    return msgspec.json.encode({name: value for name, value in data.items() if value is not None})
+    given = {name: value for name, value in data.items() if value is not None}
+    return msgspec.json.encode(given) if given else None
 
 
 def contact_mask(order: PaymentOrder) -> str | None:

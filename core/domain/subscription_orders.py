@@ -8,10 +8,10 @@ import msgspec
 
 from .accounts import Caller, Shop
 from .errors import Refusal, shape_error
-from .ids import canonical_uuid
 from .money import Rub
 from .orders import is_web_address
 from .periods import COUNT_HIGHEST, Interval
+from .shapes import check_length, check_uuid
 from .subscriptions import BindingCharge, Subscription, SubscriptionStatus, masked_phone
 from .terminals import Terminal
 
@@ -64,12 +64,6 @@ def check_amount(name: str, text: str | None) -> None:
         raise shape_error(name, str(error)) from None
 
 
-def check_length(name: str, text: str | None, longest: int) -> None:
-    """Raises: Refusal VALIDATION_ERROR."""
-    if text is not None and len(text) > longest:
-        raise shape_error(name, f"has at most {longest} characters")
-
-
 def _shape(case: SubscriptionCase) -> None:
     order = case.order
     check_amount("amount_rub", order.amount_rub)
@@ -83,9 +77,8 @@ def _shape(case: SubscriptionCase) -> None:
     check_length("external_id", order.external_id, TEXT_LONGEST)
     check_length("client_ref", order.client_ref, TEXT_LONGEST)
     check_length("client_phone", order.client_phone, PHONE_LONGEST)
-    for name, value in (("shop_id", order.shop_id), ("method_id", order.method_id)):
-        if value is not None and canonical_uuid(value) is None:
-            raise shape_error(name, "must be a UUID")
+    check_uuid("shop_id", order.shop_id)
+    check_uuid("method_id", order.method_id)
     if order.success_url is not None and not is_web_address(order.success_url):
         raise shape_error("success_url", "must be an http or https URL of at most 2048 characters")
     if order.binding_charge is not None and order.binding_charge not in tuple(BindingCharge):

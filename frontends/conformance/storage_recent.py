@@ -4,9 +4,11 @@ fixed, and of jobs in a time of their own."""
 from datetime import timedelta
 
 import msgspec
+import pytest
 
 from ...core.domain.accounts import Account
 from ...core.domain.payments import Payment
+from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import AtMost, Storage
 from .storage_kit import START, Place, job, must_read, payment, put
@@ -51,6 +53,16 @@ async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wan
     for turn in range(5):
         await rename(theirs, f"Merchant {turn}")
         assert await name_of(ours, within=0.0) == f"Merchant {turn}"
+
+
+async def test_what_is_closed_answers_nothing_from_memory(storage: Storage) -> None:
+    await put(storage, account())
+    assert await name_of(storage) == "Merchant"
+    await storage.close()
+    with pytest.raises(Unavailable):
+        await name_of(storage)
+    with pytest.raises(Unavailable):
+        await storage.get(Account, "acc_1")
 
 
 async def test_a_field_that_is_declared_fixed_never_changes(storage: Storage) -> None:

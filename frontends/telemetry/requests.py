@@ -75,6 +75,8 @@ class Asked(msgspec.Struct, eq=False):
     _answered: float = 0.0
     _span: "_RequestSpan | None" = None
 
+    __repr__ = object.__repr__  # a struct's own would show the headers, and in them the secret
+
     def __enter__(self) -> Self:
         telemetry = self._watch.telemetry
         if telemetry is not None:

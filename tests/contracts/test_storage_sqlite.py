@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.adapters.clock import SystemClock, VirtualClock
@@ -139,6 +140,13 @@ async def test_a_long_unit_that_accrues_is_not_carried_out_twice(watched: tuple[
         await unit.commit()
     assert [await read(storage, LimitHits, each.id) for each in hits] == hits
     assert (writing.count("BEGIN"), writing.count("SAVEPOINT")) == (1, 0)
+
+
+async def test_no_repr_of_a_unit_shows_what_is_written(watched: tuple[Storage, Watched]) -> None:
+    storage, _ = watched
+    async with storage.unit() as unit:
+        unit[Payment].add(msgspec.structs.replace(payment("pay_1"), description="private"))
+        assert "private" not in repr(unit) + repr(unit[Payment])
 
 
 async def test_rows_of_units_that_only_add_are_written_together(watched: tuple[Storage, Watched]) -> None:

@@ -45,6 +45,7 @@ async def read(ports: Ports, name: str, world: World | None = None) -> Job:
     with ports.clock.entered(world):
         async with ports.storage.unit() as unit:
             found = await unit[Job].get(f"kind:{name}")
+        assert await ports.storage.get(Job, f"kind:{name}") == found  # also for whoever reads without a unit
     assert found is not None
     return found
 

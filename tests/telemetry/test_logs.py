@@ -3,12 +3,15 @@
 import logging
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
+from litestar.types import HTTPScope
 
+from cambist.adapters.clock import SystemClock
 from cambist.frontends.telemetry.logs import configure_logging, job_context, request_context
+from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.jobs import Job
 from tests.telemetry.kit import watched_house
 
@@ -147,3 +150,8 @@ def test_people_get_text_and_machines_json(
     configure_logging("info", form)
     logging.getLogger("cambist").info("hello")
     assert stderr.getvalue().startswith("{") is is_json
+
+
+def test_no_repr_of_a_request_shows_its_secret() -> None:
+    asked = RequestWatch(SystemClock()).begin(cast("HTTPScope", {}), {b"x-api-secret": b"hidden"})
+    assert "hidden" not in repr(asked)
