@@ -213,8 +213,7 @@ async def rotate_key(ports: Ports, account_id: str, mode: Mode, overlap: timedel
     if overlap is not None and not timedelta(0) <= overlap <= LONGEST_KEY_OVERLAP:
         raise Refusal("VALIDATION_ERROR", f"overlap is from 0 to {LONGEST_KEY_OVERLAP.days} days")
     pair, record = _new_key(ports, account_id, mode)
-    now = ports.clock.now()
-    ends_at = now + (overlap or timedelta(0))
+    ends_at = record.created_at + (overlap or timedelta(0))
 
     async def work(unit: Unit) -> NewKey:
         await find_account(unit, account_id)
