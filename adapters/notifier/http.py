@@ -2,6 +2,7 @@
 
 import os
 import ssl
+from collections.abc import Callable
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -10,13 +11,11 @@ from yarl import URL
 from ...ports.clock import Clock
 from ...ports.notifier import Answer, Letter, Receipt
 from .deadlines import Deadlines
+from .exchanges import EXCHANGE, Exchange
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .resolver import ThreadResolver
 from .shares import Receiver, Shares
-from .whole import REQUEST, parts
 
-_ANSWER_MAX = 64 * 1024
-"""Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
 _NOTE_MAX = 200
 _DNS_SECONDS = 10
 """How long a lookup is remembered. It may be stale or a lie: the guard looks at what is connected to."""
@@ -24,8 +23,6 @@ _DNS_THREADS = 64
 _CHECKED = 10_000
 """Addresses whose check is remembered: that of the text, which comes out the same each time. The other gate, at the
 socket, is passed anew by every connection."""
-_NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-"""The one limit is ours, over the whole exchange."""
 
 
 class HttpNotifier:
@@ -45,7 +42,7 @@ class HttpNotifier:
         keep_alive: float = 30.0,
         tls: ssl.SSLContext | None = None,
         resolver: AbstractResolver | None = None,
-        request: type[aiohttp.ClientRequest] = REQUEST,
+        exchange: Callable[[aiohttp.TCPConnector], Exchange] = EXCHANGE,
     ) -> None:
         """Opens nothing yet.
 
@@ -53,18 +50,18 @@ class HttpNotifier:
         `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
         further letters wait, which is not charged to the receiver. `connections` is generous, because every dead
         receiver holds `per_receiver` of them for `limit` seconds. `keep_alive`: seconds an idle connection is kept.
-        `tls`: other than the system's trust, for receivers under a private authority. `request`: how a letter is
-        written (whole.py).
+        `tls`: other than the system's trust, for receivers under a private authority. `exchange`: how letters go
+        out over connections (exchanges.py).
         """
         self._clock = clock
         self._limit = limit
         self._keep_alive = keep_alive
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
-        self._request = request
+        self._made_exchange = exchange
         self._shares = {kind: Shares(per_receiver=per_receiver, total=connections) for kind in (False, True)}
         self._checked: dict[tuple[str, bool], tuple[URL, Receiver]] = {}
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._exchanges: dict[bool, Exchange] = {}
         self._deadlines: Deadlines | None = None
         self._closed = False
 
@@ -80,9 +77,9 @@ class HttpNotifier:
         shares = self._shares[letter.open_network]
         await shares.enter(receiver)
         try:
-            session = self._session(letter.open_network)
+            exchange = self._exchange(letter.open_network)
             started = self._clock.monotonic()
-            answer, status, note = await self._attempt(session, url, letter)
+            answer, status, note = await self._attempt(exchange, url, letter)
             took = self._clock.monotonic() - started
         finally:
             shares.leave(receiver)
@@ -91,10 +88,10 @@ class HttpNotifier:
     async def close(self) -> None:
         """Close all connections. Letters under way end as broken connections; no further one can be posted."""
         self._closed = True
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        for session in sessions:
-            await session.close()
+        exchanges = list(self._exchanges.values())
+        self._exchanges.clear()
+        for exchange in exchanges:
+            await exchange.close()
         await self._resolver.close()
 
     def _address(self, letter: Letter) -> tuple[URL, Receiver]:
@@ -111,13 +108,11 @@ class HttpNotifier:
             known = self._checked[asked] = url, (url.raw_host or "", url.port or 0)
         return known
 
-    async def _attempt(
-        self, session: aiohttp.ClientSession, url: URL, letter: Letter
-    ) -> tuple[Answer, int | None, str]:
+    async def _attempt(self, exchange: Exchange, url: URL, letter: Letter) -> tuple[Answer, int | None, str]:
         """How it ended, the status, and a note on the cause."""
         try:
             with (self._deadlines or self._first_deadlines()).begin():
-                return Answer.RESPONDED, await self._exchange(session, url, letter), ""
+                return Answer.RESPONDED, await exchange.post(url, letter), ""
         except TimeoutError:
             return Answer.TIMEOUT, None, f"no whole answer within {self._limit:g} s"
         except aiohttp.InvalidURL:
@@ -135,17 +130,17 @@ class HttpNotifier:
         self._deadlines = Deadlines(self._limit)
         return self._deadlines
 
-    def _session(self, open_network: bool) -> aiohttp.ClientSession:
-        """The session for a kind of letter, opened inside the running loop, which it then belongs to."""
+    def _exchange(self, open_network: bool) -> Exchange:
+        """The exchange for a kind of letter, made inside the running loop, which it then belongs to."""
         if self._closed:
             raise RuntimeError("the notifier is closed")
-        session = self._sessions.get(open_network)
-        if session is None:
-            session = self._sessions[open_network] = self._open(open_network)
-        return session
+        exchange = self._exchanges.get(open_network)
+        if exchange is None:
+            exchange = self._exchanges[open_network] = self._made_exchange(self._connector(open_network))
+        return exchange
 
-    def _open(self, open_network: bool) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
+    def _connector(self, open_network: bool) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(
             limit=0,
             keepalive_timeout=self._keep_alive,
             ttl_dns_cache=_DNS_SECONDS,
@@ -153,22 +148,6 @@ class HttpNotifier:
             ssl=True if self._tls is None else self._tls,
             socket_factory=SocketGuard(loopback=open_network),
         )
-        return aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=_NO_LIMITS,
-            trust_env=False,
-            auto_decompress=False,
-            request_class=self._request,
-        )
-
-    async def _exchange(self, session: aiohttp.ClientSession, url: URL, letter: Letter) -> int:
-        """The status, once the answer was read to its end or to our limit."""
-        async with session.post(url, **parts(letter, self._request), allow_redirects=False) as response:
-            room = _ANSWER_MAX
-            while room and (chunk := await response.content.read(room)):
-                room -= len(chunk)
-            return response.status  # leaving here gives up a connection whose answer goes on
 
 
 def _tls_note(error: aiohttp.ClientSSLError) -> str:

@@ -1,16 +1,16 @@
 """What the tests of the notifier share: a name server that says what it is told, and letters to post."""
 
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiohttp import ClientRequest
+from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from cambist.adapters.clock import SystemClock
+from cambist.adapters.notifier.exchanges import EXCHANGE, Exchange
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.adapters.notifier.whole import REQUEST
 from cambist.ports.notifier import Letter, Notifier, Receipt
 
 
@@ -35,13 +35,13 @@ class Names(AbstractResolver):
     async def close(self) -> None: ...
 
 
-written_by: type[ClientRequest] = REQUEST
-"""How letters are written, where a test does not say it."""
+exchanged_by: Callable[[TCPConnector], Exchange] = EXCHANGE
+"""How letters go out, where a test does not say it."""
 
 
 @asynccontextmanager
 async def notifier(**options: Any) -> AsyncIterator[Notifier]:
-    made = HttpNotifier(SystemClock(), **{"request": written_by, **options})
+    made = HttpNotifier(SystemClock(), **{"exchange": exchanged_by, **options})
     try:
         yield made
     finally:

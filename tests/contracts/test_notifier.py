@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from aiohttp import ClientRequest
 
 from cambist.adapters.clock import SystemClock, VirtualClock
+from cambist.adapters.notifier.exchanges import EXCHANGE, DirectExchange, SessionExchange
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.adapters.notifier.whole import REQUEST, WholeRequest
 from cambist.ports.notifier import Answer, Letter
 from tests.contracts import letters
 from tests.contracts.letters import Names, letter, notifier, post
@@ -32,10 +31,11 @@ SHORT = 0.2
 ANSWER_MAX = 64 * 1024
 
 
-@pytest.fixture(params=[WholeRequest, ClientRequest], autouse=True)
-def written_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Letters arrive alike by our request and by aiohttp's, which is used with versions that ours does not know."""
-    monkeypatch.setattr(letters, "written_by", request.param)
+@pytest.fixture(params=[DirectExchange, SessionExchange], autouse=True)
+def exchanged_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Letters arrive alike on connections themselves and by aiohttp's session, which is used with versions of it that
+    are not known here."""
+    monkeypatch.setattr(letters, "exchanged_by", request.param)
 
 
 @pytest.fixture
@@ -68,6 +68,16 @@ async def test_letters_to_one_receiver_share_a_connection_one_after_another(rece
     assert receiver.connections == 1
 
 
+@pytest.mark.parametrize("value", ["a\r\nX: b", "a\nb", "a\rb"])
+async def test_a_header_of_several_lines_is_refused_before_anything_is_sent(receiver: Receiver, value: str) -> None:
+    """None of ours is; one would let whoever chose its value write headers, or a body."""
+    async with notifier() as made:
+        with pytest.raises(ValueError, match=r"(?i)header|newline|line"):
+            await made.post(letter(receiver.url, headers={"X-Webhook-Id": value}))
+        assert (await made.post(letter(receiver.url))).status == 200
+    assert len(receiver.requests) == 1
+
+
 async def test_an_empty_body_and_one_of_a_megabyte_arrive_whole(receiver: Receiver) -> None:
     async with notifier() as made:
         for body in (b"", bytes(range(256)) * 4096):
@@ -77,14 +87,14 @@ async def test_an_empty_body_and_one_of_a_megabyte_arrive_whole(receiver: Receiv
 
 
 async def test_a_letter_makes_no_task_where_the_connection_is_open(receiver: Receiver) -> None:
-    """Where aiohttp is one that our request knows (whole.py): what it is for."""
+    """Where aiohttp is of a known version (exchanges.py): below Python 3.12 its own requests write in a task."""
     loop, made_tasks = asyncio.get_running_loop(), list[str]()
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
         made_tasks.append(str(work))
         return asyncio.Task(work, loop=loop, **options)
 
-    async with notifier(request=REQUEST) as made:
+    async with notifier(exchange=EXCHANGE) as made:
         assert (await made.post(letter(receiver.url))).status == 200
         loop.set_task_factory(factory)
         try:
@@ -121,6 +131,14 @@ async def test_a_status_is_reported_and_not_judged(receiver: Receiver, status: i
     receiver.answer_with(status)
     receipt = await post(letter(receiver.url))
     assert (receipt.answer, receipt.status) == (Answer.RESPONDED, status)
+
+
+async def test_of_several_answers_the_final_one_counts(receiver: Receiver) -> None:
+    """RFC 9110, 15.2: whoever sends a request reads interim answers and goes on."""
+    interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
+    receiver.answer_with(raw(interim + b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
+    receipt = await post(letter(receiver.url))
+    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 202)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -333,5 +351,5 @@ async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver)
 
 def test_it_is_made_without_an_event_loop_and_opens_nothing_before_the_first_letter() -> None:
     made = HttpNotifier(SystemClock())
-    assert not made._sessions
+    assert not made._exchanges
     asyncio.run(made.close())

@@ -1,0 +1,155 @@
+"""The two ways in which a letter goes out over aiohttp's connections, with TLS, names, pool and parser its own in both.
+
+`ClientSession` prepares every request for whatever may come: redirects, cookies, proxies, middlewares, bodies that are
+streams. A letter is a few bytes to an address that is checked already, so `DirectExchange` asks the connector for a
+connection, writes all of it at once and reads the answer: half of what the session takes (docs/performance.md).
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Protocol
+
+import aiohttp
+from aiohttp import hdrs
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError
+from aiohttp.streams import StreamReader
+from yarl import URL
+
+from ...ports.notifier import Letter
+
+_ANSWER_MAX = 64 * 1024
+"""Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
+_NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+"""The one limit is the notifier's, over the whole exchange."""
+_UNPACKED = "identity"
+"""Packed answers are not for us."""
+_ADDRESSES = 10_000
+"""Requests that are kept."""
+
+
+class Exchange(Protocol):
+    """Posts letters over the connections of the connector that it is made with; it is the connector's owner."""
+
+    async def post(self, url: URL, letter: Letter) -> int:
+        """The status, once the answer was read to its end or to our limit. Raises what aiohttp and sockets raise."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class SessionExchange:
+    """By a session: by what aiohttp documents alone, and so with any version of it."""
+
+    def __init__(self, connector: aiohttp.TCPConnector) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=_NO_LIMITS,
+            trust_env=False,
+            auto_decompress=False,
+        )
+
+    async def post(self, url: URL, letter: Letter) -> int:
+        """As Exchange has it."""
+        headers = {hdrs.ACCEPT_ENCODING: _UNPACKED, **letter.headers}
+        async with self._session.post(url, data=letter.body, headers=headers, allow_redirects=False) as response:
+            await _read(response.content)
+            return response.status  # leaving here gives up a connection whose answer goes on
+
+    async def close(self) -> None:
+        """As Exchange has it."""
+        await self._session.close()
+
+
+class DirectExchange:
+    """On the connections themselves."""
+
+    def __init__(self, connector: aiohttp.TCPConnector) -> None:
+        self._connector = connector
+        self._addresses: dict[URL, _Address] = {}
+
+    async def post(self, url: URL, letter: Letter) -> int:
+        """As Exchange has it. Raises ValueError for a header that would be more than one line."""
+        address = self._addresses.get(url) or self._address(url)
+        whole = b"%b%b\r\n%b" % (address.head, _lines(letter.headers, len(letter.body)), letter.body)
+        connection = await self._connector.connect(address, [], _NO_LIMITS)
+        try:
+            status = await _exchanged(connection, whole, address)
+        except BaseException:
+            connection.close()
+            raise
+        connection.release()  # gives up one whose answer goes on
+        return status
+
+    async def close(self) -> None:
+        """As Exchange has it."""
+        await self._connector.close()
+
+    def _address(self, url: URL) -> "_Address":
+        if len(self._addresses) >= _ADDRESSES:
+            self._addresses.clear()
+        made = self._addresses[url] = _Address("POST", url)
+        return made
+
+
+class _Address(aiohttp.ClientRequest):
+    """What the connector wants to know of a request, which is the same for all letters to an address."""
+
+    _key: ConnectionKey | None = None
+
+    @property
+    def connection_key(self) -> ConnectionKey:
+        """Where a connection for it may go; put together once."""
+        if self._key is None:
+            self._key = super().connection_key
+        return self._key
+
+    @cached_property
+    def head(self) -> bytes:
+        """How every letter begins."""
+        host = self.headers[hdrs.HOST]
+        lines = f"POST {self.url.raw_path_qs} HTTP/1.1", f"Host: {host}", f"Accept-Encoding: {_UNPACKED}", "Accept: */*"
+        return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+
+def _lines(headers: Mapping[str, str], length: int) -> bytes:
+    for value in headers.values():
+        if "\n" in value or "\r" in value:
+            raise ValueError("a header of several lines")
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return f"{''.join(lines)}Content-Length: {length}\r\n".encode("ascii")
+
+
+async def _exchanged(connection: Connection, whole: bytes, address: _Address) -> int:
+    """Send a request and read its final answer: the status."""
+    protocol = connection.protocol
+    if protocol is None or protocol.transport is None:
+        raise aiohttp.ClientConnectionResetError("the connection was closed")
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    protocol.transport.write(whole)
+    try:
+        message, content = await protocol.read()
+        while 100 <= message.code <= 199 and message.code != 101:
+            message, content = await protocol.read()
+    except HttpProcessingError as error:
+        raise aiohttp.ClientResponseError(address.request_info, (), status=error.code) from error
+    if not content.at_eof():
+        await _read(content)
+    return message.code
+
+
+async def _read(content: StreamReader) -> None:
+    room = _ANSWER_MAX
+    while room and (chunk := await content.read(room)):
+        room -= len(chunk)
+
+
+EXCHANGE: type[DirectExchange] | type[SessionExchange] = (
+    DirectExchange if aiohttp.__version__.startswith("3.14.") else SessionExchange
+)
+"""aiohttp's minor versions may change how its parts work together. With one that is not known here its session is used;
+the contract tests do so once more."""
