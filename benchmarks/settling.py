@@ -1,0 +1,128 @@
+"""A settlement in processes of its own: `python -m benchmarks.settling fill URL COUNT`, then `settle URL`, which prints
+what it cost. So its memory is that of nothing else.
+"""
+
+import asyncio
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from benchmarks.rows import rows_into
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.kept import keep
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.tallies import Tally, tallies_of
+from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.settlement import settle_now
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings, VaultKeys
+from cambist.ports.bundle import Ports
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CUTOFF = START + timedelta(days=1)
+BATCH = 20_000
+_KIB = 1024
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What a settlement cost."""
+
+    payments: int
+    seconds: float
+    peak_mib: float
+    """The most memory that its process held."""
+
+
+def paid(account: Account, count: int) -> Iterator[Payment]:
+    """Paid over one day, of one merchant."""
+    for number in range(count):
+        moment = START + timedelta(days=1) * (number / count)
+        milliseconds = int(moment.timestamp() * 1000)
+        yield Payment(
+            id=f"pay_{UUID(int=milliseconds << 80 | 0x7 << 76 | 0b10 << 62 | number)}",
+            account_id=account.id,
+            mode=Mode.TEST,
+            shop_id=account.default_shop_id,
+            status=PaymentStatus.PAID,
+            amount=Rub(100_00 + number % 1000),
+            actual_amount=Rub(100_00 + number % 1000),
+            payment_method="sbp",
+            created_at=moment,
+            paid_at=moment,
+            expires_at=moment + timedelta(minutes=15),
+            sequence=1,
+        )
+
+
+async def fill(url: str, ports: Ports, count: int) -> None:
+    """A merchant with so many paid payments, their tallies, and the balance that they make."""
+    made = await create_account(ports, "Merchant")
+    async with ports.storage.unit() as unit:
+        account = await unit[Account].get(made.account_id)
+    assert account is not None
+    keeping = keep(CATALOGUE)
+    rows = await rows_into(url)
+    batch: list[list[object]] = []
+    pending = 0
+    tallies: dict[str, Tally] = {}
+    for payment in paid(account, count):
+        batch.append(keeping[Payment].codec.encode(payment))
+        pending += payment.amount.kopecks
+        for tally in tallies_of(payment, 1):
+            known = tallies.get(tally.id)
+            tallies[tally.id] = tally if known is None else msgspec.structs.replace(tally, count=known.count + 1)
+        if len(batch) == BATCH:
+            await rows.write(keeping[Payment], batch)
+            batch = []
+    await rows.write(keeping[Payment], batch)
+    await rows.write(keeping[Tally], [keeping[Tally].codec.encode(tally) for tally in tallies.values()])
+    balance = LedgerAccount(
+        id=ledger_account_id(account.id, Mode.TEST, Purse.PENDING),
+        owner=account.id,
+        mode=Mode.TEST,
+        purse=Purse.PENDING,
+        balance=pending,
+    )
+    await rows.write(keeping[LedgerAccount], [keeping[LedgerAccount].codec.encode(balance)])
+    await rows.close()
+
+
+async def _fill(url: str, count: int) -> None:
+    await migrate(url)
+    async with open_house(_settings(url), clock=_clock()) as house:
+        await fill(url, house.ports, count)
+
+
+async def _settle(url: str) -> Settled:
+    async with open_house(_settings(url), clock=_clock()) as house:
+        begun = time.perf_counter()
+        batch = await settle_now(house.ports, Mode.TEST, cutoff=CUTOFF)
+        seconds = time.perf_counter() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB
+    return Settled(payments=batch.payments, seconds=seconds, peak_mib=peak)
+
+
+def _settings(url: str) -> Settings:
+    return Settings(database_url=url, vault=VaultKeys(keys={1: bytes(32)}, current=1, pepper=bytes(32)), workers=1)
+
+
+def _clock() -> VirtualClock:
+    return VirtualClock(CUTOFF + timedelta(hours=9))
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["fill", url, count]:
+            asyncio.run(_fill(url, int(count)))
+        case ["settle", url]:
+            sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(_settle(url))))
