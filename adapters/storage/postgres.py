@@ -22,6 +22,7 @@ from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, moment
 from .kept import kept_of
 from .migrate import postgres_current, require_head
+from .postgres_bulk import Bulk
 from .postgres_commits import Commits
 from .postgres_faults import translated
 from .postgres_groups import Groups
@@ -97,7 +98,8 @@ class PostgresStorage(SqlStorage):
         self._pool = Connections(pool)
         self._long = reading
         self._hot = HotReader(self._tables, self._ask, self._fetch)
-        self._groups = Groups(Commits(self._pool, self._tables, self._fetch))
+        bulk = Bulk()
+        self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect, _DATABASE_NOW)
 
     @classmethod

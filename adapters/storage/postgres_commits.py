@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 
 from ...ports.faults import Conflict, Stale, Unavailable
+from .postgres_bulk import Bulk, parted
 from .postgres_joined import REFUSED, joined
 from .postgres_pool import Connections
 from .statements import Statement
@@ -25,6 +26,9 @@ another unit won; one that is in its turn can still lose to many new ones, one a
 _IN_TURN = "SELECT pg_advisory_xact_lock(7161111)"
 """Units that were broken off wait for each other before they touch a row again: writes are made in the order that the
 use case gave them, so two that met once would meet again and again."""
+
+_LONG = 16
+"""Writes of a unit beyond which its rows go as arrays: work in the background, by the hundred."""
 
 _PATIENCE = 10.0
 """Seconds that a unit whose connection broke waits for the server to come back; a crashed Postgres takes one or so.
@@ -66,9 +70,10 @@ class Broken(Exception):
 class Commits:
     """Carries out units on the connections of a pool. `fetch` runs a quick statement."""
 
-    def __init__(self, pool: Connections, tables: Tables, fetch: Fetch) -> None:
+    def __init__(self, pool: Connections, tables: Tables, bulk: Bulk, fetch: Fetch) -> None:
         self._pool = pool
         self._tables = tables
+        self._bulk = bulk
         self._fetch = fetch
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
@@ -76,9 +81,8 @@ class Commits:
 
         Raises: Stale, Conflict; the driver's faults. After those that mean a broken connection the outcome is unknown.
         """
-        statements = self._tables.of_unit(writes)
         try:
-            await self._commit(statements)
+            await self._commit(writes)
         except Broken as broken:
             await self.recover(writes, broken)
 
@@ -89,11 +93,9 @@ class Commits:
         """
         if not _is_guarded(writes):
             raise broken.fault from None
-        await self._once_more(writes, self._tables.of_unit(writes), broken)
+        await self._once_more(writes, broken)
 
-    async def _once_more(
-        self, writes: Sequence[Write], statements: Sequence[tuple[Write, Statement]], broken: Broken
-    ) -> None:
+    async def _once_more(self, writes: Sequence[Write], broken: Broken) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 pauses = list(_PAUSES)
@@ -101,15 +103,15 @@ class Commits:
                     await asyncio.sleep(pauses.pop(0) if len(pauses) > 1 else pauses[0])
                     # The server may be gone, starting, or gone again.
                     with contextlib.suppress(Broken, Unavailable, TimeoutError):
-                        if await self._is_made(writes, statements):
+                        if await self._is_made(writes):
                             return
                         break
         raise broken.fault
 
-    async def _is_made(self, writes: Sequence[Write], statements: Sequence[tuple[Write, Statement]]) -> bool:
+    async def _is_made(self, writes: Sequence[Write]) -> bool:
         """Make it now, or find it made. False: somebody else's writes are there, perhaps over ours."""
         try:
-            await self._commit(statements)
+            await self._commit(writes)
         except (Stale, Conflict):
             return await self._stands(writes)
         return True
@@ -126,12 +128,12 @@ class Commits:
                 return False
         return True
 
-    async def _commit(self, statements: Sequence[tuple[Write, Statement]]) -> None:
+    async def _commit(self, writes: Sequence[Write]) -> None:
         """Raises: Stale, Conflict; Broken; the driver's faults."""
         for tried in range(_TRIES):
             try:
                 async with self.connection() as connection:
-                    await _transact(connection, statements, in_turn=tried > 0)
+                    await self._transact(connection, writes, in_turn=tried > 0)
             except _Clash as clash:
                 raise await self._conflict(clash) from None
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
@@ -163,6 +165,37 @@ class Commits:
         finally:
             await (self._pool.give if went_well else self._pool.drop)(connection)
 
+    async def _transact(self, connection: Any, writes: Sequence[Write], *, in_turn: bool) -> None:
+        """Raises: Stale, _Clash; the driver's faults."""
+        if len(writes) > _LONG and not in_turn:
+            # What is refused is found out by one after the other, in the order of the unit.
+            with contextlib.suppress(*REFUSED, _Clash, Stale):
+                await self._in_bulk(connection, writes)
+                return
+        statements = self._tables.of_unit(writes)
+        one = None if in_turn else joined(statements)
+        if one is not None:
+            with contextlib.suppress(*REFUSED):
+                await connection.fetchval(one[0], *one[1])
+                return
+        # A lone statement is a transaction already, in one round trip instead of three.
+        async with connection.transaction() if len(statements) > 1 else contextlib.nullcontext():
+            if in_turn:
+                await connection.execute(_IN_TURN)
+            for write, statement in statements:
+                await _write(connection, write, statement)
+
+    async def _in_bulk(self, connection: Any, writes: Sequence[Write]) -> None:
+        """A long unit, in few statements. Raises: as `_transact`; REFUSED, too."""
+        together, rest = parted(writes)
+        statements = self._tables.of_unit(rest)
+        async with connection.transaction() if statements else contextlib.nullcontext():
+            if together:
+                text, parameters = self._bulk.statement(together)
+                await connection.fetchval(text, *parameters)
+            for write, statement in statements:
+                await _write(connection, write, statement)
+
     async def _conflict(self, clash: _Clash) -> Conflict:
         """The first broken rule of the catalogue; Postgres named any of them."""
         for rule, statement in self._tables.statements(clash.write.kept).clashes(clash.write):
@@ -186,21 +219,6 @@ def _is_gone(connection: Any) -> bool:
         return bool(connection.is_closed())
     except asyncpg.InterfaceError:  # so gone that the pool has taken it out
         return True
-
-
-async def _transact(connection: Any, statements: Sequence[tuple[Write, Statement]], *, in_turn: bool) -> None:
-    one = None if in_turn else joined(statements)
-    if one is not None:
-        with contextlib.suppress(*REFUSED):
-            await connection.fetchval(one[0], *one[1])
-            return
-    # A lone statement is a transaction already, in one round trip instead of three.
-    whole = connection.transaction() if len(statements) > 1 else contextlib.nullcontext()
-    async with whole:
-        if in_turn:
-            await connection.execute(_IN_TURN)
-        for write, statement in statements:
-            await _write(connection, write, statement)
 
 
 async def _write(connection: Any, write: Write, statement: Statement) -> None:

@@ -1,7 +1,6 @@
 """Group commit for Postgres: the writes of units that wait together in one statement, and so in one fsync.
 
-Rows of one table go as arrays, whatever units they are from, so there are few forms of such a statement, and Postgres
-plans each of them once. What moves sums is added up first. Who commits while nobody else does goes alone, at once.
+Rows of one table go as arrays (postgres_bulk.py). Who commits while nobody else does goes alone, at once.
 
 No unit of a group may stand in the way of another: those that write one row go one after the other, and when a part
 is refused (a row that is stale, a rule that is broken, a deadlock with another process) nothing of the group is
@@ -17,13 +16,10 @@ import asyncpg
 import msgspec
 
 from ...ports.faults import Unavailable
-from .codec import Storing
-from .kept import Kept
-from .nulls import Nulls
-from .postgres_arrays import TYPES, array
+from .postgres_bulk import Bulk
 from .postgres_commits import Broken, Commits
-from .postgres_joined import Places, all_or_nothing, places_of
-from .unit import Accrue, Add, Save, Write, added
+from .postgres_joined import Places, places_of
+from .unit import Accrue, Add, Save, Write
 
 QUEUE = 10_000
 """Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
@@ -33,11 +29,6 @@ _MOST_UNITS = 64
 _MOST_WRITES = 16
 """Longer units go alone: work in the background, which shall not keep requests waiting."""
 _USUAL = frozenset({Add, Save, Accrue})
-_FORMS = 256
-"""Statements that are remembered: what waits together by chance makes forms without end."""
-
-_Form = tuple[str, str, tuple[str, ...]]
-"""What is done (`add`, `save`, `accrue`), to which table, and which fields a save sets or an add writes (none: all)."""
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -64,11 +55,9 @@ class _Waiting(msgspec.Struct, eq=False):
 class Groups:
     """Carries out units, together where several wait. For one event loop."""
 
-    def __init__(self, commits: Commits) -> None:
+    def __init__(self, commits: Commits, bulk: Bulk) -> None:
         self._commits = commits
-        self._texts: dict[tuple[_Form, ...], str] = {}
-        self._storing: dict[_Form, list[Storing]] = {}
-        self._nulls = Nulls()
+        self._bulk = bulk
         self._waiting: list[_Waiting] = []
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -154,7 +143,7 @@ class Groups:
     async def _together(self, group: Sequence[_Waiting]) -> bool:
         """Whether all of it was written; else nothing was. Raises: the driver's faults, after which it is unknown."""
         try:
-            text, parameters = self._statement(group)
+            text, parameters = self._bulk.statement(write for waiting in group for write in waiting.writes)
         except ValueError:  # sums that only together are beyond 64 bits
             return False
         try:
@@ -176,91 +165,9 @@ class Groups:
     async def _find_out(self, waiting: _Waiting, broken: Broken) -> None:
         await _told(waiting, self._commits.recover(waiting.writes, broken))
 
-    def _statement(self, group: Sequence[_Waiting]) -> tuple[str, list[Any]]:
-        """The one statement of a group, with an array for each column and the number of rows of each part."""
-        parts: dict[_Form, tuple[Kept[Any], list[Sequence[Any]]]] = {}
-        sums: dict[tuple[str, str], Accrue] = {}
-        for waiting in group:
-            for write in waiting.writes:
-                kept = write.kept
-                if isinstance(write, Add):
-                    parts.setdefault(("add", kept.name, ()), (kept, []))[1].append(write.row)
-                elif isinstance(write, Save):
-                    setting = kept.setting(write.changed)
-                    values = (*(write.row[kept.codec.place[name]] for name in setting), write.id, write.version)
-                    parts.setdefault(("save", kept.name, setting), (kept, []))[1].append(values)
-                elif isinstance(write, Accrue):
-                    known = sums.get((kept.name, write.id))
-                    moved = write if known is None else Accrue(kept, write.id, added(write, known.row))
-                    sums[kept.name, write.id] = moved
-        # Sums last and in the order of ids, as in every unit, so that no two lock them crosswise.
-        for (name, _), accrual in sorted(sums.items()):
-            parts.setdefault(("accrue", name, ()), (accrual.kept, []))[1].append(accrual.row)
-        forms, arrays, counts = list[tuple[_Form, Kept[Any]]](), list[Any](), list[int]()
-        for form in sorted(parts, key=lambda form: (form[0] == "accrue", form)):
-            (what, name, setting), (kept, rows) = form, parts[form]
-            columns = list(zip(*rows, strict=True))
-            if what == "add":
-                places = self._nulls.written(kept, columns)
-                setting = tuple(kept.codec.names[place] for place in places)
-                columns = [columns[place] for place in places]
-            form = what, name, setting
-            forms.append((form, kept))
-            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, kept))
-            arrays += map(array, storing, columns)
-            counts.append(len(rows))
-        known_as = tuple(form for form, _ in forms)
-        text = self._texts.get(known_as)
-        if text is None:
-            if len(self._texts) >= _FORMS:
-                self._texts.clear()
-            text = self._texts[known_as] = _text(forms)
-        return text, [*arrays, *counts]
-
 
 def _may_be_grouped(writes: Sequence[Write]) -> bool:
     return len(writes) <= _MOST_WRITES and _USUAL.issuperset(map(type, writes))
-
-
-def _text(parts: Sequence[tuple[_Form, Kept[Any]]]) -> str:
-    # Nothing from outside is in a text: names are the catalogue's.
-    changes, first = list[str](), 1
-    for number, (form, kept) in enumerate(parts):
-        change, parameters = _change(form, kept, first)
-        changes.append(f"w{number} AS ({change} RETURNING 1)")
-        first += parameters
-    counts = [f"(SELECT count(*) FROM w{number}) = ${first + number}::bigint" for number in range(len(parts))]  # noqa: S608
-    return all_or_nothing(changes, counts)
-
-
-def _change(form: _Form, kept: Kept[Any], first: int) -> tuple[str, int]:
-    """One part, whose parameters are counted from `first` on, and their number."""
-    what, table, setting = form
-    names = _names(form, kept)
-    types = [TYPES[storing] for storing in _stored_as(form, kept)]
-    arrays = ", ".join(f"${first + place}::{of}" for place, of in enumerate(types))
-    columns = ", ".join(f'"{name}"' for name in names)
-    given = f"unnest({arrays}) AS given ({columns})"
-    if what == "save":
-        values = ", ".join(f'"{name}" = given."{name}"' for name in setting)
-        guard = f'{table}.id = given.id_ COLLATE "C" AND {table}.version = given.version_'
-        return f"UPDATE {table} SET {values} FROM {given} WHERE {guard}", len(names)  # noqa: S608
-    change = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {given}"  # noqa: S608
-    if what == "accrue":
-        totals = [kept.codec.names[place] for place in kept.sums_in_order]
-        moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
-        change = f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
-    return change, len(names)
-
-
-def _names(form: _Form, kept: Kept[Any]) -> tuple[str, ...]:
-    """What the columns of a part are called there."""
-    what, _, setting = form
-    return (*setting, "id_", "version_") if what == "save" else setting or kept.codec.names
-
-
-def _stored_as(form: _Form, kept: Kept[Any]) -> list[Storing]:
-    return [kept.codec.column(name.rstrip("_")).storing for name in _names(form, kept)]
 
 
 async def _told(waiting: _Waiting, work: Coroutine[Any, Any, None]) -> None:

@@ -14,6 +14,7 @@ from .storage_asking import *  # noqa: F403 - their tests
 from .storage_jobs import *  # noqa: F403
 from .storage_kit import Place
 from .storage_leases import *  # noqa: F403
+from .storage_long_units import *  # noqa: F403
 from .storage_races import *  # noqa: F403
 from .storage_reads import *  # noqa: F403
 from .storage_recent import *  # noqa: F403

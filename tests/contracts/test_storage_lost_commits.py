@@ -32,12 +32,12 @@ class Cutter:
         self.meanwhile: Step | None = None
         """What another process does before the unit is tried again."""
 
-    async def __call__(self, connection: Any, *args: Any, **options: Any) -> None:
+    async def __call__(self, commits: Any, *args: Any, **options: Any) -> None:
         if not self.times:
-            return await self._transact(connection, *args, **options)
+            return await self._transact(commits, *args, **options)
         self.times -= 1
         if self.after:
-            await self._transact(connection, *args, **options)
+            await self._transact(commits, *args, **options)
         if self.meanwhile is not None:
             meanwhile, self.meanwhile, times, self.times = self.meanwhile, None, self.times, 0
             await meanwhile()
@@ -50,8 +50,12 @@ class Cutter:
 
 @pytest.fixture
 def cutter(monkeypatch: pytest.MonkeyPatch) -> Cutter:
-    made = Cutter(postgres_commits._transact)
-    monkeypatch.setattr(postgres_commits, "_transact", made)
+    made = Cutter(postgres_commits.Commits._transact)
+
+    async def transact(commits: Any, *args: Any, **options: Any) -> None:
+        await made(commits, *args, **options)
+
+    monkeypatch.setattr(postgres_commits.Commits, "_transact", transact)
     monkeypatch.setattr(postgres_commits, "_PAUSES", (0.0,))
     return made
 

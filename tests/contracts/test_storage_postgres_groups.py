@@ -1,18 +1,12 @@
 """Group commit on Postgres (adapters/storage/postgres_groups.py)."""
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import asyncpg
 import pytest
 
 from cambist.adapters.storage import postgres_groups
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import Kept
-from cambist.adapters.storage.postgres_commits import Commits
-from cambist.adapters.storage.postgres_groups import Groups, _text, _Waiting
-from cambist.adapters.storage.postgres_joined import places_of
-from cambist.adapters.storage.unit import Write
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.domain.payments import Payment
@@ -20,7 +14,6 @@ from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import START, Place, job, key, must_read, payment, put, read
-from tests.contracts.test_storage_postgres_together import add, save
 
 
 def hits(record_id: str, count: int) -> LimitHits:
@@ -184,35 +177,3 @@ class TestGroups:
         assert left == []
         async with storage.unit() as unit:
             assert await unit[Payment].total() == await unit[IdempotencyKey].total() == 24
-
-    async def test_of_forms_no_more_are_remembered_than_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Which units wait together is chance, and so are the forms."""
-        monkeypatch.setattr(postgres_groups, "_FORMS", 3)
-        groups = Groups(cast("Commits", None))
-        forms: list[list[Write]] = [
-            [add(payment("pay_1"))],
-            [add(key("k"))],
-            [save(payment("pay_2"))],
-            [add(payment("pay_1")), add(key("k"))],
-            [add(key("k")), save(payment("pay_2"))],
-        ]
-        texts = set()
-        for writes in forms:
-            texts.add(
-                groups._statement(
-                    [_Waiting(writes, places_of(writes), asyncio.get_running_loop().create_future(), lambda: None)]
-                )[0]
-            )
-            assert len(groups._texts) <= 3
-        assert len(texts) == len(forms)
-
-    @pytest.mark.parametrize("what", ["add", "save", "accrue"])
-    async def test_the_server_takes_every_form_of_every_table(self, migrated_database: str, what: str) -> None:
-        server = await asyncpg.connect(migrated_database)
-        for table in CATALOGUE:
-            kept: Kept[Any] = Kept(table.kind, table)
-            if what == "accrue" and not kept.sums:
-                continue
-            setting = kept.setting(()) if what == "save" else ()
-            await server.prepare(_text([((what, kept.name, setting), kept)]))
-        await server.close()

@@ -1,0 +1,3 @@
+"""Our own storages keep the contract of long units, as it is shipped for those of others."""
+
+from cambist.frontends.conformance.storage_long_units import *  # noqa: F403 - its tests

@@ -1,0 +1,112 @@
+"""Many writes as one statement on Postgres (adapters/storage/postgres_bulk.py). What long units mean is in the contract
+of all storages (frontends/conformance/storage_long_units.py)."""
+
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from cambist.adapters.storage import postgres_bulk
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.kept import Kept
+from cambist.adapters.storage.postgres_bulk import Bulk, _text, parted
+from cambist.adapters.storage.unit import Increase, Remove, Write
+from cambist.core.domain.payments import Payment
+from cambist.ports.faults import Stale
+from cambist.ports.storage import Storage
+from tests.contracts.storage_kit import Place, Tally, key, payment, put, read
+from tests.contracts.test_storage_postgres_together import KEEPING, accrue, add, hits, save
+
+
+class TestStatement:
+    async def test_of_forms_no_more_are_remembered_than_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Which units wait together is chance, and so are the forms."""
+        monkeypatch.setattr(postgres_bulk, "_FORMS", 3)
+        bulk = Bulk()
+        forms: list[list[Write]] = [
+            [add(payment("pay_1"))],
+            [add(key("k"))],
+            [save(payment("pay_2"))],
+            [add(payment("pay_1")), add(key("k"))],
+            [add(key("k")), save(payment("pay_2"))],
+        ]
+        texts = set()
+        for writes in forms:
+            texts.add(bulk.statement(writes)[0])
+            assert len(bulk._texts) <= 3
+        assert len(texts) == len(forms)
+
+    async def test_a_form_is_the_same_however_many_rows_there_are(self) -> None:
+        """Else each number of them would be planned anew."""
+        bulk = Bulk()
+        texts = {bulk.statement([add(payment(f"pay_{n}")) for n in range(many)])[0] for many in (1, 17, 200)}
+        assert len(texts) == 1
+
+    def test_what_it_cannot_write_is_a_slip_of_the_caller(self) -> None:
+        with pytest.raises(TypeError, match="Remove"):
+            Bulk().statement([Remove(KEEPING[Payment], "pay_1", 0)])
+
+    @pytest.mark.parametrize("what", ["add", "save", "accrue"])
+    async def test_the_server_takes_every_form_of_every_table(self, migrated_database: str, what: str) -> None:
+        server = await asyncpg.connect(migrated_database)
+        for table in CATALOGUE:
+            kept: Kept[Any] = Kept(table.kind, table)
+            if what == "accrue" and not kept.sums:
+                continue
+            setting = kept.setting(()) if what == "save" else ()
+            await server.prepare(_text([((what, kept.name, setting), kept)]))
+        await server.close()
+
+
+def test_what_a_unit_names_twice_or_does_otherwise_keeps_its_order() -> None:
+    twice, other = add(Tally(id="t1", owner="a")), Increase(KEEPING[Tally], "t1", "count", 1)
+    gone, sums = Remove(KEEPING[Payment], "pay_9", 0), accrue(hits("h1", 1))
+    apart: list[Write] = [add(payment("pay_1")), save(payment("pay_2")), add(Tally(id="t2", owner="b"))]
+    together, rest = parted([twice, apart[0], gone, apart[1], other, apart[2], sums])
+    assert (together, rest) == (apart, [twice, gone, other, sums])
+
+
+class TestLongUnits:
+    @pytest.fixture
+    async def storage(self, server_place: Place) -> Storage:
+        return await server_place.open()
+
+    @pytest.fixture
+    def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The statements of units, as they go to the server."""
+        sent: list[str] = []
+        for name in ("fetchval", "execute"):
+            plain = getattr(asyncpg.Connection, name)
+
+            async def noted(self: Any, text: str, *values: Any, plain: Any = plain, **options: Any) -> Any:
+                sent.append(text)
+                return await plain(self, text, *values, **options)
+
+            monkeypatch.setattr(asyncpg.Connection, name, noted)
+        return sent
+
+    async def test_rows_take_one_round_trip_however_many(self, storage: Storage, sent: list[str]) -> None:
+        await put(storage, *(payment(f"pay_{number}") for number in range(300)), *(key(f"k{n}") for n in range(300)))
+        assert len(sent) == 1
+        sent.clear()
+        async with storage.unit() as unit:
+            for number in range(300):
+                unit[Payment].change(payment(f"pay_{number}"), settlement_id="set_1")
+            unit[Tally].add(Tally(id="t1", owner="a"))
+            unit[Tally].increase("t1", "count", 300)
+            await unit.commit()
+        assert [text.split()[0] for text in sent] == ["BEGIN;", "WITH", "INSERT", "UPDATE", "COMMIT;"]
+
+    async def test_one_that_is_refused_goes_one_by_one(self, storage: Storage, sent: list[str]) -> None:
+        """To hear what is the matter with it."""
+        stored = [payment(f"pay_{number:02}") for number in range(20)]
+        await put(storage, *stored)
+        sent.clear()
+        async with storage.unit() as unit:
+            for number, each in enumerate(stored):
+                unit[Payment].save(each if number < 5 else msgspec.structs.replace(each, version=7))
+            with pytest.raises(Stale, match="pay_05"):
+                await unit.commit()
+        assert [text.split()[0] for text in sent] == ["WITH", "BEGIN;", *["UPDATE"] * 6, "ROLLBACK;"]
+        assert await read(storage, Payment, "pay_00") == stored[0]
