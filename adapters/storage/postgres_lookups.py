@@ -14,8 +14,9 @@ from sqlalchemy.dialects import postgresql
 
 from ...ports.faults import Unavailable
 from ...ports.storage import R
-from .codec import Row
+from .codec import Row, Storing
 from .kept import Kept
+from .postgres_arrays import array
 from .sql import Ask, SqlReader
 from .statements import Prepared
 from .tables import Tables
@@ -104,13 +105,13 @@ class Lookups:
     async def _rows(self, kept: Kept[Any], ids: Sequence[str]) -> Sequence[Row]:
         if len(ids) == 1:
             return await self._fetch(self._tables.statements(kept).get, ids)
-        return await self._fetch(self._text(kept), (ids,))
+        return await self._fetch(self._text(kept), (array(Storing.TEXT, ids),))
 
     def _text(self, kept: Kept[Any]) -> str:
         known = self._texts.get(kept.name)
         if known is None:
             table = self._tables.of[kept.name]
-            ids = sa.bindparam("ids", type_=postgresql.ARRAY(sa.Text()))
+            ids = sa.cast(sa.bindparam("ids", type_=sa.Text()), postgresql.ARRAY(sa.Text()))
             statement = sa.select(table).where(table.c.id == sa.any_(ids))
             known = self._texts[kept.name] = Prepared(statement, self._tables.dialect).expect("ids")
         return known
