@@ -11,11 +11,12 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ..domain.accounts import Account
-from ..domain.breaker import Breaker, after_letter, lane_of, new_breaker, room
+from ..domain.breaker import Breaker, lane_of
 from ..domain.delivery import Outcome, next_number
 from ..domain.events import Delivery, Event
 from .backlog import Backlog, Ready
 from .letters import Signers, signed_letter
+from .outlook import Outlook
 from .receipts import Lane, Sent, enter, hold, leave, park
 from .slots import Slots
 from .tenure import Tenure
@@ -54,8 +55,7 @@ class Service:
         self._receives = False
         self._world = shared.ports.clock.world
         self._moved = False
-        self._breaker: Breaker | None = None
-        self._expect(new_breaker(*lane_of(job.argument)))
+        self._outlook = Outlook(self._lane, shared.slots.per_receiver)
         self._backlog = Backlog(self._lane)
         self._queue = self._backlog.queue
         self._sent: list[Sent] = []
@@ -93,10 +93,11 @@ class Service:
         if not self._receives:
             await hold(self._ports, self._lane)
             return await self._leave()
-        if self._expected.next_probe_at is not None:
-            if await self._ports.storage.now() >= self._expected.next_probe_at:
+        probe_at = self._outlook.expected.next_probe_at
+        if probe_at is not None:
+            if await self._ports.storage.now() >= probe_at:
                 await self._probe()
-            if self._expected.is_open:
+            if self._outlook.expected.is_open:
                 await park(self._ports, self._lane)
                 return await self._leave()
         if await self._drain():
@@ -107,18 +108,8 @@ class Service:
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:
             self._know(await unit[Account].get(self._lane.account_id))
-            self._breaker = await unit[Breaker].get(self._lane.id)
-        self._expect(self._breaker or new_breaker(self._lane.account_id, self._lane.mode))
+            self._outlook.take(await unit[Breaker].get(self._lane.id))
         self._read_at = self._ports.clock.monotonic()
-
-    def _expect(self, breaker: Breaker) -> None:
-        """Take the breaker as it will be with the outcomes that are not entered yet."""
-        self._expected = breaker
-        self._most = room(breaker, self._slots.per_receiver)
-
-    def _note(self, delivery: Delivery, outcome: Outcome) -> None:
-        if not outcome.good or self._expected.failures:
-            self._expect(after_letter(self._expected, delivery.id, outcome))
 
     def _know(self, account: Account | None) -> None:
         self._account = account
@@ -136,7 +127,7 @@ class Service:
             or self._tenure.lost
             or self._fault is not None
             or not self._receives
-            or (self._expected.next_probe_at is not None and not self._probing)
+            or (self._outlook.expected.is_open and not self._probing)
         )
 
     async def _drain(self) -> bool:
@@ -168,7 +159,7 @@ class Service:
         """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
         in vain, so that one bad event does not keep all others waiting."""
         await self._look()
-        after = self._expected.probed or ""
+        after = self._outlook.expected.probed or ""
         later = [each for each in self._queue if each.delivery.id > after]
         self._backlog.keep_only(next(iter(later or self._queue), None))
         self._probing = True
@@ -207,7 +198,7 @@ class Service:
         self._slots.decline(self)
 
     def _room(self) -> int:
-        return 1 if self._probing else self._most
+        return 1 if self._probing else self._outlook.room
 
     async def _serve(self) -> None:
         """Send letters, one after the other, while there are any, on one slot."""
@@ -260,7 +251,7 @@ class Service:
         )
         self._sent.append(Sent(delivery, outcome))
         self._urgent = self._urgent or not outcome.good
-        self._note(delivery, outcome)
+        self._outlook.note(delivery, outcome)
         # The run is woken only for what it would do.
         if self._has_enough() or (not self._backlog.complete and len(self._queue) < _LOW):
             self.stir()
@@ -270,13 +261,10 @@ class Service:
         too_old, self._backlog.too_old = self._backlog.too_old, []
         self._urgent = False
         job = self._tenure.job if leave else None
-        entered = await enter(self._ports, self._lane, self._breaker, sent, too_old, leave=job)
+        entered = await enter(self._ports, self._lane, self._outlook.stored, sent, too_old, leave=job)
         self._backlog.entered(each.delivery for each in sent)
         self._backlog.entered(too_old)
-        self._breaker = entered.breaker
-        self._expect(entered.breaker or self._expected)
-        for each in self._sent:
-            self._note(each.delivery, each.outcome)
+        self._outlook.take(entered.breaker, self._sent)
         if job is not None and not entered.left:
             self._backlog.complete = False
         return entered.left
@@ -291,7 +279,7 @@ class Service:
         if self._shared.stopping or self._moved:
             await tenure.hand_over()
             return True
-        if await leave(self._ports, self._lane, self._breaker, tenure.job, unsure=self._backlog.empty):
+        if await leave(self._ports, self._lane, self._outlook.stored, tenure.job, unsure=self._backlog.empty):
             return True
         return not await tenure.read()
 

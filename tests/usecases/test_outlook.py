@@ -1,0 +1,72 @@
+"""What a service expects of its receiver's breaker (DECISIONS 7), between two entries."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.breaker import FROM_EVENTS, OPENS_AFTER, after_letter, new_breaker
+from cambist.core.domain.delivery import Outcome
+from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
+from cambist.core.usecases.outlook import Outlook
+from cambist.core.usecases.receipts import Lane, Sent
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LANE = Lane("acc_1", Mode.TEST)
+
+
+def sent(number: int, status: int | None) -> Sent:
+    delivery = Delivery(
+        id=f"evt_{number}",
+        account_id="acc_1",
+        mode=Mode.TEST,
+        type=EventType.KYC_STATUS_CHANGED,
+        status=DeliveryStatus.PENDING,
+        created_at=NOW,
+    )
+    return Sent(delivery, Outcome(answer="responded", status=status, note="", sent_at=NOW, ended_at=NOW))
+
+
+@pytest.fixture
+def outlook() -> Outlook:
+    return Outlook(LANE, 8)
+
+
+def note(outlook: Outlook, each: Sent) -> None:
+    outlook.note(each.delivery, each.outcome)
+
+
+def test_a_receiver_that_was_never_posted_to_gets_all_there_is_room_for(outlook: Outlook) -> None:
+    assert (outlook.stored, outlook.expected, outlook.room) == (None, new_breaker("acc_1", Mode.TEST), 8)
+
+
+def test_failures_that_are_not_entered_yet_leave_less_room_and_open_it(outlook: Outlook) -> None:
+    """A receiver that is away gets ten letters, not a swarm."""
+    rooms = []
+    for number in range(OPENS_AFTER):
+        rooms.append(outlook.room)
+        note(outlook, sent(number % FROM_EVENTS, 503))
+    assert rooms == [8, 8, 8, 7, 6, 5, 4, 3, 2, 1]
+    assert outlook.expected.is_open
+    assert outlook.room == 0
+
+
+def test_a_good_answer_makes_room_again(outlook: Outlook) -> None:
+    for number in range(5):
+        note(outlook, sent(number, None))
+    note(outlook, sent(9, 200))
+    assert (outlook.expected.failures, outlook.room) == (0, 8)
+
+
+@pytest.mark.parametrize("failures", [0, 3])
+def test_what_came_while_others_were_entered_counts_once(outlook: Outlook, failures: int) -> None:
+    """Whether or not what was entered made a breaker: deliveries that are too old make none."""
+    late = sent(7, 503)
+    note(outlook, late)
+    stored = new_breaker("acc_1", Mode.TEST) if failures else None
+    for number in range(failures):
+        assert stored is not None
+        stored = after_letter(stored, f"evt_{number}", sent(number, 503).outcome)
+    outlook.take(stored, [late])
+    assert outlook.stored == stored
+    assert outlook.expected.failures == failures + 1
