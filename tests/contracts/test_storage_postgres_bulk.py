@@ -15,6 +15,7 @@ from cambist.adapters.storage.unit import Increase, Remove, Write
 from cambist.core.domain.payments import Payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Storage
+from tests.contracts.postgres_wire import noted_statements
 from tests.contracts.storage_kit import Place, Tally, key, payment, put, read
 from tests.contracts.test_storage_postgres_together import KEEPING, accrue, add, hits, save
 
@@ -75,16 +76,7 @@ class TestLongUnits:
     @pytest.fixture
     def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """The statements of units, as they go to the server."""
-        sent: list[str] = []
-        for name in ("fetchval", "execute"):
-            plain = getattr(asyncpg.Connection, name)
-
-            async def noted(self: Any, text: str, *values: Any, plain: Any = plain, **options: Any) -> Any:
-                sent.append(text)
-                return await plain(self, text, *values, **options)
-
-            monkeypatch.setattr(asyncpg.Connection, name, noted)
-        return sent
+        return noted_statements(monkeypatch, "fetchval", "execute")
 
     async def test_rows_take_one_round_trip_however_many(self, storage: Storage, sent: list[str]) -> None:
         await put(storage, *(payment(f"pay_{number}") for number in range(300)), *(key(f"k{n}") for n in range(300)))

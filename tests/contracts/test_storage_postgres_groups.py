@@ -13,6 +13,7 @@ from cambist.core.domain.payments import Payment
 from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
+from tests.contracts.postgres_wire import noted_statements
 from tests.contracts.storage_kit import START, Place, job, key, must_read, payment, put, read
 
 
@@ -30,15 +31,7 @@ class TestGroups:
     @pytest.fixture
     def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """The statements of units, as they go to the server."""
-        sent: list[str] = []
-        plain = asyncpg.Connection.fetchval
-
-        async def noted(self: Any, text: str, *values: Any, **options: Any) -> Any:
-            sent.append(text)
-            return await plain(self, text, *values, **options)
-
-        monkeypatch.setattr(asyncpg.Connection, "fetchval", noted)
-        return sent
+        return noted_statements(monkeypatch, "fetchval")
 
     async def test_who_waits_together_is_written_together(self, storage: Storage, sent: list[str]) -> None:
         await asyncio.gather(*(put(storage, payment(f"pay_{n}"), key(f"k{n}")) for n in range(40)))

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import asyncpg
 import pytest
 from sqlalchemy.dialects import postgresql
 
@@ -18,6 +17,7 @@ from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.domain.payments import Payment
 from cambist.ports.faults import Stale, Unavailable
+from tests.contracts.postgres_wire import noted_statements
 from tests.contracts.storage_kit import KIT_CATALOGUE, START, Place, Tally, key, must_read, payment, put, read
 
 KEEPING = keep(KIT_CATALOGUE)
@@ -77,15 +77,7 @@ class TestOneStatement:
 
     async def test_a_unit_is_one_message(self, server_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         storage = await server_place.open()
-        sent: list[str] = []
-        for name in ("execute", "fetch", "fetchval"):
-            plain = getattr(asyncpg.Connection, name)
-
-            async def noted(self: Any, text: str, *values: Any, _plain: Any = plain, **options: Any) -> Any:
-                sent.append(text)
-                return await _plain(self, text, *values, **options)
-
-            monkeypatch.setattr(asyncpg.Connection, name, noted)
+        sent = noted_statements(monkeypatch, "execute", "fetch", "fetchval")
         await put(storage, payment("pay_1"), payment("pay_2"), key("k"))
         assert [text[:4] for text in sent] == ["WITH"]
 
