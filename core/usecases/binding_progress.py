@@ -72,8 +72,7 @@ def read_state(state: MandateState) -> BindingReport:
 
 async def on_notice(ports: Ports, operation: str) -> None:
     """The bank says that something happened to a binding or its mandate. Only a hint: it is asked."""
-    async with ports.storage.unit() as unit:
-        payment = await unit[Payment].get(bound_by(operation) or "")
+    payment = await ports.storage.get(Payment, bound_by(operation) or "")
     if payment is None or payment.subscription_id is None or not operation.startswith(payment.subscription_id):
         return
     payment = await find_at_bank(ports, payment)
@@ -171,8 +170,7 @@ async def _first(unit: Unit, subscription: Subscription, payment: Payment) -> Pa
 async def watch_binding(ports: Ports, job: Job) -> None:
     """The job that follows a binding: asks again where a crash or a lost answer left it open, hears of link, money and
     mandate where the bank sends no notice, and lets it lapse."""
-    async with ports.storage.unit() as unit:
-        payment = await unit[Payment].get(job.argument)
+    payment = await ports.storage.get(Payment, job.argument)
     if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, payment)
     if payment is not None and payment.bank_reference is not None:

@@ -261,7 +261,6 @@ async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = Tru
     """Ask for a binding that was just recorded; None: there is none."""
     if payment_id is None:
         return
-    async with ports.storage.unit() as unit:
-        payment = await unit[Payment].get(payment_id)
+    payment = await ports.storage.get(Payment, payment_id)
     if payment is not None and payment.opening is Opening.ASKING:
         await ask(ports, payment, announced=announced)

@@ -110,8 +110,7 @@ async def get_purse(ports: Ports, purse_id: str) -> PurseView | None:
 async def ledger_state(ports: Ports) -> LedgerState:
     """What the cheap check of the ledger says, and where the chain ends."""
     faults = await ledger_faults(ports)
-    async with ports.storage.unit() as unit:
-        head = await unit[LedgerHead].get(HEAD)
+    head = await ports.storage.get(LedgerHead, HEAD)
     sealed, seal = (0, "") if head is None else (head.number, head.seal.hex())
     return LedgerState(id="", faults=faults, sealed=sealed, seal=seal)
 

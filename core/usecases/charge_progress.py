@@ -170,8 +170,7 @@ async def ask_again(ports: Ports, payment: Payment) -> Payment:
         state = await find(ports, payment)
         if state is not None:
             return await conclude(ports, payment, state)
-        async with ports.storage.unit() as unit:
-            subscription = await unit[Subscription].get(payment.subscription_id or "")
+        subscription = await ports.storage.get(Subscription, payment.subscription_id or "")
         step = Step.WAIT if subscription is None else step_of(payment, subscription, ports.clock.now())
         if subscription is not None and step is Step.SEND:
             return await send(ports, await note_unknown(ports, payment), subscription)
@@ -186,8 +185,7 @@ async def ask_again(ports: Ports, payment: Payment) -> Payment:
 async def watch_charge(ports: Ports, job: Job) -> None:
     """The job that follows a charge: finishes what a crash or a lost answer left open, and hears the end where the
     bank sends no notice."""
-    async with ports.storage.unit() as unit:
-        payment = await unit[Payment].get(job.argument)
+    payment = await ports.storage.get(Payment, job.argument)
     state, looks = None, job.attempts
     if payment is not None and has_no_outcome(payment):
         if payment.bank_reference is None:

@@ -221,8 +221,7 @@ def _nobody_knows() -> Refusal:
 
 
 async def _read(ports: Ports, payment_id: str) -> Payment | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Payment].get(payment_id)
+    return await ports.storage.get(Payment, payment_id)
 
 
 async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Payment | None:

@@ -62,8 +62,7 @@ async def on_exchange_notice(ports: Ports, exchange_id: str) -> None:
 
 
 async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:
-    async with ports.storage.unit() as unit:
-        return await unit[Exchange].get(exchange_id)
+    return await ports.storage.get(Exchange, exchange_id)
 
 
 async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Paying | None:

@@ -69,8 +69,7 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
         return made
 
     async def recall(exchange_id: str) -> Exchange | None:
-        async with ports.storage.unit() as unit:
-            exchange = await unit[Exchange].get(exchange_id)
+        exchange = await ports.storage.get(Exchange, exchange_id)
         if exchange is not None and exchange.is_final:
             raise Refusal("IDEMPOTENCY_TERMINAL", "The exchange of this Idempotency-Key is over; use a new one")
         if exchange is not None and exchange.status is _S.PENDING:
@@ -83,8 +82,7 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
 
 async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
     """The case with all that its rules look at, each looked at once nothing before it is refused. Raises: Refusal."""
-    async with ports.storage.unit() as unit:
-        switch = await unit[DirectionSwitch].get(case.direction)
+    switch = await ports.storage.get(DirectionSwitch, case.direction)
     case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on)
     judge_exchange(case, Step.ORDER)
     client = await present_client(ports, caller, case.order.client_phone)
@@ -243,8 +241,7 @@ async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exc
 @in_its_time(Exchange)
 async def cancel_any_exchange(ports: Ports, exchange_id: str) -> Exchange:
     """The same for operators, who also call off what awaits RUB. Raises: as `cancel_exchange`."""
-    async with ports.storage.unit() as unit:
-        exchange = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    exchange = await ports.storage.get(Exchange, exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
     if exchange is None:
         raise _not_found()
     return await _cancel(ports, exchange, CANCELLABLE)

@@ -123,8 +123,7 @@ async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS
 
 async def _as_it_is(ports: Ports, job: Job) -> Job | None:
     """A claimed job as it is in the world that was entered; None when it is in other hands by now."""
-    async with ports.storage.unit() as unit:
-        here = await unit[Job].get(job.id)
+    here = await ports.storage.get(Job, job.id)
     return here if here is not None and here.version == job.version else None
 
 

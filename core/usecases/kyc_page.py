@@ -100,8 +100,7 @@ async def _opened(ports: Ports, session: str) -> tuple[KycLink, Account] | None:
     counts = await ports.meter.count(window(now), [Gauge(f"kyc-page:{name}", PER_MINUTE)])
     if counts[-1] > PER_MINUTE:
         raise Refusal("RATE_LIMIT_EXCEEDED", "Too many requests", retry_after=WINDOW - now % WINDOW)
-    async with ports.storage.unit() as unit:
-        account = await unit[Account].get(link.account_id)
+    account = await ports.storage.get(Account, link.account_id)
     return None if account is None else (link, account)
 
 

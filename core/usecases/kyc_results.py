@@ -129,8 +129,7 @@ async def on_notice(ports: Ports, notice: CheckNotice) -> Client | None:
     if named is None:
         return None
     client_id, number = named
-    async with ports.storage.unit() as unit:
-        client = await unit[Client].get(client_id)
+    client = await ports.storage.get(Client, client_id)
     if client is None or client.checks != number:
         return None
     return await look(ports, client)
@@ -191,8 +190,7 @@ async def take_back(ports: Ports, client: Client, request: CheckRequest) -> None
 async def follow(ports: Ports, job: Job) -> None:
     """The job that follows a client's check: finishes a registration whose outcome is not known, and looks for
     decisions whose notice was lost."""
-    async with ports.storage.unit() as unit:
-        client = await unit[Client].get(job.argument)
+    client = await ports.storage.get(Client, job.argument)
     check_after: float | None = None
     if client is not None and client.kyc in IN_PROGRESS:
         client, check_after = await _go_on(ports, client)
@@ -208,8 +206,7 @@ async def _go_on(ports: Ports, client: Client) -> tuple[Client, float | None]:
             # It never saw the operation, or the request is still on its way: one operation is one check either way.
             return await send(ports, client)
     except Refused:
-        async with ports.storage.unit() as unit:
-            return await unit[Client].get(client.id) or client, None
+        return await ports.storage.get(Client, client.id) or client, None
     except _NO_ANSWER as fault:
         log.info("client %s: the verifier does not say: %s", client.id, fault)
     return client, None

@@ -74,8 +74,7 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
     """
     wanted = _read(caller, asked)
     if "shop_id" in wanted.kind:
-        async with ports.storage.unit() as unit:
-            shop = await unit[Shop].get(wanted.kind["shop_id"])
+        shop = await ports.storage.get(Shop, wanted.kind["shop_id"])
         if shop is None or shop.account_id != caller.account_id:
             raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
     offset = (number - 1) * size

@@ -87,8 +87,7 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     if notice.operation.startswith(SUSPENSE):
         await on_return_notice(ports, notice.operation)
         return None
-    async with ports.storage.unit() as unit:
-        payment = await unit[Payment].get(notice.operation)
+    payment = await ports.storage.get(Payment, notice.operation)
     if payment is None:
         return None
     if payment.is_charge:
@@ -100,8 +99,7 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
 
 async def watch(ports: Ports, job: Job) -> None:
     """The job that follows a payment: recovers its creation, expires it, and looks for late money."""
-    async with ports.storage.unit() as unit:
-        payment = await unit[Payment].get(job.argument)
+    payment = await ports.storage.get(Payment, job.argument)
     if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, job, payment)
     if payment is not None and payment.bank_reference is not None:
@@ -145,8 +143,7 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
         # Nobody was answered yet, and one operation id is one operation however often it is sent.
         return await open_at_bank(ports, payment)
     except Refusal:
-        async with ports.storage.unit() as unit:
-            return await unit[Payment].get(payment.id)
+        return await ports.storage.get(Payment, payment.id)
 
 
 def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> datetime | None:

@@ -72,8 +72,7 @@ async def submit_proof(ports: Ports, caller: Caller, payment_id: str, read_order
 async def read_proof(ports: Ports, caller: Caller, payment_id: str) -> DeliveryProof | None:
     """The proof as it stands; None while none was submitted. Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED."""
     payment = await _payment(ports, caller, payment_id)
-    async with ports.storage.unit() as unit:
-        return await unit[DeliveryProof].get(payment.id)
+    return await ports.storage.get(DeliveryProof, payment.id)
 
 
 async def is_free(unit: Unit, wish: ProofWish, payment_id: str) -> bool:

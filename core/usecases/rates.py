@@ -39,8 +39,7 @@ async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> Known
     last one that was, for as long as that is younger than 5 minutes.
     Raises: Refusal RATE_UNAVAILABLE; Unavailable when the storage is.
     """
-    async with ports.storage.unit() as unit:
-        known = await unit[KnownRate].get(_place(ports, mode))
+    known = await ports.storage.get(KnownRate, _place(ports, mode))
     if not is_held(known, ports.clock.now()):
         known = await _believe(ports, mode, await _ask(ports, mode, known))
     now = ports.clock.now()
@@ -101,8 +100,7 @@ async def merchant_rates(ports: Ports, caller: Caller, shop_id: str | None) -> M
     wanted = caller.account.default_shop_id if shop_id is None else canonical_uuid(shop_id)
     if wanted is None:
         raise shape_error("shop_id", "must be a UUID")
-    async with ports.storage.unit() as unit:
-        shop = await unit[Shop].get(wanted)
+    shop = await ports.storage.get(Shop, wanted)
     if shop is None or shop.account_id != caller.account_id:
         raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
     if shop.markup is None:

@@ -66,8 +66,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
         return await retrying(ports.storage, work)
 
     async def recall(refund_id: str) -> Refund | None:
-        async with ports.storage.unit() as unit:
-            return await unit[Refund].get(refund_id)
+        return await ports.storage.get(Refund, refund_id)
 
     return await once(ports, caller, key, KIND, make=make, recall=recall)
 

@@ -260,8 +260,7 @@ class _Advance:
             await self._run(self._ports, job)
 
     async def _fails(self) -> bool:
-        async with self._ports.storage.unit() as unit:
-            breaker = await unit[Breaker].get(lane_id(self._account_id, Mode.TEST))
+        breaker = await self._ports.storage.get(Breaker, lane_id(self._account_id, Mode.TEST))
         return breaker is not None and breaker.failures > 0
 
     async def _hand_over(self) -> None:

@@ -89,8 +89,7 @@ async def _pretend(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStat
 
 async def _go_on(ports: Ports, caller: Caller, withdrawal: Withdrawal) -> Withdrawal:
     """What the payout's job does, at once."""
-    async with ports.storage.unit() as unit:
-        job = await unit[Job].get(job_id(withdrawal.id))
+    job = await ports.storage.get(Job, job_id(withdrawal.id))
     if job is not None:
         await execute(ports, job)
     return await get_withdrawal(ports, caller, withdrawal.id)

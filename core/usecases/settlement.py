@@ -80,8 +80,7 @@ async def open_batch(
     `mine`: the caller settles it itself; a worker takes it over only when the caller died.
     Raises: Refusal RATE_UNAVAILABLE.
     """
-    async with ports.storage.unit() as unit:
-        known = await unit[SettlementBatch].get(batch_id)
+    known = await ports.storage.get(SettlementBatch, batch_id)
     if known is not None:
         return known
     rate = await market_rate(ports, mode, fresh=True)
@@ -108,8 +107,7 @@ async def open_batch(
             pass
         else:
             return batch
-    async with ports.storage.unit() as unit:
-        return await unit[SettlementBatch].get(batch_id) or batch
+    return await ports.storage.get(SettlementBatch, batch_id) or batch
 
 
 def job_id(batch_id: str) -> str:
@@ -123,8 +121,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
 
     Raises: Stale when another runner took the job over; what failed for the last merchant for whom something did.
     """
-    async with ports.storage.unit() as unit:
-        batch = await unit[SettlementBatch].get(job.argument)
+    batch = await ports.storage.get(SettlementBatch, job.argument)
     if batch is None or batch.completed_at is not None:
         return
     failed: Exception | None = None
@@ -196,8 +193,7 @@ async def _is_complete(ports: Ports, run: Run) -> bool:
 
 async def _settle_due(ports: Ports, run: Run, progress: Progress) -> None:
     while await settle_chunk(ports, run):
-        async with ports.storage.unit() as unit:
-            progress(await unit[SettlementBatch].get(run.batch.id) or run.batch)
+        progress(await ports.storage.get(SettlementBatch, run.batch.id) or run.batch)
 
 
 async def _complete(ports: Ports, run: Run) -> str | None:
@@ -261,8 +257,7 @@ async def settle_batch(ports: Ports, batch: SettlementBatch, progress: Progress)
     is settling it."""
     if batch.completed_at is None:
         await settle(ports, await _take_over(ports, batch), progress=progress)
-    async with ports.storage.unit() as unit:
-        return await unit[SettlementBatch].get(batch.id) or batch
+    return await ports.storage.get(SettlementBatch, batch.id) or batch
 
 
 async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:

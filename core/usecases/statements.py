@@ -43,8 +43,7 @@ async def get_settlement(ports: Ports, caller: Caller, settlement_id: str) -> Se
     """One statement. Raises: Refusal SETTLEMENT_NOT_FOUND, also for one of another account or mode."""
     settlement = None
     if ids.is_prefixed(ids.SETTLEMENT, settlement_id):
-        async with ports.storage.unit() as unit:
-            settlement = await unit[Settlement].get(settlement_id)
+        settlement = await ports.storage.get(Settlement, settlement_id)
     if settlement is None or (settlement.account_id, settlement.mode) != (caller.account_id, caller.mode):
         raise Refusal("SETTLEMENT_NOT_FOUND", "No settlement of this id")
     return settlement

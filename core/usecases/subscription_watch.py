@@ -53,8 +53,7 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
 async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
     """Before time runs out: the payer may have confirmed, and the notice been lost."""
     binding = subscription.binding
-    async with ports.storage.unit() as unit:
-        payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
+    payment = None if binding is None else await ports.storage.get(Payment, binding.payment_id or "")
     if payment is None:
         return
     try:

@@ -68,8 +68,7 @@ async def create_subscription(
         return await _asked(ports, subscription)
 
     async def recall(subscription_id: str) -> Subscription | None:
-        async with ports.storage.unit() as unit:
-            found = await unit[Subscription].get(subscription_id)
+        found = await ports.storage.get(Subscription, subscription_id)
         if found is not None and not _is_of_shop(caller, found, read_shop()):
             raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to a subscription of another shop")
         return found
@@ -103,8 +102,7 @@ async def _asked(ports: Ports, subscription: Subscription) -> Subscription:
     if subscription.scheme is Scheme.WINDOW or subscription.binding is None:
         return subscription
     await ask_for(ports, subscription.binding.payment_id, announced=False)
-    async with ports.storage.unit() as unit:
-        return await unit[Subscription].get(subscription.id) or subscription
+    return await ports.storage.get(Subscription, subscription.id) or subscription
 
 
 def _is_of_shop(caller: Caller, subscription: Subscription, named: str | None | UnsetType) -> bool:

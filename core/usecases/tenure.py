@@ -36,13 +36,11 @@ class Tenure:
 
     async def read(self) -> bool:
         """Read the job anew. False when it is not ours any more."""
-        async with self._ports.storage.unit() as unit:
-            return self.is_still_ours(await unit[Job].get(self.job.id))
+        return self.is_still_ours(await self._ports.storage.get(Job, self.job.id))
 
     async def was_asked(self) -> bool:
         """Whether somebody asked for the job since it was read, or took it."""
-        async with self._ports.storage.unit() as unit:
-            return not is_unchanged(await unit[Job].get(self.job.id), self.job)
+        return not is_unchanged(await self._ports.storage.get(Job, self.job.id), self.job)
 
     async def hand_over(self) -> None:
         """Leave the job to the next worker, at once."""

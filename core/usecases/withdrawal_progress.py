@@ -66,8 +66,7 @@ def job_id(withdrawal_id: str) -> str:
 
 async def execute(ports: Ports, job: Job) -> None:
     """Bring the payout that the job names one step further, as far as the network lets it."""
-    async with ports.storage.unit() as unit:
-        withdrawal = await unit[Withdrawal].get(job.argument)
+    withdrawal = await ports.storage.get(Withdrawal, job.argument)
     step = _Step()
     if withdrawal is not None and not WITHDRAWAL_MOVES.is_final(withdrawal.status):
         try:

@@ -51,8 +51,7 @@ async def _read(ports: Ports, wish: Wish, after: Exchange | None, limit: int) ->
 
 
 async def _get(ports: Ports, exchange_id: str) -> _Shown | None:
-    async with ports.storage.unit() as unit:
-        found = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    found = await ports.storage.get(Exchange, exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
     if found is None:
         return None
     exchange, transfers = await exchange_money(ports, exchange_id)

@@ -39,8 +39,7 @@ async def _read(ports: Ports, wish: Wish, after: Breaker | None, limit: int) -> 
 
 
 async def _get(ports: Ports, receiver_id: str) -> _Shown | None:
-    async with ports.storage.unit() as unit:
-        breaker = await unit[Breaker].get(receiver_id) if storable(receiver_id) else None
+    breaker = await ports.storage.get(Breaker, receiver_id) if storable(receiver_id) else None
     if breaker is None:
         return None
     failed = await given_up(ports, breaker.account_id, breaker.mode, _LISTED)

@@ -40,8 +40,7 @@ async def _read(ports: Ports, wish: Wish, after: Subscription | None, limit: int
 async def _get(ports: Ports, subscription_id: str) -> _Shown | None:
     if not ids.is_prefixed(ids.SUBSCRIPTION, subscription_id):
         return None
-    async with ports.storage.unit() as unit:
-        found = await unit[Subscription].get(subscription_id)
+    found = await ports.storage.get(Subscription, subscription_id)
     if found is None:
         return None
     async with living_with(ports, found.account_id, found.mode):

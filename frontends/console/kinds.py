@@ -181,8 +181,7 @@ def by_id(kind: type[R]) -> Callable[[Ports, str], Awaitable[R | None]]:
     """How a list reads the one record of an id; what cannot be an id is nobody's."""
 
     async def get(ports: Ports, record_id: str) -> R | None:
-        async with ports.storage.unit() as unit:
-            return await unit[kind].get(record_id) if storable(record_id) else None
+        return await ports.storage.get(kind, record_id) if storable(record_id) else None
 
     return get
 
