@@ -7,7 +7,7 @@ names it.
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -175,7 +175,14 @@ async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
         if not isinstance(opening, Awaitable):
             raise NotConfigured("its factory must be a coroutine function (async def)")
         storage = await opening
-    return cast("Storage", checked("storage", storage, whose))
+    try:
+        return cast("Storage", checked("storage", storage, whose))
+    except PluginError:
+        # It is open all the same: connections and locks of what is refused are not to stay.
+        if callable(close := getattr(storage, "close", None)):
+            with suppress(Exception):
+                await close()
+        raise
 
 
 def _factory(kind: str, name: str, wanted: str) -> tuple[Callable[[Any], Any], str]:

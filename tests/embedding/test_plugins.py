@@ -141,6 +141,16 @@ def at_once(tools):
 
 async def bare(tools):
     return object()
+
+
+class Half:
+    async def close(self):
+        opened.append("closed")
+        raise RuntimeError("even so")
+
+
+async def half(tools):
+    return Half()
 """
 
 
@@ -178,6 +188,15 @@ async def test_a_storage_that_does_not_open_says_why(
     with pytest.raises(fault, match=said):
         async with open_house(Settings(database_url=f"shelf://{path or 'x'}/{path}")):
             pass
+
+
+async def test_a_storage_that_lacks_something_is_closed_again(package: Package) -> None:
+    """It was opened to be looked at."""
+    package("theirs_shelf_half", STORAGE, "shelf = theirs_shelf_half:half", "cambist.storages")
+    with pytest.raises(PluginError, match=r"\(Half\) lacks check, claim"):
+        async with open_house(Settings(database_url="shelf://x/")):
+            pass
+    assert __import__("theirs_shelf_half").opened == ["closed"]
 
 
 @pytest.mark.parametrize("url", ["shelf://host", "mysql://host/name", "memory://x", "sqlite://x", "://x", "shelf:x"])
