@@ -1,5 +1,10 @@
 """The ledger at work: booking and sealing (DECISIONS 4)."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import msgspec
 import pytest
 
 from cambist.core.domain.accounts import Mode
@@ -17,8 +22,10 @@ from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.ledger import post, purses, seal_all
 from cambist.core.usecases.ledger_check import verify_ledger
 from cambist.ports.faults import Conflict
+from cambist.ports.storage import Storage, Unit
 from tests.books import everything
 from tests.fuses import Fuse, Killed, fused
+from tests.gates import OtherCommit
 from tests.houses import TestHouse
 from tests.usecases.test_settlement import paid
 
@@ -100,6 +107,36 @@ async def test_more_than_a_thousand_entries_are_sealed_in_several_units(house: T
     assert calm.commits == 3
     report = await verify_ledger(house.ports, progress=told.append)
     assert (report.holds, report.entries, report.unsealed, told) == (True, 2001, 0, [1000, 2000])
+
+
+async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHouse) -> None:
+    """Each look goes on where the one before ended; a busy service would never end it otherwise."""
+    await book(house, *(entry(house, f"pay_{number:04}") for number in range(1500)))
+
+    class Busy:
+        """Books one more before every commit, whose id comes before all that waits."""
+
+        came = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(house.ports.storage, name)
+
+        @asynccontextmanager
+        async def unit(self) -> AsyncIterator[Unit]:
+            async with house.ports.storage.unit() as unit:
+
+                async def commit() -> None:
+                    self.came += 1
+                    await book(house, entry(house, f"a_{self.came}"))
+                    await unit.commit()
+
+                yield OtherCommit(unit, commit)
+
+    busy = Busy()
+    assert await seal_all(msgspec.structs.replace(house.ports, storage=cast("Storage", busy))) == 1500
+    assert busy.came == 2
+    assert await seal_all(house.ports) == 2
+    assert (await verify_ledger(house.ports)).unsealed == 0
 
 
 @pytest.mark.parametrize("after", [False, True])
