@@ -129,14 +129,32 @@ class Tables:
         table = self.of[kept.name]
         found = sa.select(table)
         if not asked.offset:
-            return self._bounded(found, table, asked)
+            return self._bounded(found, kept, asked)
         # Of the pages before only ids are walked, which the indexes hold; whole rows are read for this page only.
-        ids = self._bounded(sa.select(table.c.id), table, asked).offset(asked.offset)
+        ids = self._bounded(sa.select(table.c.id), kept, asked).offset(asked.offset)
         return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
 
-    def _bounded(self, found: sa.Select[Any], table: sa.Table, asked: Query) -> sa.Select[Any]:
+    def _bounded(self, found: sa.Select[Any], kept: Kept[Any], asked: Query) -> sa.Select[Any]:
+        table = self.of[kept.name]
         clauses = [_clause(table, each) for each in asked.conditions]
-        return found.where(*clauses).order_by(*_order(table, asked)).limit(asked.limit)
+        order = [*_nulls_before(table, kept.table, asked), *_order(table, asked)]
+        return found.where(*clauses).order_by(*order).limit(asked.limit)
+
+
+def _nulls_before(table: sa.Table, declared: Table, asked: Query) -> list[sa.ColumnElement[Any]]:
+    """What is null in all that is asked for, where an index has it before the order.
+
+    It orders nothing. But Postgres knows only of values that are equal to something that they order nothing: it would
+    not see that the index has the order, and sort all there is for the first few.
+    """
+    same = {each.field: each.relation for each in asked.conditions if each.relation in (Relation.EQUAL, Relation.NULL)}
+    order = ("id",) if asked.order == "id" else (asked.order, "id")
+    for index in declared.indexes:
+        before = index[: -len(order)]
+        nulls = [field for field in before if same.get(field) is Relation.NULL]
+        if nulls and index == (*before, *order) and same.keys() >= set(before):
+            return [table.c[field].desc() if asked.descending else table.c[field].asc() for field in nulls]
+    return []
 
 
 def _order(table: sa.Table, asked: Query) -> list[sa.ColumnElement[Any]]:
