@@ -179,9 +179,8 @@ async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
         return cast("Storage", checked("storage", storage, whose))
     except PluginError:
         # It is open all the same: connections and locks of what is refused are not to stay.
-        if callable(close := getattr(storage, "close", None)):
-            with suppress(Exception):
-                await close()
+        with suppress(Exception):
+            await cast("Storage", storage).close()
         raise
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from cambist.ports.storage import R, Shelf, Unit
 
@@ -55,3 +55,59 @@ class GatedStorage:
                 await unit.commit()
 
             yield OtherCommit(unit, commit)
+
+
+class Interrupted:
+    """A storage in which `happens` is done right after a unit has read its first record of `kind`, once: what the unit
+    reads from then on is newer."""
+
+    def __init__(self, storage: Any, kind: type[Any], happens: Callable[[], Awaitable[Any]]) -> None:
+        self._storage = storage
+        self._kind = kind
+        self._happens: Callable[[], Awaitable[Any]] | None = happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @property
+    def happened(self) -> bool:
+        return self._happens is None
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self._storage.unit() as unit:
+            yield _InterruptedUnit(unit, self)
+
+    async def read(self, shelf: Shelf[R], record_id: str) -> R | None:
+        found = await shelf.get(record_id)
+        if self._happens is not None:
+            happens, self._happens = self._happens, None
+            await happens()
+        return found
+
+    def shelf(self, shelf: Shelf[R], kind: type[R]) -> Shelf[R]:
+        return cast("Shelf[R]", _InterruptedShelf(shelf, self)) if kind is self._kind else shelf
+
+
+class _InterruptedUnit:
+    def __init__(self, unit: Unit, by: Interrupted) -> None:
+        self._unit = unit
+        self._by = by
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        return self._by.shelf(self._unit[kind], kind)
+
+    async def commit(self) -> None:
+        await self._unit.commit()
+
+
+class _InterruptedShelf:
+    def __init__(self, shelf: Shelf[Any], by: Interrupted) -> None:
+        self._shelf = shelf
+        self._by = by
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shelf, name)
+
+    async def get(self, record_id: str, /) -> Any:
+        return await self._by.read(self._shelf, record_id)

@@ -54,8 +54,7 @@ async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None
 async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
     """Let a decision take effect in the caller's unit, which tries again on RACES. Returns the payment as it will
     stand."""
-    for stray in decision.strays:
-        await suspend(ports, unit, payment, stray.arrival, stray.reason)
+    suspended = [await suspend(ports, unit, payment, stray.arrival, stray.reason) for stray in decision.strays]
     if decision.status is not None:
         return await move(ports, unit, payment, decision)
     if decision.arrival is not None:
@@ -64,7 +63,9 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
             # After the review it is booked already, as the operator said.
             book_noted(ports, unit, after)
         return unit[Payment].save(after)
-    return payment
+    # That money is stray was judged by the payment: saved as it is, it must still be so, or the same money might be in
+    # both.
+    return unit[Payment].save(payment) if any(suspended) else payment
 
 
 async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
@@ -86,19 +87,22 @@ def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | No
 
 async def suspend(
     ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
-) -> None:
-    """Keep money that may move nothing, once per transfer. `source` is where the ledger has it so far."""
+) -> bool:
+    """Keep money that may move nothing, once per transfer; False where that was done before. `source` is where the
+    ledger has it so far."""
     record_id = suspense_id(payment, arrival.id)
-    if await unit[Suspense].get(record_id) is None:
-        suspense = unit[Suspense].add(
-            Suspense(
-                id=record_id,
-                account_id=payment.account_id,
-                mode=payment.mode,
-                payment_id=payment.id,
-                amount=arrival.amount,
-                reason=reason,
-                received_at=arrival.at,
-            )
+    if await unit[Suspense].get(record_id) is not None:
+        return False
+    suspense = unit[Suspense].add(
+        Suspense(
+            id=record_id,
+            account_id=payment.account_id,
+            mode=payment.mode,
+            payment_id=payment.id,
+            amount=arrival.amount,
+            reason=reason,
+            received_at=arrival.at,
         )
-        book_suspense(ports, unit, suspense, source)
+    )
+    book_suspense(ports, unit, suspense, source)
+    return True

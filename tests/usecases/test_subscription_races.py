@@ -4,16 +4,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
+import msgspec
 import pytest
 
-from cambist.core.domain.payments import PaymentStatus, Suspense
+from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.ledger_check import verify_ledger
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.storage import Storage
 from tests.books import everything
+from tests.gates import Interrupted
 from tests.houses import TestHouse, open_test_house
 from tests.subscription_house import (
     bindings,
@@ -93,6 +98,31 @@ async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestHouse) -
             assert (len(strays), told) == (1, [("pending_binding", "cancelled")])
         await busy.work(30)
         assert (await simulator(busy).mandate_state(payment.bank_reference or "")).status == "ended"
+
+
+async def test_money_that_was_taken_is_not_stray_to_who_read_the_payment_before(busy: TestHouse) -> None:
+    """A notice comes twice; the second reads the payment as it was, and the subscription as it is after the first and a
+    cancellation."""
+    made = await subscribed(busy)
+    payment = await open_link(busy, made["id"])
+    binding = (await record(busy, made["id"])).binding
+    assert binding is not None
+    pretence = MandatePretence(event=MandateEvent.CONFIRM)
+    told = await simulator(busy).pretend_mandate(binding.operation, pretence)
+    notices = [Notice(operation=each.operation) for each in told]
+
+    async def confirmed_and_cancelled() -> None:
+        for notice in notices:
+            await on_notice(busy.ports, notice)
+        assert (await call(busy, made["id"], "cancel")).status_code == 200
+
+    storage = Interrupted(busy.ports.storage, Payment, confirmed_and_cancelled)
+    await on_notice(msgspec.structs.replace(busy.ports, storage=cast("Storage", storage)), notices[-1])
+    assert storage.happened
+    [after] = await bindings(busy, made["id"])
+    assert (after.id, after.status) == (payment.id, PaymentStatus.PAID)
+    assert await everything(busy.ports, Suspense) == []
+    assert (await verify_ledger(busy.ports)).holds
 
 
 async def test_rebinding_at_once_by_two_keys_leaves_one_open_binding(busy: TestHouse) -> None:
