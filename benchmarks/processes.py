@@ -21,7 +21,17 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_mib(pid: int) -> float:
     """Resident memory, in mebibytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+    return _status_mib(str(pid), "VmRSS:")
+
+
+def peak_mib() -> float:
+    """The most that this process held at a time, in mebibytes. (`getrusage` tells of the program that was there before
+    it, too.)"""
+    return _status_mib("self", "VmHWM:")
+
+
+def _status_mib(process: str, name: str) -> float:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith(name):
             return int(line.split()[1]) / 1024
-    raise ValueError(f"process {pid} has no resident memory")
+    raise ValueError(f"process {process} has no resident memory")

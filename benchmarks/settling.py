@@ -3,7 +3,6 @@ what it cost. So its memory is that of nothing else.
 """
 
 import asyncio
-import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from benchmarks.processes import peak_mib
 from benchmarks.rows import rows_into
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.catalogue import CATALOGUE
@@ -31,7 +31,6 @@ from cambist.ports.bundle import Ports
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CUTOFF = START + timedelta(days=1)
 BATCH = 20_000
-_KIB = 1024
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -67,8 +66,7 @@ def paid(account: Account, count: int) -> Iterator[Payment]:
 async def fill(url: str, ports: Ports, count: int) -> None:
     """A merchant with so many paid payments, their tallies, and the balance that they make."""
     made = await create_account(ports, "Merchant")
-    async with ports.storage.unit() as unit:
-        account = await unit[Account].get(made.account_id)
+    account = await ports.storage.get(Account, made.account_id)
     assert account is not None
     keeping = keep(CATALOGUE)
     rows = await rows_into(url)
@@ -108,8 +106,7 @@ async def _settle(url: str) -> Settled:
         begun = time.perf_counter()
         batch = await settle_now(house.ports, Mode.TEST, cutoff=CUTOFF)
         seconds = time.perf_counter() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB
-    return Settled(payments=batch.payments, seconds=seconds, peak_mib=peak)
+    return Settled(payments=batch.payments, seconds=seconds, peak_mib=peak_mib())
 
 
 def _settings(url: str) -> Settings:

@@ -25,7 +25,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.settling import Settled
 from tests.servers import database, postgres_server
 
-COUNTS = [int(payments) for payments in os.environ.get("CAMBIST_BENCH_SETTLED", "2000,10000").split(",")]
+COUNTS = sorted(int(payments) for payments in os.environ.get("CAMBIST_BENCH_SETTLED", "2000,10000").split(","))
 ROUNDS = 3
 ROOT = Path(__file__).parents[1]
 

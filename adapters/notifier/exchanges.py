@@ -27,6 +27,8 @@ _UNPACKED = "identity"
 """Packed answers are not for us."""
 _ADDRESSES = 10_000
 """Requests that are kept."""
+_RESTING = 8
+"""Connections to one receiver that may rest in the pool, as many as are in use at once."""
 
 
 class Exchange(Protocol):
@@ -42,7 +44,8 @@ class Exchange(Protocol):
 
 
 class SessionExchange:
-    """By a session: by what aiohttp documents alone, and so with any version of it."""
+    """By a session: by what aiohttp documents alone, and so with any version of it. What a receiver does beside its
+    answer (answering unasked, not reading) is left to aiohttp."""
 
     def __init__(self, connector: aiohttp.TCPConnector) -> None:
         self._session = aiohttp.ClientSession(
@@ -73,17 +76,32 @@ class DirectExchange:
         self._addresses: dict[URL, _Address] = {}
 
     async def post(self, url: URL, letter: Letter) -> int:
-        """As Exchange has it. Raises ValueError for a header that would be more than one line."""
+        """As Exchange has it. Raises ValueError for a header that is not one line of ASCII."""
         address = self._addresses.get(url) or self._address(url)
         whole = b"%b%b\r\n%b" % (address.head, _lines(letter.headers, len(letter.body)), letter.body)
-        connection = await self._connector.connect(address, [], _NO_LIMITS)
+        connection = await self._connection(address)
         try:
             status = await _exchanged(connection, whole, address)
         except BaseException:
-            connection.close()
+            _give_up(connection)
             raise
-        connection.release()  # gives up one whose answer goes on
+        transport = connection.transport
+        if transport is not None and transport.get_write_buffer_size():
+            # Who answers without reading would have every letter gather here.
+            _give_up(connection)
+        else:
+            connection.release()  # which closes one whose answer goes on
         return status
+
+    async def _connection(self, address: "_Address") -> Connection:
+        """One on which nothing came unasked: it would be taken for the answer to this letter. Raises what aiohttp
+        raises."""
+        for _ in range(_RESTING + 1):
+            connection = await self._connector.connect(address, [], _NO_LIMITS)
+            if connection.protocol is not None and not connection.protocol.should_close:
+                return connection
+            _give_up(connection)
+        raise aiohttp.ClientConnectionResetError("the receiver answers before it is asked")
 
     async def close(self) -> None:
         """As Exchange has it."""
@@ -116,21 +134,28 @@ class _Address(aiohttp.ClientRequest):
         return "".join(f"{line}\r\n" for line in lines).encode("ascii")
 
 
+def _give_up(connection: Connection) -> None:
+    """Close it at once: what is not sent yet would keep it open for as long as the receiver does not read."""
+    if connection.transport is not None:
+        connection.transport.abort()
+    connection.close()
+
+
 def _lines(headers: Mapping[str, str], length: int) -> bytes:
     for value in headers.values():
-        if "\n" in value or "\r" in value:
-            raise ValueError("a header of several lines")
+        if "\n" in value or "\r" in value or not value.isascii():
+            raise ValueError("a header that is not one line of ASCII")
     lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
     return f"{''.join(lines)}Content-Length: {length}\r\n".encode("ascii")
 
 
 async def _exchanged(connection: Connection, whole: bytes, address: _Address) -> int:
     """Send a request and read its final answer: the status."""
-    protocol = connection.protocol
-    if protocol is None or protocol.transport is None:
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None:
         raise aiohttp.ClientConnectionResetError("the connection was closed")
     protocol.set_response_params(read_until_eof=True, auto_decompress=False)
-    protocol.transport.write(whole)
+    transport.write(whole)
     try:
         message, content = await protocol.read()
         while 100 <= message.code <= 199 and message.code != 101:

@@ -133,6 +133,8 @@ def check_url(text: str, *, plain_http: bool) -> URL:
 
 
 def _check_host(host: str) -> None:
+    if not host.isascii():
+        raise BadAddress("no host of that form")
     if ":" in host:
         return  # an IPv6 address: read by the URL parser, judged by the SocketGuard
     labels = host.removesuffix(".").split(".")

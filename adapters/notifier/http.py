@@ -58,7 +58,7 @@ class HttpNotifier:
         self._keep_alive = keep_alive
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
-        self._made_exchange = exchange
+        self._make_exchange = exchange
         self._shares = {kind: Shares(per_receiver=per_receiver, total=connections) for kind in (False, True)}
         self._checked: dict[tuple[str, bool], tuple[URL, Receiver]] = {}
         self._exchanges: dict[bool, Exchange] = {}
@@ -86,7 +86,8 @@ class HttpNotifier:
         return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
 
     async def close(self) -> None:
-        """Close all connections. Letters under way end as broken connections; no further one can be posted."""
+        """Close all connections. Letters under way end as broken connections, or at their limit; no further one can be
+        posted."""
         self._closed = True
         exchanges = list(self._exchanges.values())
         self._exchanges.clear()
@@ -136,7 +137,7 @@ class HttpNotifier:
             raise RuntimeError("the notifier is closed")
         exchange = self._exchanges.get(open_network)
         if exchange is None:
-            exchange = self._exchanges[open_network] = self._made_exchange(self._connector(open_network))
+            exchange = self._exchanges[open_network] = self._make_exchange(self._connector(open_network))
         return exchange
 
     def _connector(self, open_network: bool) -> aiohttp.TCPConnector:

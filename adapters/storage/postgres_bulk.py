@@ -5,7 +5,7 @@ With a round trip for each write, one after the other, a settlement takes four t
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from .codec import Storing
 from .kept import Kept
@@ -80,8 +80,8 @@ class Bulk:
 
 
 def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
-    """The new and changed rows of a unit that it names once, which can go together and first; and the rest, in order,
-    sums last as ever."""
+    """What of a unit can go together and first: new rows, and changed ones of tables without unique rules, which may be
+    broken by one order and not by another; each named once. And the rest, in order, sums last as ever."""
     named: dict[tuple[str, str], int] = {}
     for write in writes:
         if not isinstance(write, Accrue):
@@ -89,8 +89,9 @@ def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
             named[row] = named.get(row, 0) + 1
     together, rest = list[Add | Save](), list[Write]()
     for write in writes:
-        if isinstance(write, Add | Save) and named[write.kept.name, write.id] == 1:
-            together.append(write)
+        goes = isinstance(write, Add) or (isinstance(write, Save) and not write.kept.rules)
+        if goes and named[write.kept.name, write.id] == 1:
+            together.append(cast("Add | Save", write))
         else:
             rest.append(write)
     return together, rest

@@ -97,8 +97,8 @@ async def seal_all(ports: Ports) -> int:
     async def work(unit: Unit) -> tuple[int, str]:
         head = await unit[LedgerHead].get(HEAD)
         number, last = (0, FIRST_SEAL) if head is None else (head.number, head.seal)
-        # Each look goes on where the one before ended: what was sealed stays in Postgres' index until a vacuum, and
-        # to walk over a million of such takes longer than all the sealing.
+        # Each look goes on where the one before ended: a database may walk over what was sealed just now, and over a
+        # million of such that takes longer than all the sealing.
         fresh = await unit[JournalEntry].find(number=None, id=AtLeast(behind), order="id", limit=_SEALED_AT_ONCE)
         for entry in fresh:
             number += 1

@@ -80,6 +80,34 @@ async def test_a_key_that_one_row_gives_up_is_free_for_another(storage: Storage)
     ]
 
 
+async def test_a_key_that_is_given_up_later_in_the_unit_is_taken(storage: Storage) -> None:
+    """Whether a rule is broken depends on the order of the writes, and that is the unit's."""
+    held, other = Tally(id="t1", owner="a"), Tally(id="t2", owner="b")
+    await put(storage, held, other)
+    async with storage.unit() as unit:
+        for number in range(MANY):
+            unit[Payment].add(payment(numbered(number)))
+        unit[Tally].change(other, owner="a")
+        unit[Tally].change(held, open=False)
+        with pytest.raises(Conflict, match="kit_tallies_open_owner"):
+            await unit.commit()
+    assert await read(storage, Payment, numbered(0)) is None
+
+
+async def test_a_key_that_was_held_for_a_while_is_free_again(storage: Storage) -> None:
+    held = Tally(id="t1", owner="a")
+    await put(storage, held)
+    async with storage.unit() as unit:
+        for number in range(MANY):
+            unit[Payment].add(payment(numbered(number)))
+        held = unit[Tally].change(held, owner="b")
+        unit[Tally].change(held, owner="c")
+        unit[Tally].add(Tally(id="t2", owner="b"))
+        await unit.commit()
+    assert (await must_read(storage, Tally, "t1")).owner == "c"
+    assert (await must_read(storage, Tally, "t2")).owner == "b"
+
+
 @pytest.mark.parametrize("where", [0, MANY // 2, MANY - 1])
 async def test_one_stale_record_among_them_takes_back_all(storage: Storage, where: int) -> None:
     stored = await payments(storage)

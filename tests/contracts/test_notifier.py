@@ -2,9 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from aiohttp import ClientConnectionResetError, TCPConnector
+from yarl import URL
 
 from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.notifier.exchanges import EXCHANGE, DirectExchange, SessionExchange
@@ -260,6 +264,84 @@ async def test_no_receipt_shows_the_addresss_query(receiver: Receiver, script: S
             assert "tell-nobody" not in repr(receipt)
             assert "pw" not in receipt.note
             assert len(receipt.note) <= 200
+
+
+# What receivers do beside their answer
+
+
+class Odd(asyncio.Protocol):
+    """A receiver that answers 200 as soon as the first bytes of a letter are there."""
+
+    def __init__(self, connections: list["Odd"], *, reads: bool) -> None:
+        self._connections = connections
+        self._reads = reads
+        self.answered = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self._connections.append(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._reads:
+            self.transport.pause_reading()
+        self.answered += 1
+        self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+@asynccontextmanager
+async def odd_receiver(*, reads: bool) -> AsyncIterator[tuple[str, list[Odd]]]:
+    connections: list[Odd] = []
+    server = await asyncio.get_running_loop().create_server(lambda: Odd(connections, reads=reads), "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", connections
+    finally:
+        for each in connections:
+            each.transport.abort()
+        server.close()
+        await server.wait_closed()
+
+
+async def test_what_a_receiver_does_not_read_is_not_kept_for_it() -> None:
+    """One that answers without reading would have all its letters gather in the worker's memory."""
+    async with odd_receiver(reads=False) as (url, connections), notifier(limit=5, exchange=DirectExchange) as made:
+        body = b"x" * 16 * 1024 * 1024  # more than both sides' sockets hold
+        sent = Letter(url=url, headers={}, body=body, open_network=True)
+        assert [(await made.post(sent)).status for _ in range(2)] == [200, 200]
+        assert [each.answered for each in connections] == [1, 1]
+
+
+async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_letters() -> None:
+    """Merchants behind one host share connections to it."""
+    exchanges: list[DirectExchange] = []
+
+    def exchange(connector: TCPConnector) -> DirectExchange:
+        exchanges.append(DirectExchange(connector))
+        return exchanges[-1]
+
+    async with odd_receiver(reads=True) as (url, connections), notifier(exchange=exchange) as made:
+        assert (await made.post(letter(url))).status == 200
+        connections[0].transport.write(b"HTTP/1.1 299 OK\r\nContent-Length: 0\r\n\r\n")
+        [[(resting, _)]] = exchanges[0]._connector._conns.values()
+        async with asyncio.timeout(5):
+            while not resting.should_close:
+                await asyncio.sleep(0)
+        assert (await made.post(letter(url))).status == 200
+        assert [each.answered for each in connections] == [1, 1]
+
+
+async def test_a_receiver_that_always_answers_first_is_not_connected_to_for_ever() -> None:
+    closed: list[str] = []
+    spoken = SimpleNamespace(
+        protocol=SimpleNamespace(should_close=True), transport=None, close=lambda: closed.append("1")
+    )
+
+    async def connect(*_: Any) -> Any:
+        return spoken
+
+    exchange = DirectExchange(cast("TCPConnector", SimpleNamespace(connect=connect)))
+    with pytest.raises(ClientConnectionResetError):
+        await exchange.post(URL("http://127.0.0.1/"), letter("http://127.0.0.1/"))
+    assert len(closed) == 9  # eight may have rested since they were used
 
 
 # Many letters, and the end

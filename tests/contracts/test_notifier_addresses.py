@@ -127,7 +127,14 @@ async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:0/", "http://me@127.0.0.1/", "http://:pw@127.0.0.1/", "ws://127.0.0.1/"]
+    "url",
+    [
+        "http://127.0.0.1:0/",
+        "http://me@127.0.0.1/",
+        "http://:pw@127.0.0.1/",
+        "ws://127.0.0.1/",
+        "http://[2606:4700::1%é]/",
+    ],
 )
 async def test_test_mode_opens_hosts_and_http_but_no_other_form_of_address(url: str) -> None:
     assert (await post(letter(url))).answer is Answer.BLOCKED
