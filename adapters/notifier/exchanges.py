@@ -27,8 +27,9 @@ _UNPACKED = "identity"
 """Packed answers are not for us."""
 _ADDRESSES = 10_000
 """Requests that are kept."""
-_RESTING = 8
-"""Connections to one receiver that may rest in the pool, as many as are in use at once."""
+_LOOKED_AT = 9
+"""Connections to one receiver that are looked at for a letter: the eight that rest there when the notifier is made as
+usual, and a new one."""
 
 
 class Exchange(Protocol):
@@ -96,7 +97,7 @@ class DirectExchange:
     async def _connection(self, address: "_Address") -> Connection:
         """One on which nothing came unasked: it would be taken for the answer to this letter. Raises what aiohttp
         raises."""
-        for _ in range(_RESTING + 1):
+        for _ in range(_LOOKED_AT):
             connection = await self._connector.connect(address, [], _NO_LIMITS)
             if connection.protocol is not None and not connection.protocol.should_close:
                 return connection

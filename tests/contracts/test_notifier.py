@@ -11,6 +11,7 @@ from aiohttp import ClientConnectionResetError, TCPConnector
 from yarl import URL
 
 from cambist.adapters.clock import SystemClock, VirtualClock
+from cambist.adapters.notifier import exchanges
 from cambist.adapters.notifier.exchanges import EXCHANGE, DirectExchange, SessionExchange
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.ports.notifier import Answer, Letter
@@ -143,6 +144,15 @@ async def test_of_several_answers_the_final_one_counts(receiver: Receiver) -> No
     receiver.answer_with(raw(interim + b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
     receipt = await post(letter(receiver.url))
     assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 202)
+
+
+async def test_a_receiver_that_would_speak_another_protocol_has_answered(receiver: Receiver) -> None:
+    """101 is final (RFC 9110, 15.2.2), and nothing else goes over its connection."""
+    receiver.answer_with(raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 200)
+    async with notifier(limit=5) as made:
+        first, second = [await made.post(letter(receiver.url)) for _ in range(2)]
+    assert (first.answer, first.status, second.status) == (Answer.RESPONDED, 101, 200)
+    assert receiver.connections == 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -312,16 +322,16 @@ async def test_what_a_receiver_does_not_read_is_not_kept_for_it() -> None:
 
 async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_letters() -> None:
     """Merchants behind one host share connections to it."""
-    exchanges: list[DirectExchange] = []
+    made_with: list[TCPConnector] = []
 
     def exchange(connector: TCPConnector) -> DirectExchange:
-        exchanges.append(DirectExchange(connector))
-        return exchanges[-1]
+        made_with.append(connector)
+        return DirectExchange(connector)
 
     async with odd_receiver(reads=True) as (url, connections), notifier(exchange=exchange) as made:
         assert (await made.post(letter(url))).status == 200
         connections[0].transport.write(b"HTTP/1.1 299 OK\r\nContent-Length: 0\r\n\r\n")
-        [[(resting, _)]] = exchanges[0]._connector._conns.values()
+        [[(resting, _)]] = made_with[0]._conns.values()
         async with asyncio.timeout(5):
             while not resting.should_close:
                 await asyncio.sleep(0)
@@ -342,6 +352,20 @@ async def test_a_receiver_that_always_answers_first_is_not_connected_to_for_ever
     with pytest.raises(ClientConnectionResetError):
         await exchange.post(URL("http://127.0.0.1/"), letter("http://127.0.0.1/"))
     assert len(closed) == 9  # eight may have rested since they were used
+
+
+async def test_of_addresses_no_more_are_remembered_than_a_bound(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merchants choose them, and may choose new ones for ever."""
+    monkeypatch.setattr(exchanges, "_ADDRESSES", 2)
+    exchange = DirectExchange(TCPConnector())
+    for number in range(5):
+        url = f"{receiver.url}?{number}"
+        assert await exchange.post(URL(url), letter(url)) == 200
+        assert len(exchange._addresses) <= 2
+    await exchange.close()
+    assert [request.target for request in receiver.requests] == [f"/hook?{number}" for number in range(5)]
 
 
 # Many letters, and the end

@@ -98,6 +98,23 @@ async def test_a_unit_takes_effect_once(server: PostgresStorage, cutter: Cutter,
     assert await read(server, type(key("lone")), "lone") is not None
 
 
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_long_unit_takes_effect_once(server: PostgresStorage, cutter: Cutter, after: bool, times: int) -> None:
+    """Its rows go as arrays, and what it adds to sums is added once all the same."""
+    stored = [payment(f"pay_{number:02}") for number in range(20)]
+    await put(server, *stored)
+    cutter.cut(after=after, times=times)
+    async with server.unit() as unit:
+        moved = [unit[Payment].change(each, description="moved") for each in stored]
+        added = [unit[Payment].add(payment(f"new_{number:02}")) for number in range(20)]
+        unit[Turnover].accrue(turnover("t", 5, Rub(100)))
+        await unit.commit()
+    assert cutter.times < times
+    assert [await read(server, Payment, each.id) for each in (*stored, *added)] == [*moved, *added]
+    assert (await must_read(server, Turnover, "t")).payments == 5
+
+
 async def test_a_server_that_is_not_there_for_a_moment_is_waited_for(
     server: PostgresStorage, cutter: Cutter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from cambist.adapters.storage import postgres_bulk
 from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.kept import Kept
 from cambist.adapters.storage.postgres_bulk import Bulk, _text, parted
+from cambist.adapters.storage.postgres_commits import Commits
 from cambist.adapters.storage.unit import Increase, Remove, Write
 from cambist.core.domain.payments import Payment
 from cambist.ports.faults import Stale
@@ -102,3 +103,19 @@ class TestLongUnits:
                 await unit.commit()
         assert [text.split()[0] for text in sent] == ["WITH", "BEGIN;", *["UPDATE"] * 6, "ROLLBACK;"]
         assert await read(storage, Payment, "pay_00") == stored[0]
+
+    async def test_one_that_met_another_crosswise_goes_one_by_one_in_its_turn(
+        self, storage: Storage, sent: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """In bulk it would meet the same one again and again."""
+        tried: list[int] = []
+
+        async def crosswise(_: Commits, __: Any, writes: Any) -> None:
+            tried.append(len(writes))
+            raise asyncpg.DeadlockDetectedError("two units wait for each other")
+
+        monkeypatch.setattr(Commits, "_in_bulk", crosswise)
+        await put(storage, *(payment(f"pay_{number}") for number in range(20)))
+        assert tried == [20]
+        assert [text.split("(")[0].split()[0] for text in sent] == ["BEGIN;", "SELECT", *["INSERT"] * 20, "COMMIT;"]
+        assert await read(storage, Payment, "pay_19") is not None
