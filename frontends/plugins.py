@@ -7,7 +7,7 @@ names it.
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -177,10 +177,12 @@ async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
         storage = await opening
     try:
         return cast("Storage", checked("storage", storage, whose))
-    except PluginError:
+    except PluginError as refused:
         # It is open all the same: connections and locks of what is refused are not to stay.
-        with suppress(Exception):
+        try:
             await cast("Storage", storage).close()
+        except Exception as fault:  # noqa: BLE001 - whatever it is, why the storage is refused comes first
+            refused.add_note(f"and it could not be closed: {type(fault).__name__}")
         raise
 
 

@@ -193,9 +193,10 @@ async def test_a_storage_that_does_not_open_says_why(
 async def test_a_storage_that_lacks_something_is_closed_again(package: Package) -> None:
     """It was opened to be looked at."""
     package("theirs_shelf_half", STORAGE, "shelf = theirs_shelf_half:half", "cambist.storages")
-    with pytest.raises(PluginError, match=r"\(Half\) lacks check, claim"):
+    with pytest.raises(PluginError, match=r"\(Half\) lacks check, claim") as caught:
         async with open_house(Settings(database_url="shelf://x/")):
             pass
+    assert caught.value.__notes__ == ["and it could not be closed: RuntimeError"]
     assert __import__("theirs_shelf_half").opened == ["closed"]
 
 
