@@ -26,6 +26,7 @@ from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
 from .corked import CorkedProtocol
+from .half_requests import HalfRequests
 from .window_streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
@@ -130,6 +131,7 @@ async def running(
             ):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 ready = asyncio.create_task(server.ready.wait())
+                watching = asyncio.create_task(HalfRequests(server.server_state.connections).watch(house.ports.clock))
                 try:
                     await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
                     yield Running(house, serving, lambda: server.should_exit)
@@ -137,6 +139,7 @@ async def running(
                     ready.cancel()
                     _stop(server)
                     await serving
+                    watching.cancel()
 
 
 def _config(house: House, streams: WindowStreams, watch: RequestWatch) -> uvicorn.Config:

@@ -1,0 +1,116 @@
+"""A connection that sends half a request is closed (docs/limits.md, Times); one that waits for us, or rests, is not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from cambist.frontends.http.half_requests import BODY, HEAD, HalfRequests
+from cambist.frontends.http.server import running
+from cambist.frontends.settings import Settings
+
+HALF_HEAD = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nX-Api-Key: "
+HALF_BODY = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{"
+WHOLE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Door:
+    """A served socket, and looks at its connections at moments of the test's own."""
+
+    def __init__(self, port: int, connections: set[object]) -> None:
+        self._port = port
+        self._connections = connections
+        self.looks = HalfRequests(connections)
+
+    async def call(self, *said: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection that said this; the server has heard it when this returns."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        for part in said:
+            writer.write(part)
+        await self.settled()
+        return reader, writer
+
+    async def settled(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        # A request on a connection of its own is answered after what came before it was read.
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(WHOLE)
+        await reader.readuntil(b'{"status":"ok"}')
+        writer.close()
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def a_door(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+    found: list[set[object]] = []
+
+    class Noted(HalfRequests):
+        def __init__(self, connections: set[object]) -> None:
+            found.append(connections)
+            super().__init__(())  # the test looks by itself
+
+    monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
+    async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        yield Door(int(service.house.settings.base_url.rpartition(":")[2]), found[0])
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Closed by the server, which had said nothing."""
+    return await reader.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("said", "patience"),
+    [((), HEAD), ((HALF_HEAD,), HEAD), ((HALF_BODY,), BODY)],
+    ids=["nothing", "half a head", "half a body"],
+)
+async def test_what_never_becomes_a_request_is_closed_after_its_time(
+    monkeypatch: pytest.MonkeyPatch, said: tuple[bytes, ...], patience: float
+) -> None:
+    async with a_door(monkeypatch) as door:
+        reader, writer = await door.call(*said)
+        for moment in (0.0, 1.0, patience - 0.001):
+            door.looks.look(moment)
+        await door.settled()
+        assert not reader.at_eof()
+        door.looks.look(patience)
+        assert await is_closed(reader)
+        writer.close()
+
+
+async def test_half_a_head_after_a_whole_request_has_a_time_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_door(monkeypatch) as door:
+        reader, writer = await door.call(WHOLE)
+        await reader.readuntil(b'{"status":"ok"}')
+        door.looks.look(0.0)
+        writer.write(HALF_HEAD)
+        await door.settled()
+        door.looks.look(HEAD)  # seen half for the first time
+        await door.settled()
+        assert not reader.at_eof()
+        door.looks.look(2 * HEAD)
+        assert await is_closed(reader)
+        writer.close()
+
+
+async def test_a_connection_at_rest_is_left_to_the_server_s_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_door(monkeypatch) as door:
+        reader, writer = await door.call(WHOLE)
+        await reader.readuntil(b'{"status":"ok"}')
+        for moment in (0.0, 100.0, 200.0):
+            door.looks.look(moment)
+        writer.write(WHOLE)
+        await reader.readuntil(b'{"status":"ok"}')
+        writer.close()
+
+
+async def test_a_body_that_goes_on_to_the_next_part_in_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_door(monkeypatch) as door:
+        reader, writer = await door.call(HALF_BODY)
+        door.looks.look(0.0)
+        door.looks.look(BODY - 1)
+        writer.write(b"}\r\n0\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
+        writer.close()
