@@ -19,8 +19,10 @@ from cambist.core.domain.payments import Payment
 from cambist.core.usecases import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.frontends.http.openapi import openapi_document
 from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
 from tests.exchange_house import BANK_ID, WALLET
 from tests.houses import TestHouse, open_test_house
@@ -124,8 +126,15 @@ def _said(body: dict[str, Any]) -> int:
 
 
 async def _health(tour: Tour) -> None:
+    ports = tour.house.ports
+    await start_standing(ports)
     for path in ("/health", "/api/v1/health"):
         tour.keep(await tour.house.http.get(path))
+    async with ports.storage.unit() as unit:  # what they do at their times is no stop of the tour
+        for job_id in STANDING:
+            if (job := await unit[Job].get(job_id)) is not None:
+                unit[Job].remove(job)
+        await unit.commit()
 
 
 async def _payments(tour: Tour) -> None:

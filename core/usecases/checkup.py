@@ -14,11 +14,13 @@ from ...ports.bundle import Ports
 from ...ports.vault import VaultError
 from ..domain.accounts import Account, Mode
 from ..domain.events import Delivery, DeliveryStatus
+from ..domain.payments import Payment
 from .ledger_check import verify_ledger
 from .ledger_watch import ledger_faults
 from .operations import list_suspense
 from .reseal import inspect_seals
 from .seals import SEALED, SealedField
+from .standing import missing_standing
 
 CLOCK_WARNING, CLOCK_FAILED = timedelta(seconds=1), timedelta(seconds=30)
 """How far two clocks may differ. Rates of the future are refused from 30 s on, signatures by receivers from 5 min."""
@@ -124,6 +126,18 @@ async def check_jobs(ports: Ports) -> Finding:
     return failed(message, remedy) if late > LATE_FAILED else warning(message, remedy)
 
 
+async def check_standing(ports: Ports) -> Finding:
+    """Are the jobs there that come back by themselves?"""
+    missing = await missing_standing(ports)
+    if not missing:
+        return ok("every standing job is there")
+    message = f"standing jobs are missing ({_listed(missing)}): what they do is not done"
+    remedy = "start a worker (`cambist serve` or `cambist worker`): it writes them within a minute, or logs why not"
+    async with ports.storage.unit() as unit:
+        unused = not await unit[Payment].find(limit=1)
+    return warning(message, remedy) if unused else failed(message, remedy)
+
+
 async def check_deliveries(ports: Ports) -> Finding:
     """Events that were given up, which no receiver ever took."""
     given_up = 0
@@ -191,6 +205,7 @@ CHECKS: Mapping[str, Check] = {
     "clock": check_clock,
     "vault": check_vault,
     "jobs": check_jobs,
+    "standing": check_standing,
     "deliveries": check_deliveries,
     "suspense": check_suspense,
     "ledger": check_ledger,
@@ -228,5 +243,5 @@ THOROUGH: Mapping[str, Callable[[Ports, Progress], Awaitable[Finding]]] = {
 """Instead of the quick ones of these names."""
 
 
-def _listed(values: "list[str] | list[int] | tuple[int, ...]") -> str:
+def _listed(values: "list[str] | list[int] | tuple[str, ...] | tuple[int, ...]") -> str:
     return ", ".join(str(value) for value in values)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from ...ports.bundle import Ports
 from .ledger_watch import ledger_faults
+from .standing import missing_standing
 from .vitals import gateways, lateness, without_gateway
 
 NO_WORKER = 300.0
@@ -32,6 +33,10 @@ async def _worker(ports: Ports) -> bool:
     return await lateness(ports) < NO_WORKER
 
 
+async def _standing(ports: Ports) -> bool:
+    return not await missing_standing(ports)
+
+
 async def _gateways(ports: Ports) -> bool:
     return not without_gateway(await gateways(ports))
 
@@ -43,7 +48,7 @@ async def _ledger(ports: Ports) -> bool:
 PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _meter, "queue": _queue}
 """What the service stands on."""
 
-SIGNS: Mapping[str, Rule] = {"worker": _worker, "gateways": _gateways, "ledger": _ledger}
+SIGNS: Mapping[str, Rule] = {"worker": _worker, "standing": _standing, "gateways": _gateways, "ledger": _ledger}
 """What is read from the storage, and cannot be told without it."""
 
 LOOKED_AT_EVERY: Mapping[str, float] = {"ledger": 60.0}

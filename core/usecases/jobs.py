@@ -1,6 +1,5 @@
 """Which use case does which durable job, and what happens to a job that fails."""
 
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -19,11 +18,11 @@ from .deliveries import deliver
 from .exchange_progress import watch_exchange
 from .exchange_return_progress import RETURN_EXCHANGE, carry_return
 from .exchange_steps import WATCH_EXCHANGE
-from .feed import TIDY, first_tidying, tidy
+from .feed import TIDY, tidy
 from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc_results import FOLLOW, follow
 from .kyc_uploads import TIDY_UPLOAD, tidy_upload
-from .ledger import SEAL, first_sealing, seal
+from .ledger import SEAL, seal
 from .mandate_end import REVOKE, revoke
 from .outbox import DELIVER, RELEASE, release_held
 from .payment_opening import WATCH
@@ -35,9 +34,9 @@ from .receipts import TIMER, ring
 from .refund_progress import carry_out
 from .refund_steps import CARRY_OUT
 from .resends import RESEND, resend_batch
-from .retention import RETAIN, first_retention, retain
+from .retention import RETAIN, retain
 from .sandbox_clock import ADVANCE, carry_on
-from .settlement import DAILY, SETTLE, first_settlement, open_daily, settle
+from .settlement import DAILY, SETTLE, open_daily, settle
 from .settlement_days import OWN_DAILY, open_own_daily
 from .subscription_watch import WATCH_SUBSCRIPTION, watch_subscription
 from .suspense_return import RETURN, send_suspense
@@ -159,21 +158,6 @@ async def _put_back(ports: Ports, job: Job) -> None:
                 await unit.commit()
     except Exception:
         log.exception("job %s could not be put back; its lease will bring it", job.id)
-
-
-def _first_standing(ports: Ports) -> tuple[Job, ...]:
-    return first_retention(ports.clock.now()), first_tidying(ports), first_sealing(ports), first_settlement(ports)
-
-
-async def start_standing(ports: Ports) -> None:
-    """Write the jobs that are always there and come back by themselves, where they are not there yet; every worker
-    does so when it starts."""
-    for job in _first_standing(ports):
-        async with ports.storage.unit() as unit:
-            if await unit[Job].get(job.id) is None:
-                unit[Job].add(job)
-                with contextlib.suppress(Conflict):  # another worker started at the same time
-                    await unit.commit()
 
 
 async def run_due(ports: Ports, *, limit: int = 100) -> int:

@@ -11,8 +11,9 @@ import msgspec
 
 from ...core.domain.accounts import Mode
 from ...core.usecases.accounts import NewAccount, create_account, get_account, set_settings
-from ...core.usecases.jobs import run_due, start_standing
+from ...core.usecases.jobs import run_due
 from ...core.usecases.limit_hits import HitCounter
+from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools

@@ -15,7 +15,8 @@ import httpx
 import msgspec
 
 from ...core.usecases import accounts
-from ...core.usecases.jobs import run_due, start_standing
+from ...core.usecases.jobs import run_due
+from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ..client.clients import AsyncClient, Client
 from ..client.payments import FailureReason, Payment

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 
 from ...core.usecases.deliveries import Dispatcher
-from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run, start_standing
+from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.outbox import DELIVER
+from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.jobs import Job
@@ -27,6 +28,12 @@ LOOK = 0.25
 
 RECEIVERS = 1024
 """Receivers served at once, at most."""
+
+STANDING_LOOK = 60.0
+"""Seconds between two looks for standing jobs that are gone."""
+
+_STANDING_PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""Seconds before they are tried again after the first failures."""
 
 log = logging.getLogger("cambist.worker")
 
@@ -49,9 +56,8 @@ class Worker:
 
     async def work(self) -> None:
         """Run until `stop()`; then finish what is under way."""
-        besides = [asyncio.create_task(self._look()), asyncio.create_task(self._renew())]
+        besides = [asyncio.create_task(each) for each in (self._keep_standing(), self._look(), self._renew())]
         try:
-            await self._start_standing()
             while not self._stopping:
                 begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
                 begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
@@ -92,11 +98,18 @@ class Worker:
         if not self._serving and not self._running:
             self._works.clear()
 
-    async def _start_standing(self) -> None:
-        try:
-            await start_standing(self._ports)
-        except Fault:
-            log.exception("the storage does not take the standing jobs; the next start will write them")
+    async def _keep_standing(self) -> None:
+        """Have the standing jobs there: tried again until they are, and looked for now and then ever after."""
+        pauses = iter(_STANDING_PAUSES)
+        while True:
+            try:
+                await start_standing(self._ports)
+            except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
+                pause = next(pauses, STANDING_LOOK)
+                log.warning("standing jobs could not be written, and are tried again in %.0f s: %s", pause, fault)
+            else:
+                pauses, pause = iter(_STANDING_PAUSES), STANDING_LOOK
+            await self._ports.clock.sleep(pause)
 
     async def _look(self) -> None:
         """Let receivers that are being served look around. Nothing ticks while there are none."""

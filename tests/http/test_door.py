@@ -10,6 +10,7 @@ import pytest
 
 from cambist.adapters.bank.script import Twist
 from cambist.core.domain.quota import WINDOW
+from cambist.core.usecases.standing import start_standing
 from tests.houses import TestHouse
 
 SEVEN = (
@@ -161,6 +162,7 @@ async def test_money_bucket_is_its_own_and_no_spelling_escapes_it(house: TestHou
 
 
 async def test_health_needs_no_key_and_answers_at_both_paths(house: TestHouse) -> None:
+    await start_standing(house.ports)
     for path in ("/health", "/api/v1/health"):
         response = await house.http.get(path)
         assert response.status_code == 200
@@ -174,6 +176,8 @@ async def test_health_names_what_is_degraded_and_the_process_stays_ready(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, room: str
 ) -> None:
     """Without its meter's or its queue's server the house still takes payments: nobody shall take it out of service."""
+
+    await start_standing(house.ports)
 
     async def away() -> bool:
         return False

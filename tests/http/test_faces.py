@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cambist.core.usecases.standing import start_standing
 from tests.faces import Face
 from tests.houses import TestHouse, open_test_house
 
@@ -42,6 +43,7 @@ async def test_health_is_looked_at_anew_in_the_next_house(monkeypatch: pytest.Mo
         assert (await ailing.http.get("/health")).status_code == 503
     monkeypatch.undo()
     async with open_test_house() as well:
+        await start_standing(well.ports)
         assert (await well.http.get("/health")).status_code == 200
 
 

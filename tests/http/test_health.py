@@ -11,10 +11,21 @@ from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.usecases.gateways import set_gateway
 from cambist.core.usecases.health import EVERY, NO_WORKER
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.settlement import DAILY
+from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
+
+
+@pytest.fixture
+async def house(house: TestHouse) -> TestHouse:
+    """With the jobs that a worker writes when it starts; none falls due within a day."""
+    await start_standing(house.ports)
+    await run_due(house.ports)
+    return house
 
 
 async def degraded(house: TestHouse) -> list[str]:
@@ -46,6 +57,18 @@ async def test_jobs_that_nobody_takes_say_that_no_worker_works(
 ) -> None:
     await add_job(house, age, leased=leased)
     assert await degraded(house) == named
+
+
+async def test_a_standing_job_that_is_not_there_is_missed(house: TestHouse) -> None:
+    async with house.ports.storage.unit() as unit:
+        daily = await unit[Job].get(DAILY)
+        assert daily is not None
+        unit[Job].remove(daily)
+        await unit.commit()
+    assert await degraded(house) == ["standing"]
+    await start_standing(house.ports)
+    await house.clock.advance(EVERY)
+    assert await degraded(house) == []
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases import shops
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.balance import read_balance
-from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_own
+from cambist.core.usecases.standing import start_standing
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.books import check_books, everything
 from tests.fuses import Fuse, Killed, fused

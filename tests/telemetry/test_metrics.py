@@ -15,7 +15,7 @@ import pytest
 from cambist.adapters.bank.script import Twist
 from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.usecases.gateways import set_gateway
-from cambist.core.usecases.jobs import start_standing
+from cambist.core.usecases.standing import start_standing
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED

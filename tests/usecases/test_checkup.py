@@ -13,6 +13,7 @@ from cambist.core.domain.payments import Suspense
 from cambist.core.usecases import checkup
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.checkup import CHECKS, THOROUGH, Level, clocks_apart
+from cambist.core.usecases.standing import start_standing
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_reseal import blank
 
@@ -25,6 +26,7 @@ async def found(house: TestHouse, name: str) -> checkup.Finding:
 
 
 async def test_a_house_that_works_is_well(house: TestHouse) -> None:
+    await start_standing(house.ports)
     await house.created()
     await house.work()
     levels = {name: (await check(house.ports)).level for name, check in CHECKS.items()}
@@ -58,6 +60,16 @@ async def test_jobs_that_nobody_does(house: TestHouse, late: int, level: Level) 
     assert due is not None
     await house.clock.advance((due - house.clock.now()).total_seconds() + late)
     assert (await found(house, "jobs")).level is level
+
+
+async def test_a_standing_job_that_is_not_there_is_missed(house: TestHouse) -> None:
+    assert (await found(house, "standing")).level is Level.WARNING, "an installation that no worker ever began on"
+    await house.created()
+    finding = await found(house, "standing")
+    assert finding.level is Level.FAILED
+    assert "settlement.daily" in finding.message
+    await start_standing(house.ports)
+    assert (await found(house, "standing")).level is Level.OK
 
 
 async def test_deliveries_given_up_are_counted(house: TestHouse) -> None:

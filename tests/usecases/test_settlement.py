@@ -13,8 +13,8 @@ from cambist.core.domain.settlement import Settlement, SettlementBatch
 from cambist.core.usecases import settlement, shops, withdrawals
 from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.core.usecases.balance import read_balance
-from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_now, settle_own
+from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.books import check_books, everything

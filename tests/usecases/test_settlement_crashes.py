@@ -16,10 +16,10 @@ from cambist.core.domain.settlement import Settlement, SettlementBatch
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.audit import acting
-from cambist.core.usecases.jobs import start_standing
 from cambist.core.usecases.settlement import settle_now, settle_own
 from cambist.core.usecases.settlement_asked import settle_asked
 from cambist.core.usecases.settlement_run import HELD
+from cambist.core.usecases.standing import start_standing
 from tests.books import check_books, everything
 from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse, open_test_house

@@ -13,7 +13,7 @@ from cambist.core.domain.payments import Suspense
 from cambist.core.domain.settlement import SettlementBatch
 from cambist.core.usecases import vitals
 from cambist.core.usecases.gateways import ShownGateway
-from cambist.core.usecases.jobs import start_standing
+from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.vitals import SettlementSigns, Waiting
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse

@@ -1,0 +1,54 @@
+"""Standing jobs: those that are always there and come back by themselves. Without them nothing settles, is sealed or
+deleted, and nothing else would show it: what is not there is never late."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+
+from ...ports.bundle import Ports
+from ...ports.faults import Conflict
+from ...ports.jobs import Job
+from .feed import TIDY, first_tidying
+from .ledger import SEAL, first_sealing
+from .retention import RETAIN, first_retention
+from .settlement import DAILY, first_settlement
+
+STANDING: Mapping[str, Callable[[Ports], Job]] = {
+    RETAIN: lambda ports: first_retention(ports.clock.now()),
+    TIDY: first_tidying,
+    SEAL: first_sealing,
+    DAILY: first_settlement,
+}
+"""How each is made when it is not there, by its id."""
+
+log = logging.getLogger("cambist.jobs")
+
+
+async def start_standing(ports: Ports) -> None:
+    """Write the standing jobs that are not there.
+
+    Each by itself: one that cannot be written keeps no other from it. Raises: what the first of those met.
+    """
+    faults = []
+    for job_id, make in STANDING.items():
+        try:
+            await _stand(ports, job_id, make)
+        except Exception as fault:  # noqa: BLE001 - raised below
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+
+
+async def _stand(ports: Ports, job_id: str, make: Callable[[Ports], Job]) -> None:
+    async with ports.storage.unit() as unit:
+        if await unit[Job].get(job_id) is None:
+            unit[Job].add(make(ports))
+            with contextlib.suppress(Conflict):  # another worker did at the same time
+                await unit.commit()
+                log.info("the standing job %s is there now", job_id)
+
+
+async def missing_standing(ports: Ports) -> tuple[str, ...]:
+    """The ids of the standing jobs that are not there."""
+    async with ports.storage.unit() as unit:
+        return tuple([job_id for job_id in STANDING if await unit[Job].get(job_id) is None])

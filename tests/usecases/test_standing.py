@@ -1,0 +1,103 @@
+"""Standing jobs (core/usecases/standing.py) are written until they stand, each by itself, by every worker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+
+import msgspec
+import pytest
+
+from cambist.core.usecases import standing
+from cambist.core.usecases.settlement import DAILY
+from cambist.core.usecases.standing import STANDING, missing_standing, start_standing
+from cambist.frontends.worker.loop import STANDING_LOOK, Worker
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
+from cambist.ports.jobs import Job
+from cambist.ports.storage import Unit
+from tests.gates import OtherCommit
+from tests.houses import TestHouse
+
+
+class Locked:
+    """A storage that refuses commits while another process holds it."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+        self.locked = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self._storage.unit() as unit:
+
+            async def commit() -> None:
+                if self.locked:
+                    raise Unavailable("database is locked")
+                await unit.commit()
+
+            yield OtherCommit(unit, commit)
+
+
+def over(house: TestHouse, storage: Any) -> Ports:
+    return msgspec.structs.replace(house.ports, storage=storage)
+
+
+@asynccontextmanager
+async def working(house: TestHouse, ports: Ports) -> AsyncIterator[None]:
+    worker = Worker(ports)
+    task = asyncio.create_task(worker.work())
+    await house.clock.advance(0)
+    try:
+        yield
+    finally:
+        worker.stop()
+        while not task.done():
+            await house.clock.advance(1)
+        task.result()
+
+
+async def test_one_that_cannot_be_written_keeps_no_other_from_it(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Ports) -> NoReturn:
+        raise Unavailable("this one alone")
+
+    first = next(iter(STANDING))
+    monkeypatch.setattr(standing, "STANDING", {**STANDING, first: refuse})
+    with pytest.raises(Unavailable):
+        await start_standing(house.ports)
+    assert await missing_standing(house.ports) == (first,)
+
+
+async def test_a_start_that_meets_a_locked_storage_ends_well_once_it_is_free(house: TestHouse) -> None:
+    storage = Locked(house.ports.storage)
+    async with working(house, over(house, storage)):
+        await house.clock.advance(300)
+        assert set(await missing_standing(house.ports)) == set(STANDING)
+        storage.locked = False
+        await house.clock.advance(STANDING_LOOK)
+        assert await missing_standing(house.ports) == ()
+
+
+async def test_a_short_lock_delays_them_by_seconds(house: TestHouse) -> None:
+    storage = Locked(house.ports.storage)
+    async with working(house, over(house, storage)):
+        await house.clock.advance(10)
+        storage.locked = False
+        await house.clock.advance(10)
+        assert await missing_standing(house.ports) == ()
+
+
+async def test_one_that_is_deleted_while_a_worker_works_comes_back(house: TestHouse) -> None:
+    async with working(house, house.ports):
+        async with house.ports.storage.unit() as unit:
+            daily = await unit[Job].get(DAILY)
+            assert daily is not None
+            unit[Job].remove(daily)
+            await unit.commit()
+        await house.clock.advance(STANDING_LOOK)
+        assert await missing_standing(house.ports) == ()
