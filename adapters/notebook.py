@@ -8,7 +8,7 @@ import msgspec
 from ..ports.clock import Clock
 from ..ports.faults import Conflict, Stale, Unavailable
 from ..ports.notes import ProviderNote
-from ..ports.storage import Storage
+from ..ports.storage import Between, Storage
 
 P = TypeVar("P")
 
@@ -34,27 +34,34 @@ class Notebook(Generic[P]):
         """The id of a page's note: it tells providers apart, so it serves as a reference too."""
         return f"{self.provider}:{key}"
 
+    def note(self, key: str, page: P) -> ProviderNote:
+        """The page as it is written."""
+        body = msgspec.json.encode(page)
+        return ProviderNote(id=self.page_id(key), provider=self.provider, body=body, created_at=self._clock.now())
+
+    async def below(self, prefix: str) -> list[P]:
+        """All pages whose keys are this one, a slash and something more, in the order of the keys."""
+        ids = Between(self.page_id(f"{prefix}/"), self.page_id(f"{prefix}0"))  # 0 follows the slash
+        async with self._storage.unit() as unit:
+            return [self._open(note) for note in await unit[ProviderNote].find(id=ids, order="id")]
+
     async def read(self, key: str) -> P | None:
         """The page, or None. Raises: Unavailable."""
         async with self._storage.unit() as unit:
             note = await unit[ProviderNote].get(self.page_id(key))
         return None if note is None else self._open(note)
 
-    async def start(self, key: str, page: P) -> tuple[P, bool]:
-        """Write a new page, or return the one that is there; True when it is new.
+    async def start(self, key: str, page: P, *beside: ProviderNote) -> tuple[P, bool]:
+        """Write a new page, or return the one that is there; True when it is new. With a new page what is `beside` it
+        is written in the same step, and must be new, too.
 
         Raises: MayBeWritten; Unavailable, when certainly nothing was written.
         """
         async with self._storage.unit() as unit:
             # Not looked for first: nearly always it is new.
-            unit[ProviderNote].add(
-                ProviderNote(
-                    id=self.page_id(key),
-                    provider=self.provider,
-                    body=msgspec.json.encode(page),
-                    created_at=self._clock.now(),
-                )
-            )
+            unit[ProviderNote].add(self.note(key, page))
+            for note in beside:
+                unit[ProviderNote].add(note)
             try:
                 await unit.commit()
             except Conflict:

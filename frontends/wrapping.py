@@ -53,7 +53,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     "chain": {"lookup": _R},
     "deposits": {"address": _R, "deposits": _R},
     "kyc": {"register": _W, "find_check": _R, "check_state": _R},
-    "payouts": {"sign": _R, "broadcast": _W, "state": _R},
+    "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R},
     "rates": {"quote": _R},
 }
 """By port, what is asked of providers: also what only some adapters can. `address` and `sign` count as reads, because

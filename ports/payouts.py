@@ -81,7 +81,8 @@ class UsdtSender(Protocol):
         """Make and sign a transfer of `units` to `address`. Sends nothing, so a failed call leaves nothing open.
 
         A second call for the same operation may give another transaction: the caller stores the first, and signs
-        again only after FAILED.
+        again only after FAILED. A caller whose storage was restored from a backup may ask for one that was sent: who
+        can tell is a FindingSender.
 
         Raises: Refused with reason `amount` (not above zero, or no multiple of `capabilities.step`) or `address` (none
         of this network); Unavailable, also when the service's wallet lacks USDT or what the network charges, with
@@ -100,6 +101,33 @@ class UsdtSender(Protocol):
 
     async def state(self, signed: SignedTransfer) -> TransferState:
         """How the transfer stands now. A read. Raises: Unavailable, which says nothing about the transfer."""
+        ...
+
+
+class SentTransfer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wallet remembers of an operation: the transfer, to whom it went, and how much."""
+
+    signed: SignedTransfer
+    """Its `blob` may be empty, where the wallet does not keep it: then it can be followed, but not sent again."""
+    address: str
+    units: int
+
+    def __repr__(self) -> str:
+        return f"<sent {self.signed.tx_hash} of {self.signed.operation}>"
+
+
+@runtime_checkable
+class FindingSender(UsdtSender, Protocol):
+    """A wallet that can be asked what it sent for an operation. Its memory is its own or the network's, and none of
+    it lies in our storage: it is asked before anything is signed, because a database that was restored from a backup
+    has forgotten what was signed since."""
+
+    async def find(self, operation: str) -> SentTransfer | None:
+        """The transfer that was handed to the network for this operation, however long ago and whether final or not;
+        None when there was none, or only such as are FAILED. A read.
+
+        Raises: Unavailable, which says nothing about the operation: nothing may be signed for it.
+        """
         ...
 
 

@@ -166,7 +166,7 @@ class ExchangeHouse:
         async with self.ports.storage.unit() as unit:
             found = await unit[ProviderNote].find(provider=self.sender.name)
         notes: list[dict[str, Any]] = [msgspec.json.decode(note.body) for note in found]
-        return [note for note in notes if note["state"] in ("in_block", "final")]
+        return [note for note in notes if note.get("state") in ("in_block", "final")]
 
     async def remitted(self) -> dict[str, int]:
         """Kopecks of every remittance in the bank's books that is done or may be."""

@@ -201,7 +201,7 @@ class Payouts:
         moved = []
         async with self.ports.storage.unit() as unit:
             for note in await unit[ProviderNote].find(provider=self.sender.name):
-                if msgspec.json.decode(note.body)["state"] in (TransferState.IN_BLOCK, TransferState.FINAL):
+                if msgspec.json.decode(note.body).get("state") in (TransferState.IN_BLOCK, TransferState.FINAL):
                     signed = self.sender.signed[note.id.removeprefix(f"{self.sender.name}:")]
                     body = msgspec.json.decode(signed.blob)
                     moved.append((body["address"], body["units"]))

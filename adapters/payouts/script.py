@@ -13,7 +13,7 @@ class Ending(StrEnum):
 
     NORMAL = "normal"
     REFUSED = "refused"
-    """For the state the same as UNAVAILABLE."""
+    """For a read the same as UNAVAILABLE."""
     UNAVAILABLE = "unavailable"
     NOT_CONFIGURED = "not_configured"
     UNKNOWN_DONE = "unknown_done"
@@ -45,6 +45,7 @@ class SenderScript:
         self.sign: deque[Twist] = deque()
         self.broadcast: deque[Twist] = deque()
         self.state: deque[Twist] = deque()
+        self.find: deque[Twist] = deque()
 
 
 def next_twist(twists: deque[Twist]) -> Twist:

@@ -2,7 +2,8 @@
 
 The chain lies in the storage, so that it survives a restart, and every process of the service sees the same one. It
 keeps no timers: how a transfer stands follows from what is written and the clock whenever it is asked. Signing writes
-nothing, as with a real wallet: a transfer that was signed and never sent leaves no trace.
+nothing, as with a real wallet: a transfer that was signed and never sent leaves no trace. What was sent is written down
+by its operation, too, in the step that brings it onto the chain.
 """
 
 import re
@@ -15,7 +16,7 @@ import msgspec
 from ...ports.chain import Network
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
-from ...ports.payouts import SenderCapabilities, SignedTransfer, TransferState
+from ...ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from ...ports.storage import Storage
 from ..notebook import Notebook
 from .script import Ending, SenderScript, Twist, fault, next_twist
@@ -50,13 +51,21 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody said that it stands so: the clock does not move it on."""
 
 
+class _Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was sent for an operation: the body of a note whose key is the operation, a slash and the hash."""
+
+    tx_hash: str
+    blob: bytes
+
+
 class SimulatedSender:
-    """Fills the ports UsdtSender and SenderSimulator, with USDT on a TRON of its own."""
+    """Fills the ports FindingSender and SenderSimulator, with USDT on a TRON of its own."""
 
     def __init__(
         self, name: str, storage: Storage, clock: Clock, ids: Ids, *, script: SenderScript | None = None
     ) -> None:
         self._chain = Notebook(name, _Entry, storage, clock)
+        self._sent = Notebook(name, _Sent, storage, clock)
         self._clock = clock
         self._ids = ids
         self.script = script or SenderScript()
@@ -108,7 +117,7 @@ class SimulatedSender:
         self._check(signed)
         now = self._clock.now()
         try:
-            entry = await self._turn(signed.tx_hash, lambda before: _included(before, signed.expires_at, now))
+            entry = await self._turn(signed.tx_hash, lambda before: _included(before, signed.expires_at, now), signed)
         except Unavailable as trouble:
             raise OutcomeUnknown("the chain did not answer") from trouble
         await self._be_silent(twist)
@@ -131,6 +140,23 @@ class SimulatedSender:
             entry = await self._turn(signed.tx_hash, lambda before: _as_of(before, signed.expires_at, now))
         return entry.state
 
+    async def find(self, operation: str) -> SentTransfer | None:
+        """What was broadcast for the operation and has not failed. Raises: Unavailable; what the script says."""
+        twist = next_twist(self.script.find)
+        await self._be_silent(twist)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist, refuses=False)
+        now = self._clock.now()
+        for sent in await self._sent.below(operation):
+            body = msgspec.json.decode(sent.blob, type=_Body)
+            entry = _as_of(await self._chain.read(sent.tx_hash), body.expires_at, now)
+            if entry.state is not TransferState.FAILED:
+                signed = SignedTransfer(
+                    operation=operation, tx_hash=sent.tx_hash, blob=sent.blob, expires_at=body.expires_at
+                )
+                return SentTransfer(signed=signed, address=body.address, units=body.units)
+        return None
+
     async def pretend(self, tx_hash: str, state: TransferState) -> None:
         """Put the transfer in that state. Raises: ValueError for what is no hash in canonical form."""
         if not _HASH.match(tx_hash):
@@ -150,11 +176,21 @@ class SimulatedSender:
         ):
             raise Refused("this wallet did not sign that", reason="invalid")
 
-    async def _turn(self, tx_hash: str, turn: Callable[[_Entry | None], _Entry]) -> _Entry:
-        """Write what `turn` makes of the entry, whether there is one or not. Raises: Unavailable."""
-        entry, is_new = await self._chain.start(tx_hash, turn(None))
+    async def _turn(
+        self, tx_hash: str, turn: Callable[[_Entry | None], _Entry], sent: SignedTransfer | None = None
+    ) -> _Entry:
+        """Write what `turn` makes of the entry, whether there is one or not, and what was `sent` with it. Raises:
+        Unavailable."""
+        key = "" if sent is None else f"{sent.operation}/{tx_hash}"
+        page = None if sent is None else _Sent(tx_hash=tx_hash, blob=sent.blob)
+        entry, is_new = await self._chain.start(
+            tx_hash, turn(None), *(() if page is None else (self._sent.note(key, page),))
+        )
         if is_new:
             return entry
+        if page is not None and await self._sent.read(key) is None:
+            # Somebody said how it stands before it was sent.
+            await self._sent.start(key, page)
         changed = await self._chain.change(tx_hash, turn)
         if changed is None:
             raise Unavailable(f"{self.name}: a transaction was there and is gone")

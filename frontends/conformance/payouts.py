@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
-from ...ports.payouts import SignedTransfer, TransferState, UsdtSender
+from ...ports.payouts import FindingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
 from .benches import PayoutsBench, check_hidden, check_name
 
 OPERATION = "wd_conformance_1"
@@ -150,6 +150,75 @@ class TestEnds:
         assert await payouts_bench.sender.state(made) is TransferState.FINAL
         await payouts_bench.sender.broadcast(made)
         assert await payouts_bench.moved() == UNITS
+
+
+class TestMemory:
+    """A database that was restored from a backup has forgotten what the wallet and the network have not: whoever can be
+    asked for an operation tells what was sent for it, so that it is not sent again."""
+
+    async def test_what_was_sent_is_found_by_its_operation(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.sender.broadcast(made)
+        for wallet in (_finding(payouts_bench.sender), _finding(payouts_bench.restarted())):
+            await self._is_found(payouts_bench, wallet, made)
+
+    async def test_it_is_found_when_it_is_final(self, payouts_bench: PayoutsBench) -> None:
+        made = await signed(payouts_bench)
+        await payouts_bench.sender.broadcast(made)
+        await payouts_bench.make_final(made)
+        await payouts_bench.outlive(made)
+        found = await self._is_found(payouts_bench, _finding(payouts_bench.restarted()), made)
+        assert await payouts_bench.sender.state(found.signed) is TransferState.FINAL, "what was found can be followed"
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_after_a_lost_answer_the_network_s_word_counts(self, payouts_bench: PayoutsBench, done: bool) -> None:
+        wallet = _finding(payouts_bench.sender)
+        made = await signed(payouts_bench)
+        await payouts_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await wallet.broadcast(made)
+        if done:
+            await self._is_found(payouts_bench, wallet, made)
+        await wallet.broadcast(made)
+        await self._is_found(payouts_bench, wallet, made)
+
+    async def test_what_was_not_sent_is_not_found(self, payouts_bench: PayoutsBench) -> None:
+        wallet = _finding(payouts_bench.sender)
+        assert await wallet.find(OPERATION) is None
+        made = await signed(payouts_bench)
+        assert await wallet.find(OPERATION) is None, "it was signed and not sent: nothing was paid"
+        await wallet.broadcast(made)
+        for other in ("wd_conformance_2", OPERATION[:-1], f"{OPERATION}1", f"{OPERATION}/1"):
+            assert await wallet.find(other) is None, "that is another operation"
+
+    async def test_what_failed_is_not_found_and_what_was_sent_after_it_is(self, payouts_bench: PayoutsBench) -> None:
+        wallet = _finding(payouts_bench.sender)
+        await payouts_bench.outlive(await signed(payouts_bench))
+        assert await wallet.find(OPERATION) is None, "it can come no more: it may be signed again"
+        again = await signed(payouts_bench)
+        await wallet.broadcast(again)
+        await self._is_found(payouts_bench, wallet, again)
+
+    async def test_a_network_that_is_away_says_nothing(self, payouts_bench: PayoutsBench) -> None:
+        """None would be a proof, and the transfer would be paid again."""
+        wallet = _finding(payouts_bench.sender)
+        await payouts_bench.be_away()
+        with pytest.raises(Unavailable):
+            await wallet.find(OPERATION)
+
+    async def _is_found(self, bench: PayoutsBench, wallet: FindingSender, made: SignedTransfer) -> SentTransfer:
+        found = await wallet.find(made.operation)
+        assert found is not None, "what was sent is forgotten: it would be paid twice"
+        assert (found.signed.operation, found.signed.tx_hash) == (made.operation, made.tx_hash)
+        assert found.units == UNITS
+        assert found.address == bench.address
+        return found
+
+
+def _finding(sender: UsdtSender) -> FindingSender:
+    if not isinstance(sender, FindingSender):
+        pytest.skip("the wallet cannot be asked what it sent: nothing protects a restored database but its operator")
+    return sender
 
 
 class TestFailures:

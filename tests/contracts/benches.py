@@ -220,7 +220,7 @@ class SimulatedPayoutsBench(PayoutsBench):
         self.world.script.broadcast.append(SenderTwist(ending=ending))
 
     async def be_away(self) -> None:
-        for calls in (self.world.script.broadcast, self.world.script.state):
+        for calls in (self.world.script.broadcast, self.world.script.state, self.world.script.find):
             calls.extend(SenderTwist(ending=SenderEnding.UNAVAILABLE) for _ in range(_TURNS))
 
 

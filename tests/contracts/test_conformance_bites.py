@@ -190,6 +190,18 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         "test_what_is_proven",
         (),
     ),
+    (SimulatedPayoutsBench, "sender", "find", answering(None), payouts.TestMemory, "test_what_was_sent", ()),
+    (SimulatedPayoutsBench, "sender", "find", turned(units=1), payouts.TestMemory, "test_after_a_lost", (True,)),
+    (SimulatedPayoutsBench, "sender", "find", turned(address="T"), payouts.TestMemory, "test_after_a_lost", (True,)),
+    (
+        SimulatedPayoutsBench,
+        "sender",
+        "find",
+        mistaking(Unavailable, Refused),
+        payouts.TestMemory,
+        "test_a_network",
+        (),
+    ),
     (SimulatorBench, "source", "quote", turned(source="x"), rates.TestRates, "test_a_quote_says_rate", ()),
     (SimulatorBench, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
 )

@@ -17,7 +17,7 @@ from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, O
 from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
 from cambist.ports.mandates import MandateBank, MandateSimulator
 from cambist.ports.notifier import Answer, Letter, Receipt
-from cambist.ports.payouts import SenderSimulator, UsdtSender
+from cambist.ports.payouts import FindingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
 from tests.houses import Postman, open_test_house
@@ -81,7 +81,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     "chain": (ChainWatcher, ChainSimulator),
     "deposits": (DepositWatcher, DepositSimulator),
     "kyc": (KycVerifier, VerifierSimulator),
-    "payouts": (UsdtSender, SenderSimulator),
+    "payouts": (UsdtSender, FindingSender, SenderSimulator),
     "rates": (RateSource, RateSimulator),
 }
 """The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
