@@ -275,6 +275,11 @@ _ROWS = (
     Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
     Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
     Option(name="shutdown_seconds", read=_seconds, meaning="how long work in progress may take to end on SIGTERM"),
+    Option(
+        name="lame_duck_seconds",
+        read=_seconds,
+        meaning="how much of it `api` serves on while /readyz says 503, before it closes the door",
+    ),
     Option(name="log_level", read=_choice("debug", "info", "warning", "error"), meaning="the least level logged"),
     Option(
         name="log_format",

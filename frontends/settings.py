@@ -72,6 +72,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payouts: str = "simulator"
     notifier: str = "http"
     shutdown_seconds: float = 10.0
+    lame_duck_seconds: float = 3.0
+    """Of `shutdown_seconds`, half of them at most: how long one that serves beside others goes on after SIGTERM."""
     log_level: str = "info"
     log_format: str = "auto"
     access_log: str = "errors"

@@ -1,6 +1,6 @@
 """The HTTP application: the routers behind the edge."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from litestar.types import ASGIApp
 
@@ -46,10 +46,12 @@ def create_app(
     trusted_proxies: Sequence[Network] = (),
     streams: WindowStreams | None = None,
     watch: RequestWatch | None = None,
+    is_leaving: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
     """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
 
-    Whoever stops the server ends the `streams` first (see WindowStreams). Requests are counted, traced and logged by
+    Whoever stops the server ends the `streams` first (see WindowStreams), and says by `is_leaving` that balancers shall
+    go elsewhere. Requests are counted, traced and logged by
     `watch`.
     """
     streams = streams or WindowStreams()
@@ -94,7 +96,7 @@ def create_app(
             binding_router(ports, streams),
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports),
-            *health_handlers(ports),
+            *health_handlers(ports, is_leaving),
             openapi_handler(ports),
             docs_router(ports),
         ],

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import msgspec
 from litestar import Response, get
@@ -90,8 +91,8 @@ async def _not_well(looked: dict[str, _Looked]) -> list[str]:
     return [name for name, is_well in zip(looked, well, strict=True) if not is_well]
 
 
-def health_handlers(ports: Ports) -> list[HTTPRouteHandler]:
-    """GET /health (also under /api/v1), /livez, /readyz; none needs a key."""
+def health_handlers(ports: Ports, is_leaving: Callable[[], bool] = lambda: False) -> list[HTTPRouteHandler]:
+    """GET /health (also under /api/v1), /livez, /readyz; none needs a key. One that `is_leaving` is not ready."""
     doctor = _Doctor(ports)
 
     @get(["/health", "/api/v1/health"])
@@ -111,6 +112,8 @@ def health_handlers(ports: Ports) -> list[HTTPRouteHandler]:
 
     @get("/readyz")
     async def readyz() -> Response[bytes]:
+        if is_leaving():
+            return answer({"status": "leaving"}, status=503)
         # The storage alone: a balancer that goes by this must not take every process out while Redis is away.
         ready = await storage_works(ports)
         return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503)

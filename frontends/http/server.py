@@ -17,7 +17,7 @@ from ...core.domain.accounts import Mode
 from ...ports.bank import BankRoutes
 from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
-from ..presence import on_the_roll
+from ..presence import counts_alone, on_the_roll
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..telemetry.logs import configure_logging
@@ -27,6 +27,7 @@ from ..worker.process import at_work, run_loop
 from .app import create_app
 from .corked import CorkedProtocol
 from .half_requests import HalfRequests
+from .leaving import Departure, LeavingServer
 from .window_streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
@@ -48,25 +49,9 @@ class Running(msgspec.Struct, frozen=True):
     """Whether it was told to stop; it may drain still."""
 
 
-class _Server(uvicorn.Server):
-    """Tells when it accepts requests, and ends the payer windows' streams before it waits for open answers."""
-
-    def __init__(self, config: uvicorn.Config, streams: WindowStreams) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-        self._streams = streams
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._streams.end()
-        await super().shutdown(sockets)
-
-
 def serve(settings: Settings, *, works: bool = True) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return.
+    """Serve until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return. Beside
+    others it says first that it leaves, and serves on for `lame_duck_seconds` of these.
 
     Without `works` it does no jobs: other processes do.
     Says on stdout, in one line, where it accepts requests: scripts wait for that line.
@@ -123,7 +108,7 @@ async def running(
         ):
             streams = WindowStreams()
             watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log)
-            server = _Server(_config(house, streams, watch), streams)
+            server = _server(house, streams, watch)
             _handle_signals(server)
             async with (
                 at_work(house, lambda: _stop(server)) if works else contextlib.nullcontext(),
@@ -142,9 +127,18 @@ async def running(
                     watching.cancel()
 
 
-def _config(house: House, streams: WindowStreams, watch: RequestWatch) -> uvicorn.Config:
-    return uvicorn.Config(
-        create_app(house.ports, trusted_proxies=house.settings.trusted_proxies, streams=streams, watch=watch),
+def _server(house: House, streams: WindowStreams, watch: RequestWatch) -> LeavingServer:
+    settings, departure = house.settings, Departure()
+    # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
+    lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
+    config = uvicorn.Config(
+        create_app(
+            house.ports,
+            trusted_proxies=settings.trusted_proxies,
+            streams=streams,
+            watch=watch,
+            is_leaving=lambda: departure.begun,
+        ),
         http=CorkedProtocol,
         log_config=None,
         access_log=False,
@@ -152,8 +146,9 @@ def _config(house: House, streams: WindowStreams, watch: RequestWatch) -> uvicor
         server_header=False,
         lifespan="off",
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=ceil(house.settings.shutdown_seconds),
+        timeout_graceful_shutdown=ceil(settings.shutdown_seconds - lame_duck),
     )
+    return LeavingServer(config, streams, departure, house.ports.clock, lame_duck)
 
 
 def _handle_signals(server: uvicorn.Server) -> None:
