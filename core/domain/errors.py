@@ -119,6 +119,7 @@ _ENTRIES = (
     Entry("PAYMENT_UNAVAILABLE", 422, "Acceptance is off for the account"),
     Entry("CLIENT_NOT_REGISTERED", 422, "The exchange client has not passed KYC"),
     Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),
+    Entry("HEADERS_TOO_LARGE", 431, "The head of the request is over 32 KB, or has more than 100 headers"),
     Entry("INTERNAL_ERROR", 500, "Our fault; quote the request id", Retry.SAME_KEY),
     Entry("KYC_PERSIST_FAILED", 500, "The verifier took the client and the record was not saved; do not repeat"),
     Entry("RECURRING_NOT_SUPPORTED", 501, "The account may not charge by mandate; no payment was created"),

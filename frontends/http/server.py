@@ -25,7 +25,7 @@ from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
-from .corked import CorkedProtocol
+from .bounded import BoundedProtocol
 from .half_requests import HalfRequests
 from .leaving import Departure, LeavingServer
 from .window_streams import WindowStreams
@@ -139,7 +139,8 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch) -> Leavin
             watch=watch,
             is_leaving=lambda: departure.begun,
         ),
-        http=CorkedProtocol,
+        http=BoundedProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         proxy_headers=False,
