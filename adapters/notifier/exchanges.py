@@ -19,8 +19,10 @@ from yarl import URL
 
 from ...ports.notifier import Letter
 
-_ANSWER_MAX = 64 * 1024
+_ANSWER_MAX = 4 * 1024
 """Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
+_INTERIM_MAX = 8
+"""Interim answers (1xx) before the final one. Who sends more would have us read on without end."""
 _NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The one limit is the notifier's, over the whole exchange."""
 _UNPACKED = "identity"
@@ -30,6 +32,10 @@ _ADDRESSES = 10_000
 _LOOKED_AT = 9
 """Connections to one receiver that are looked at for a letter: the eight that rest there when the notifier is made as
 usual, and a new one."""
+
+
+class NeverFinal(aiohttp.ClientError):
+    """The receiver sends interim answers only."""
 
 
 class Exchange(Protocol):
@@ -159,7 +165,11 @@ async def _exchanged(connection: Connection, whole: bytes, address: _Address) ->
     transport.write(whole)
     try:
         message, content = await protocol.read()
+        interim = 0
         while 100 <= message.code <= 199 and message.code != 101:
+            interim += 1
+            if interim > _INTERIM_MAX:
+                raise NeverFinal
             message, content = await protocol.read()
     except HttpProcessingError as error:
         raise aiohttp.ClientResponseError(address.request_info, (), status=error.code) from error

@@ -11,7 +11,7 @@ from yarl import URL
 from ...ports.clock import Clock
 from ...ports.notifier import Answer, Letter, Receipt
 from .deadlines import Deadlines
-from .exchanges import EXCHANGE, Exchange
+from .exchanges import EXCHANGE, Exchange, NeverFinal
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .resolver import ThreadResolver
 from .shares import Receiver, Shares
@@ -172,4 +172,6 @@ def _broken_note(error: Exception) -> str:
         return "the answer is not HTTP"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the answer broke off"
+    if isinstance(error, NeverFinal):
+        return "interim answers, and no final one"
     return f"the connection broke off: {type(error).__name__}"
