@@ -23,7 +23,7 @@ from cambist.core.usecases.withdrawals import pay_out
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote
-from cambist.ports.payouts import SenderCapabilities, Senders, SignedTransfer, TransferState
+from cambist.ports.payouts import SenderCapabilities, Senders, SentTransfer, SignedTransfer, TransferState
 from tests.books import check_books
 from tests.houses import TestHouse, open_test_house
 
@@ -44,7 +44,7 @@ class WatchedSender:
     def __init__(self, inner: SimulatedSender) -> None:
         self.inner = inner
         self.calls: list[tuple[str, str]] = []
-        """What was called, and the hash that it gave or was about; `-` where signing gave none."""
+        """What was called, and the hash that it gave or was about; `-` where signing gave none, and for a search."""
         self.signed: dict[str, SignedTransfer] = {}
         self.before: Hook | None = None
         self.after: Hook | None = None
@@ -75,6 +75,10 @@ class WatchedSender:
     async def state(self, signed: SignedTransfer) -> TransferState:
         async with self._call("state", signed.tx_hash):
             return await self.inner.state(signed)
+
+    async def find(self, operation: str) -> SentTransfer | None:
+        async with self._call("find", "-"):
+            return await self.inner.find(operation)
 
     def count(self, call: str) -> int:
         return Counter(name for name, _ in self.calls)[call]

@@ -1,5 +1,9 @@
 """How USDT get onto the chain, whoever they are for: signed once, stored by the caller, broadcast as stored, and
-followed to the network's proof (DECISIONS 4 "Withdrawals"; ports/payouts.py)."""
+followed to the network's proof (DECISIONS 4 "Withdrawals"; ports/payouts.py).
+
+Before anything is signed the wallet is asked what it sent for the operation: what we know may have been restored from a
+backup that is older than the transfer. What it sent is taken over and followed like our own.
+"""
 
 import logging
 from datetime import datetime, timedelta
@@ -9,7 +13,7 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.chain import Network
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
-from ...ports.payouts import SignedTransfer, TransferState, UsdtSender
+from ...ports.payouts import FindingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
 from ..domain.tron import is_tron_address
 
 SIGN_LADDER = (
@@ -40,11 +44,43 @@ class Followed(msgspec.Struct, frozen=True):
 
 
 async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, units: int) -> SignedTransfer:
-    """Make and sign a transfer; nothing is sent. Raises: Refused for good; Unavailable, OutcomeUnknown: try again."""
+    """The operation's transfer: the one that the wallet sent for it before, or one that is made and signed now. Nothing
+    is sent.
+
+    Raises: Refused for good; Unavailable, OutcomeUnknown: try again. Unavailable, too, while the wallet says that it
+    sent something else for the operation: that is for an operator, and nothing is ever signed over it.
+    """
     if network == Network.TRON and not is_tron_address(wallet):
         # Checked when it was set, and again here: nobody can fetch back what went to a wrong address.
         raise Refused("the checksum of the address is wrong", reason="address")
-    return await sender.sign(operation, wallet, units)
+    known = await sent_before(sender, operation)
+    if known is None:
+        return await sender.sign(operation, wallet, units)
+    if known.units != units or not _is_same(known.address, wallet):
+        log.error(
+            "%s: the wallet sent %s units to %s for it before (%s), but %s units are owed to %s: settle it by hand",
+            *(operation, known.units, known.address, known.signed.tx_hash, units, wallet),
+        )
+        raise Unavailable(f"the wallet sent something else for {operation}: {known.signed.tx_hash}")
+    log.warning("%s: the wallet sent it before, as %s; it is not signed again", operation, known.signed.tx_hash)
+    return known.signed
+
+
+async def sent_before(sender: UsdtSender, operation: str) -> SentTransfer | None:
+    """What the wallet sent for the operation; None, too, for a wallet that cannot be asked. Raises: Unavailable when it
+    gave no answer."""
+    if not isinstance(sender, FindingSender):
+        return None
+    try:
+        return await sender.find(operation)
+    except (Refused, OutcomeUnknown) as fault:
+        # A read that failed says nothing, in whatever words: least of all that the operation is refused.
+        raise Unavailable(f"the wallet does not say what it sent for {operation}: {fault}") from fault
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two addresses are one. Hex digits have a case on some networks that only checks them."""
+    return one == other or (one.startswith("0x") and one.lower() == other.lower())
 
 
 def stored(operation: str, tx_hash: str | None, blob: bytes | None, until: datetime | None) -> SignedTransfer:
@@ -68,6 +104,8 @@ async def follow(ports: Ports, sender: UsdtSender, transfer: SignedTransfer) -> 
 async def broadcast(sender: UsdtSender, transfer: SignedTransfer) -> bool:
     """Send what is stored; whether the network took it. Where that fails, in whatever way, nothing is said of the
     transfer: only the network's state tells, because an earlier broadcast may have arrived."""
+    if not transfer.blob:
+        return False  # the wallet sent it, and keeps no copy
     try:
         await sender.broadcast(transfer)
     except (Refused, OutcomeUnknown, Unavailable) as fault:

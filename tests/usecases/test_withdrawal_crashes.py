@@ -98,10 +98,10 @@ async def check(payouts: Payouts) -> None:
 
 
 WEATHERS: Mapping[str, tuple[Sequence[Twist], int, int]] = {
-    # The payout, its signed transfer, `sent`, `completed`; sign, broadcast, state.
-    "calm": ((), 4, 3),
-    # One commit more writes the job alone, after the lost broadcast; sign, broadcast, state, broadcast, state.
-    "rough": (ROUGH, 5, 5),
+    # The payout, its signed transfer, `sent`, `completed`; find, sign, broadcast, state.
+    "calm": ((), 4, 4),
+    # One commit more writes the job alone, after the lost broadcast; find, sign, broadcast, state, broadcast, state.
+    "rough": (ROUGH, 5, 6),
 }
 COMMITS = [
     pytest.param(weather, at, id=f"{name}-{at}")
@@ -160,12 +160,13 @@ _ENDINGS = st.lists(st.sampled_from(sorted(Ending)).map(lambda ending: Twist(end
 
 
 @settings(max_examples=60, deadline=None)
-@given(sign=_ENDINGS, broadcast=_ENDINGS, state=_ENDINGS, settlements=st.integers(1, 4))
+@given(find=_ENDINGS, sign=_ENDINGS, broadcast=_ENDINGS, state=_ENDINGS, settlements=st.integers(1, 4))
 def test_whatever_the_wallet_answers_the_chain_and_the_ledger_agree(
-    sign: list[Twist], broadcast: list[Twist], state: list[Twist], settlements: int
+    find: list[Twist], sign: list[Twist], broadcast: list[Twist], state: list[Twist], settlements: int
 ) -> None:
     async def run() -> None:
         async with open_payouts() as payouts:
+            payouts.script.find.extend(find)
             payouts.script.sign.extend(sign)
             payouts.script.broadcast.extend(broadcast)
             payouts.script.state.extend(state)

@@ -161,7 +161,7 @@ class TestBroadcasting:
         payouts.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
         await payouts.made()
         await payouts.house.work(60)
-        assert [name for name, _ in payouts.sender.calls][:3] == ["sign", "broadcast", "state"]
+        assert [name for name, _ in payouts.sender.calls][:4] == ["find", "sign", "broadcast", "state"]
         assert payouts.sender.count("broadcast") == 1
 
     @pytest.mark.parametrize("ending", [Ending.REFUSED, Ending.UNAVAILABLE, Ending.UNKNOWN_NOT_DONE])

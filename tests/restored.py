@@ -1,0 +1,164 @@
+"""A world that remembers more than the database: a bank and a wallet with books of their own, and houses over a
+database that can be put back to an earlier copy of itself, as an operator does who restores a backup."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cambist.adapters.bank.script import Script
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.adapters.storage.memory import MemoryStorage
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.withdrawals import Withdrawal
+from cambist.core.usecases import accounts
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.sandbox import simulate_payment
+from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.providers import Adapters
+from cambist.frontends.settings import Settings
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bundle import Ports
+from cambist.ports.notes import ProviderNote
+from cambist.ports.payouts import TransferState
+from cambist.ports.storage import Storage
+from tests.books import check_books
+from tests.houses import Postman
+from tests.payout_kit import WALLET, WatchedSender
+from tests.turns import at_rest
+
+Rows = dict[str, dict[str, Any]]
+Copy = Rows | Path
+
+
+class World:
+    """What goes on outside, whatever happens to the database; `kind` is `memory` or `sqlite`."""
+
+    def __init__(self, kind: str, place: Path) -> None:
+        self.clock = VirtualClock(settle=at_rest)
+        self.ids = SeededIds()
+        self.books = MemoryStorage(self.clock)
+        self.script = Script()
+        self.bank = SimulatedBank("bank", self.books, self.clock, self.ids, script=self.script)
+        self.wallet = WatchedSender(SimulatedSender("wallet", self.books, self.clock, self.ids))
+        self.account_id = ""
+        self._place = place
+        self._kind = kind
+        self._memory: MemoryStorage | None = None
+        self._copies = 0
+
+    @property
+    def _file(self) -> Path:
+        return self._place / "house.db"
+
+    @asynccontextmanager
+    async def opened(self, copy: Copy | None = None) -> AsyncIterator["House"]:
+        """A process over the database, which is put back to the copy before; over a new one at first."""
+        settings = Settings(database_url=f"sqlite:///{self._file}", data_dir=self._place)
+        if self._kind == "sqlite":
+            if isinstance(copy, Path):
+                for each in (self._file, self._file.with_name("house.db-wal"), self._file.with_name("house.db-shm")):
+                    each.unlink(missing_ok=True)
+                self._file.write_bytes(copy.read_bytes())
+            await migrate(settings)
+        adapters = Adapters(banks={Mode.LIVE: [self.bank]}, payouts=self.wallet)
+        if self._kind == "memory":
+            adapters = msgspec.structs.replace(adapters, storage=lambda kick: self._filled(kick, copy))
+        async with open_house(
+            settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters
+        ) as opened:
+            house = House(self, opened.ports)
+            if copy is None:
+                await house.furnish()
+            yield house
+
+    async def _filled(self, kick: Any, copy: Copy | None) -> Storage:
+        self._memory = MemoryStorage(self.clock, kick)
+        for name, rows in (copy if isinstance(copy, dict) else {}).items():
+            table = self._memory._tables[name]
+            for record_id, row in rows.items():
+                table.put(record_id, row)
+                if name == "jobs":
+                    self._memory._due.note(record_id, table.rows)
+        return self._memory
+
+    def copy(self) -> Copy:
+        """The database as it is now."""
+        if self._memory is not None:
+            return {name: dict(table.rows) for name, table in self._memory._tables.items()}
+        self._copies += 1
+        target = self._place / f"copy-{self._copies}.db"
+        with closing(sqlite3.connect(self._file)) as source, closing(sqlite3.connect(target)) as made:
+            source.backup(made)
+        return target
+
+    async def paid_out(self) -> list[tuple[str, str, int]]:
+        """Operation, address and units of every transfer that stands in a block."""
+        moved = []
+        async with self.books.unit() as unit:
+            notes = {
+                note.id: msgspec.json.decode(note.body) for note in await unit[ProviderNote].find(provider="wallet")
+            }
+        for tx_hash, signed in self.wallet.signed.items():
+            if notes.get(f"wallet:{tx_hash}", {}).get("state") in (TransferState.IN_BLOCK, TransferState.FINAL):
+                body = msgspec.json.decode(signed.blob)
+                moved.append((signed.operation, body["address"], body["units"]))
+        return moved
+
+    async def refunded(self) -> list[tuple[str, int]]:
+        """Operation and kopecks of every refund in the bank's books."""
+        async with self.books.unit() as unit:
+            pages = [msgspec.json.decode(note.body) for note in await unit[ProviderNote].find(provider="bank")]
+        return [(each["operation"], each["amount_kopecks"]) for page in pages for each in page.get("refunds", ())]
+
+
+class House:
+    """A process of the service, and the merchant's live mode in it."""
+
+    def __init__(self, world: World, ports: Ports) -> None:
+        self.world = world
+        self.ports = ports
+
+    async def furnish(self) -> None:
+        """A merchant with a wallet, who may refund without anybody's approval."""
+        made = await accounts.create_account(self.ports, "Merchant")
+        self.world.account_id = made.account_id
+        wish = {"payout_wallet": WALLET, "refunds": "true", "refund_approval": "auto"}
+        await accounts.set_settings(self.ports, made.account_id, wish)
+
+    async def caller(self) -> Caller:
+        account = await self.ports.storage.get(Account, self.world.account_id)
+        assert account is not None
+        return Caller(account=account, mode=Mode.LIVE, key_id="a-key")
+
+    async def pay(self, payment: Payment) -> None:
+        """The payer pays, and the bank tells."""
+        present = await self.ports.storage.get(Payment, payment.id)
+        assert present is not None
+        await simulate_payment(self.ports, present, Pretence(status=InvoiceStatus.PAID))
+
+    async def withdrawals(self) -> list[Withdrawal]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Withdrawal].find(order="created_at")
+
+    async def work(self, seconds: float = 0) -> None:
+        """Let the time pass and do every job that falls due on the way."""
+        clock = self.world.clock
+        end = clock.now().timestamp() + seconds
+        while True:
+            await run_due(self.ports)
+            due = await self.ports.storage.next_due()
+            if due is None or due.timestamp() > end:
+                break
+            await clock.advance(max(0.0, (due - clock.now()).total_seconds()))
+        await clock.advance(max(0.0, end - clock.now().timestamp()))
+
+    async def check(self) -> None:
+        """The books agree with the objects."""
+        await check_books(self.ports)
