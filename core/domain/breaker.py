@@ -6,12 +6,15 @@ from datetime import datetime, timedelta
 import msgspec
 
 from .accounts import Mode
-from .delivery import Outcome
+from .delivery import Outcome, after_attempt, ends_fast_ladder
+from .events import Delivery
 
 OPENS_AFTER = 10
 """Failures in a row."""
 FROM_EVENTS = 3
-"""Different events that they must come from: one event that its receiver cannot take never stops the others."""
+"""Different events that they must come from: one event that its receiver cannot take never stops the others. A
+merchant with few payments has no three events in an outage of minutes: for him the whole ladder of one counts as much,
+unless another event was taken meanwhile."""
 
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (30, 60, 120, 300, 600, 1800, 3600))
 """Before the 1st, 2nd, ... probe; the last one repeats."""
@@ -79,8 +82,24 @@ def counts_against(outcome: Outcome) -> bool:
     return not outcome.good and (status < 400 or status in (408, 429) or status >= 500)
 
 
-def after_letter(breaker: Breaker, event_id: str, outcome: Outcome) -> Breaker:
-    """Enter one outcome."""
+def after_delivery(breaker: Breaker, delivery: Delivery, outcome: Outcome) -> tuple[Breaker, Delivery]:
+    """Enter one outcome into both: how the receiver does, and what becomes of the delivery, which stood as it is.
+
+    A money event whose fast ladder ends in failures that count opens the breaker and waits with it, instead of being
+    given up. Where its receiver took another event since its first attempt, the fault is the event's own: the breaker
+    stays closed, and the event goes on by the slow ladder.
+    """
+    if not (ends_fast_ladder(delivery, outcome) and counts_against(outcome)):
+        return after_letter(breaker, delivery.id, outcome), after_attempt(delivery, outcome)
+    began_at = delivery.first_attempt_at or outcome.sent_at
+    taken_since = breaker.last_success_at is not None and breaker.last_success_at > began_at
+    moved = after_letter(breaker, delivery.id, outcome, ladder_lost=not taken_since)
+    away = moved.is_open or _is_of_before(moved, outcome)
+    return moved, after_attempt(delivery, outcome, receiver_away=away)
+
+
+def after_letter(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool = False) -> Breaker:
+    """Enter one outcome. `ladder_lost`: no letter of a whole ladder was answered well, which opens it by itself."""
     if outcome.good:
         return closed(msgspec.structs.replace(breaker, last_success_at=outcome.ended_at))
     breaker = msgspec.structs.replace(
@@ -94,11 +113,16 @@ def after_letter(breaker: Breaker, event_id: str, outcome: Outcome) -> Breaker:
     if not counts_against(outcome):
         # Somebody answers again: that is what a probe asks for. The event itself goes on by its ladder.
         return closed(breaker) if outcome.probe else breaker
-    if breaker.reset_at is not None and outcome.sent_at < breaker.reset_at:
+    if _is_of_before(breaker, outcome):
         return breaker
     if breaker.is_open:
         return _probed_in_vain(breaker, event_id, outcome) if outcome.probe else breaker
-    return _one_more(breaker, event_id, outcome)
+    return _one_more(breaker, event_id, outcome, ladder_lost=ladder_lost)
+
+
+def _is_of_before(breaker: Breaker, outcome: Outcome) -> bool:
+    """Whether the letter went to the receiver that was there before the present one."""
+    return breaker.reset_at is not None and outcome.sent_at < breaker.reset_at
 
 
 def _probed_in_vain(breaker: Breaker, event_id: str, outcome: Outcome) -> Breaker:
@@ -107,12 +131,12 @@ def _probed_in_vain(breaker: Breaker, event_id: str, outcome: Outcome) -> Breake
     return msgspec.structs.replace(breaker, probes=probes, probed=event_id, next_probe_at=outcome.ended_at + pause)
 
 
-def _one_more(breaker: Breaker, event_id: str, outcome: Outcome) -> Breaker:
+def _one_more(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool) -> Breaker:
     events = breaker.failed_events
     if event_id not in events and len(events) < FROM_EVENTS:
         events = (*events, event_id)
     failures = breaker.failures + 1
-    opens = failures >= OPENS_AFTER and len(events) >= FROM_EVENTS
+    opens = ladder_lost or (failures >= OPENS_AFTER and len(events) >= FROM_EVENTS)
     return msgspec.structs.replace(
         breaker,
         failures=failures,

@@ -10,7 +10,8 @@ FAST_LADDER = tuple(timedelta(seconds=1 << rung) for rung in range(9))
 """The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th is the last of it."""
 
 SLOW_LADDER = tuple(timedelta(hours=hours) for hours in (1, 5, 17, 41))
-"""When a money event whose receiver said 4xx at the end of the fast ladder is tried again, from the first attempt."""
+"""When a money event that its receiver alone does not take is tried again after the fast ladder, from the first
+attempt."""
 
 LIFETIME = timedelta(days=7)
 """How long a delivery is tried at all, whatever a breaker made it wait. It counts from when it could be sent."""
@@ -40,7 +41,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def is_money(event_type: EventType) -> bool:
-    """Whether the slow ladder is for events of this type."""
+    """Whether events of this type are given more than the fast ladder."""
     return event_type.value.partition(".")[0] in MONEY
 
 
@@ -74,8 +75,18 @@ def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
     )
 
 
-def after_attempt(delivery: Delivery, outcome: Outcome) -> Delivery:
+def ends_fast_ladder(delivery: Delivery, outcome: Outcome) -> bool:
+    """Whether this outcome is the last, bad one of the fast ladder of a money event that still is to be delivered."""
+    last = delivery.attempts - delivery.ladder_start == len(FAST_LADDER)
+    pending = delivery.status is DeliveryStatus.PENDING
+    return last and pending and is_money(delivery.type) and not outcome.good and not outcome.probe
+
+
+def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool = False) -> Delivery:
     """Enter a letter's outcome into `delivery`: what it is now, and when it is due again.
+
+    `receiver_away`: the outcome ends a ladder and says nothing about the event. It stays pending then, with a whole
+    ladder for the day on which the receiver is back.
 
     An address that was never posted to counts as an attempt like any other. A probe only ever delivers. What is not
     pending stays what it is, unless the answer was good: two workers may send one event, and the slower one may fail;
@@ -98,6 +109,9 @@ def after_attempt(delivery: Delivery, outcome: Outcome) -> Delivery:
     )
     if probe or not still:
         return entered
+    if receiver_away:
+        soon = outcome.ended_at + FAST_LADDER[0]
+        return msgspec.structs.replace(entered, due=soon, ladder_start=entered.attempts, first_attempt_at=None)
     due = _next_rung(entered, outcome)
     return _ended(entered, DeliveryStatus.FAILED) if due is None else msgspec.structs.replace(entered, due=due)
 
@@ -106,13 +120,10 @@ def _next_rung(entered: Delivery, outcome: Outcome) -> datetime | None:
     made = entered.attempts - entered.ladder_start
     if made <= len(FAST_LADDER):
         return outcome.ended_at + FAST_LADDER[made - 1]
-    rung = made - len(FAST_LADDER) - 1
-    # Whoever is on the slow ladder walks it to its end, whatever is answered there.
-    refused = outcome.status is not None and 400 <= outcome.status <= 499
-    if entered.first_attempt_at is None or not is_money(entered.type) or not (refused or rung):
+    if entered.first_attempt_at is None or not is_money(entered.type):
         return None
     # A breaker may have held it up: what is over then is left out.
-    moments = (entered.first_attempt_at + after for after in SLOW_LADDER[rung:])
+    moments = (entered.first_attempt_at + after for after in SLOW_LADDER)
     return next((moment for moment in moments if moment > outcome.ended_at), None)
 
 

@@ -3,7 +3,7 @@ yet, by which letters begin or wait."""
 
 from collections.abc import Iterable
 
-from ..domain.breaker import Breaker, after_letter, new_breaker, room
+from ..domain.breaker import Breaker, after_delivery, new_breaker, room
 from ..domain.delivery import Outcome
 from ..domain.events import Delivery
 from .receipts import Lane, Sent
@@ -30,7 +30,7 @@ class Outlook:
         """What came of a letter."""
         # Of good ones in a row the next changes nothing.
         if not outcome.good or self.expected.failures:
-            self._expect(after_letter(self.expected, delivery.id, outcome))
+            self._expect(after_delivery(self.expected, delivery, outcome)[0])
 
     def _expect(self, breaker: Breaker) -> None:
         self.expected = breaker

@@ -15,8 +15,8 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import AtLeast, Between, Unit
 from ..domain.accounts import Account, Mode
-from ..domain.breaker import Breaker, after_letter, closed, lane_id, lane_of, new_breaker
-from ..domain.delivery import AT_ONCE, Outcome, after_attempt, attempt_of, given_up, held
+from ..domain.breaker import Breaker, after_delivery, closed, lane_id, lane_of, new_breaker
+from ..domain.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
 from ..domain.events import Attempt, Delivery, DeliveryStatus
 from .outbox import ask_to_deliver, deliver_id
 from .tenure import is_unchanged
@@ -86,8 +86,8 @@ async def enter(
             if delivery is None:
                 continue
             rows.append(attempt_of(delivery, each.outcome))
-            after = deliveries.save(after_attempt(delivery, each.outcome))
-            moved = after_letter(moved, delivery.id, each.outcome)
+            moved, after = after_delivery(moved, delivery, each.outcome)
+            deliveries.save(after)
             if after.due is not None and after.due > each.outcome.ended_at:
                 later.append(after.due)
         # One after the other, a storage writes rows of one table together.

@@ -5,6 +5,7 @@ import msgspec
 from cambist.core.domain.accounts import ApiKey, Mode
 from cambist.core.domain.audit import Act, AuditEntry
 from cambist.core.domain.clients import Client
+from cambist.core.domain.delivery import given_up
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments import Suspense
@@ -42,7 +43,7 @@ class Seeded(msgspec.Struct, frozen=True):
 
 async def seed(refunds: RefundHouse) -> Seeded:
     """A subscription with a charge; an exchange that awaits USDT, and one that was paid after it was called off; a
-    client; a webhook that was given up after ten attempts; 30 RUB too much for a payment."""
+    client; a webhook that was given up; 30 RUB too much for a payment."""
     house = refunds.house
     exchanges = ExchangeHouse(house)
     await exchanges.set(exchange="true")
@@ -50,9 +51,14 @@ async def seed(refunds: RefundHouse) -> Seeded:
     await house.work()
     subscription = (await bound(house, external_id="club-1"))["id"]
     await house.work()
-    house.postman.answers.extend([BAD] * 10)
+    house.postman.answers.append(BAD)
     late = await exchanges.made()
     await exchanges.cancel(late.id)
+    await house.work()
+    async with house.ports.storage.unit() as unit:
+        for delivery in await unit[Delivery].find(status=DeliveryStatus.PENDING):
+            unit[Delivery].save(given_up(delivery))
+        await unit.commit()
     await house.work(600)
     await exchanges.send(late.id, "7")
     await exchanges.look(late.id)

@@ -13,6 +13,7 @@ from cambist.core.domain.breaker import (
     OPENS_AFTER,
     PAUSES,
     Breaker,
+    after_delivery,
     after_letter,
     closed,
     counts_against,
@@ -21,7 +22,8 @@ from cambist.core.domain.breaker import (
     new_breaker,
     room,
 )
-from cambist.core.domain.delivery import Outcome
+from cambist.core.domain.delivery import AT_ONCE, FAST_LADDER, LIFETIME, SLOW_LADDER, Outcome
+from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -91,6 +93,130 @@ def test_other_4xx_neither_count_nor_begin_the_row_anew(status: int) -> None:
     for number in range(50):
         breaker = after_letter(breaker, f"evt_{number}", outcome(status))
     assert (breaker.is_open, breaker.failures) == (False, 0)
+
+
+def fresh(event_type: EventType = EventType.PAYMENT_STATUS_CHANGED) -> Delivery:
+    return Delivery(
+        id="evt_0",
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        type=event_type,
+        status=DeliveryStatus.PENDING,
+        created_at=NOON,
+        due=AT_ONCE,
+        give_up_at=NOON + LIFETIME,
+    )
+
+
+LADDER_SECONDS = sum(pause.total_seconds() for pause in FAST_LADDER)
+
+
+def alone(
+    *statuses: int | None, event_type: EventType = EventType.PAYMENT_STATUS_CHANGED, taken_at: float | None = None
+) -> tuple[Breaker, Delivery]:
+    """The fast ladder of one event with these answers, the last one repeated; another one is taken after so many
+    seconds."""
+    breaker, delivery, answers = new_breaker("acc_1", Mode.LIVE), fresh(event_type), list(statuses)
+    for _ in range(len(FAST_LADDER) + 1):
+        now = max(NOON, delivery.due or NOON)
+        if taken_at is not None and now > NOON + taken_at * SECOND:
+            taken = outcome(200, at=NOON + taken_at * SECOND)
+            breaker, taken_at = after_letter(breaker, "evt_other", taken), None
+        status = answers.pop(0) if len(answers) > 1 else answers[0]
+        told = outcome(status, "responded" if status else "timeout", at=now)
+        breaker, delivery = after_delivery(breaker, delivery, told)
+    return breaker, delivery
+
+
+OPEN, SHUT = True, False
+GATEWAY = EventType.GATEWAY_STATUS_CHANGED
+LADDERS_END = [
+    # answers, type, when another event is taken (s), open?, status, pause to what comes next (s)
+    pytest.param([503], None, None, OPEN, "pending", 1, id="5xx"),
+    pytest.param([None], None, None, OPEN, "pending", 1, id="no answer"),
+    pytest.param([302], None, None, OPEN, "pending", 1, id="a redirect"),
+    pytest.param([408], None, None, OPEN, "pending", 1, id="408"),
+    pytest.param([429], None, None, OPEN, "pending", 1, id="429"),
+    pytest.param([400] * 9 + [503], None, None, OPEN, "pending", 1, id="the last answer decides"),
+    pytest.param([503], EventType.REFUND_COMPLETED, None, OPEN, "pending", 1, id="a refund is money"),
+    pytest.param([503], EventType.WITHDRAWAL_STATUS_CHANGED, None, OPEN, "pending", 1, id="a payout is money"),
+    pytest.param([503], EventType.EXCHANGE_STATUS_CHANGED, None, OPEN, "pending", 1, id="an exchange is money"),
+    pytest.param([503], GATEWAY, None, SHUT, "failed", None, id="a gateway is no money"),
+    pytest.param([400], None, None, SHUT, "pending", 3600 - LADDER_SECONDS, id="4xx is the event's own fault"),
+    pytest.param([503] * 9 + [404], None, None, SHUT, "pending", 3600 - LADDER_SECONDS, id="also at the end only"),
+    pytest.param([400], GATEWAY, None, SHUT, "failed", None, id="4xx without money"),
+    pytest.param([503], None, 300, SHUT, "pending", 3600 - LADDER_SECONDS, id="others are taken meanwhile"),
+    pytest.param([503], None, 0, OPEN, "pending", 1, id="others were taken until it began"),
+]
+
+
+@pytest.mark.parametrize(("answers", "event_type", "taken_at", "opens", "status", "pause"), LADDERS_END)
+def test_what_the_end_of_one_events_fast_ladder_does(
+    answers: list[int | None],
+    event_type: EventType | None,
+    taken_at: float | None,
+    opens: bool,
+    status: str,
+    pause: float | None,
+) -> None:
+    """DECISIONS 7: it opens "when the fast ladder of a money event ends in such failures: that event then waits with
+    the breaker"; "One failing event never blocks another"."""
+    breaker, delivery = alone(*answers, event_type=event_type or fresh().type, taken_at=taken_at)
+    end = NOON + LADDER_SECONDS * SECOND
+    assert (breaker.is_open, delivery.status, delivery.attempts) == (opens, status, 10)
+    assert breaker.next_probe_at == (end + 30 * SECOND if opens else None)
+    assert delivery.due == (None if pause is None else end + pause * SECOND)
+
+
+def test_a_breaker_does_not_open_before_the_tenth_attempt_of_one_event() -> None:
+    breaker, delivery = new_breaker("acc_1", Mode.LIVE), fresh()
+    for number in range(1, 11):
+        breaker, delivery = after_delivery(breaker, delivery, outcome(503, at=max(NOON, delivery.due or NOON)))
+        assert breaker.is_open is (number == 10)
+
+
+def test_a_ladder_that_ends_while_it_is_open_waits_with_it_and_does_not_lengthen_its_pause() -> None:
+    breaker = failing(10)
+    at = NOON + 10 * SECOND
+    delivery = msgspec.structs.replace(fresh(), attempts=9, first_attempt_at=NOON)
+    after, waiting = after_delivery(breaker, delivery, outcome(503, at=at))
+    assert (after.next_probe_at, after.probes) == (breaker.next_probe_at, 0)
+    assert (waiting.status, waiting.due) == (DeliveryStatus.PENDING, at + SECOND)
+
+
+def test_a_ladder_that_ended_at_the_address_of_before_begins_anew_at_the_present_one() -> None:
+    breaker = closed(failing(3), by_hand_at=NOON)
+    delivery = msgspec.structs.replace(fresh(), attempts=9, first_attempt_at=NOON - 500 * SECOND)
+    breaker, waiting = after_delivery(breaker, delivery, outcome(None, "timeout", at=NOON - SECOND, took=10))
+    assert not breaker.is_open
+    assert (waiting.status, waiting.due) == (DeliveryStatus.PENDING, NOON + 10 * SECOND)
+
+
+def test_what_waited_and_fails_again_when_it_is_back_waits_again() -> None:
+    """A receiver that comes back for a moment only loses nothing."""
+    breaker, delivery = alone(503)
+    for _ in range(3):
+        at = (breaker.next_probe_at or NOON) + SECOND
+        breaker = after_letter(breaker, "evt_other", outcome(200, at=at, probe=True))
+        for _ in range(10):
+            at = max(at, delivery.due or NOON)
+            breaker, delivery = after_delivery(breaker, delivery, outcome(503, at=at))
+        assert (breaker.is_open, delivery.status) == (True, DeliveryStatus.PENDING)
+    assert delivery.attempts == 40
+    breaker, delivery = after_delivery(breaker, delivery, outcome(200, at=at + 30 * SECOND, probe=True))
+    assert (breaker.is_open, delivery.status) == (False, DeliveryStatus.DELIVERED)
+
+
+def test_an_event_that_its_receiver_alone_does_not_take_walks_the_slow_ladder_and_stops_nobody() -> None:
+    breaker, delivery = alone(500, taken_at=300)
+    moments = []
+    while delivery.status is DeliveryStatus.PENDING:
+        assert delivery.due is not None
+        moments.append(delivery.due)
+        breaker, delivery = after_delivery(breaker, delivery, outcome(500, at=delivery.due))
+        assert not breaker.is_open
+    assert moments == [NOON + each for each in SLOW_LADDER]
+    assert delivery.status is DeliveryStatus.FAILED
 
 
 def test_its_pauses_are_those_of_decisions_7_and_the_last_one_repeats() -> None:

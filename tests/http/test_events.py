@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts import Mode
+from cambist.core.domain.delivery import given_up
+from cambist.core.domain.events import Delivery
 from cambist.core.domain.signing import verify
 from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.ports.notifier import Answer, Receipt
@@ -85,9 +87,13 @@ class TestList:
         assert (beyond["data"], beyond["pagination"]["total"]) == ([], 5)
 
     async def test_every_filter_and_all_together(self, house: TestHouse) -> None:
-        house.postman.answers.extend([BAD] * 10)
+        house.postman.answers.append(BAD)
         first = await paid(house)
-        await house.work(600)
+        await house.work()
+        async with house.ports.storage.unit() as unit:
+            unit[Delivery].save(given_up((await unit[Delivery].find())[0]))
+            await unit.commit()
+        await house.clock.advance(600)
         middle = iso(house)
         second = await paid(house)
         await house.work(5)

@@ -36,6 +36,9 @@ PATIENT = 5.0
 """Where nothing is silent: a busy machine may take longer than LIMIT to answer."""
 
 FAST = [timedelta(0), *accumulate(FAST_LADDER)]
+PROBED = [*FAST, *(FAST[-1] + pause for pause in accumulate(PAUSES[:6]))]
+"""Within an hour: the fast ladder, then the probes of the breaker that it opened."""
+REFUSED = [*FAST, *SLOW_LADDER]
 
 
 class Shop:
@@ -92,18 +95,18 @@ def sent_at(requests: list[Request]) -> list[timedelta]:
 
 
 FAILURES: list[tuple[str, Script, str, int | None, list[timedelta]]] = [
-    ("500", reply(500), "responded", 500, FAST),
-    ("503 with a body", reply(503, b"later"), "responded", 503, FAST),
-    ("302", redirect("/elsewhere"), "responded", 302, FAST),
-    ("silence", silence(), "timeout", None, FAST),
-    ("half a body", half(200), "connection", None, FAST),
-    ("half a head", raw(b"HTTP/1.1 200 OK\r\nContent-"), "connection", None, FAST),
-    ("a body that never ends", slow_body(), "timeout", None, FAST),
-    ("a head that never ends", drip(b"HTTP/1.1 200 OK\r\n", 0.05), "timeout", None, FAST),
-    ("a reset", reset(), "connection", None, FAST),
-    ("no HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection", None, FAST),
-    ("400", reply(400), "responded", 400, [*FAST, *SLOW_LADDER]),
-    ("429", reply(429), "responded", 429, [*FAST, *SLOW_LADDER]),
+    ("500", reply(500), "responded", 500, PROBED),
+    ("503 with a body", reply(503, b"later"), "responded", 503, PROBED),
+    ("302", redirect("/elsewhere"), "responded", 302, PROBED),
+    ("silence", silence(), "timeout", None, PROBED),
+    ("half a body", half(200), "connection", None, PROBED),
+    ("half a head", raw(b"HTTP/1.1 200 OK\r\nContent-"), "connection", None, PROBED),
+    ("a body that never ends", slow_body(), "timeout", None, PROBED),
+    ("a head that never ends", drip(b"HTTP/1.1 200 OK\r\n", 0.05), "timeout", None, PROBED),
+    ("a reset", reset(), "connection", None, PROBED),
+    ("no HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection", None, PROBED),
+    ("400", reply(400), "responded", 400, REFUSED),
+    ("429", reply(429), "responded", 429, PROBED),
 ]
 
 
@@ -118,17 +121,22 @@ async def test_each_ladder_is_walked_exactly_whatever_way_the_receiver_fails(
     async with Receiver() as receiver, shop(receiver.url, limit) as merchant:
         receiver.answer_with(script)
         [event] = await merchant.happen()
-        await merchant.work(8 * 86_400)
+        probed = moments is PROBED
+        await merchant.work(3600 if probed else 8 * 86_400)
         letters = receiver.requests
         assert sent_at(letters) == moments
-        assert [int(each.headers["x-webhook-attempt"]) for each in letters] == list(range(1, len(moments) + 1))
+        numbers = [*range(1, 11), *([11] * (len(moments) - 10) if probed else range(11, 15))]
+        assert [int(each.headers["x-webhook-attempt"]) for each in letters] == numbers
         assert {each.target for each in letters} == {"/hook"}
         assert len({each.body for each in letters}) == 1
         for each in letters:
             assert verify(each.headers, each.body, [WEBHOOK_SECRET], int(each.headers["x-webhook-timestamp"])) == event
         attempts = await merchant.attempts()
-        assert [(each.answer, each.status, each.probe) for each in attempts] == [(answer, status, False)] * len(moments)
-        assert await merchant.statuses() == {DeliveryStatus.FAILED: 1}
+        probes = [probed and number == 11 for number in numbers]
+        assert [(each.answer, each.status, each.probe) for each in attempts] == [
+            (answer, status, probe) for probe in probes
+        ]
+        assert await merchant.statuses() == {DeliveryStatus.PENDING if probed else DeliveryStatus.FAILED: 1}
 
 
 async def test_where_nobody_listens_the_ladder_is_walked_too() -> None:
@@ -136,7 +144,7 @@ async def test_where_nobody_listens_the_ladder_is_walked_too() -> None:
         port = taken.getsockname()[1]
     async with shop(f"http://127.0.0.1:{port}/hook") as merchant:
         await merchant.happen()
-        await merchant.work(600)
+        await merchant.work(520)
         attempts = await merchant.attempts()
         assert [each.sent_at - attempts[0].sent_at for each in attempts] == FAST
         assert {(each.answer, each.status) for each in attempts} == {("connection", None)}

@@ -299,15 +299,24 @@ class TestOrder:
         assert await place.statuses(account) == {"delivered": 304}
 
     async def test_one_event_that_is_always_refused_never_blocks_another(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
+        """Others are taken while its ladder lasts, so that it opens no breaker: it goes on by the slow ladder."""
+        account = await place.merchant("m")
+        url = place.url("m")
         [bad] = await place.happen(account)
-        await place.work(600)
+
+        def answer(letter: Letter) -> None:
+            place.town.answers[url] = BAD if letter.headers["X-Webhook-Id"] == bad else GOOD
+
+        place.town.on_letter = answer
+        for _ in range(6):
+            await place.work(100)
+            [good] = await place.happen(account)
+            await place.work()
+            assert (await place.delivery(good)).status is DeliveryStatus.DELIVERED
+        assert ((await place.delivery(bad)).attempts, (await place.breaker(account)).is_open) == (10, False)
+        await place.work(2 * 86_400)
         assert (await place.delivery(bad)).status is DeliveryStatus.FAILED
-        assert len(place.town.letters[place.url("m")]) == 10, "one event alone opens no breaker"
-        place.town.answers[place.url("m")] = GOOD
-        [good] = await place.happen(account)
-        await place.work()
-        assert (await place.delivery(good)).status is DeliveryStatus.DELIVERED
+        assert place.town.events(url).count(bad) == 14
 
     async def test_one_bad_event_does_not_keep_the_breaker_open(self, place: Place) -> None:
         """Probes take the waiting events in turn."""
@@ -327,6 +336,31 @@ class TestOrder:
 
 
 class TestBreaker:
+    async def test_an_outage_of_minutes_loses_nothing_of_a_merchant_with_one_payment(self, place: Place) -> None:
+        """DECISIONS 7: its event "waits with the breaker and goes out with the first probe that succeeds"."""
+        account = await place.merchant("m", BAD)
+        [event] = await place.happen(account)
+        await place.work(540)
+        assert (await place.breaker(account)).is_open
+        assert await place.statuses(account) == {"pending": 1}
+        place.town.answers[place.url("m")] = GOOD
+        await place.work(2)
+        delivery = await place.delivery(event)
+        assert (delivery.status, delivery.attempts, delivery.probes) == (DeliveryStatus.DELIVERED, 10, 1)
+        assert place.town.times(place.url("m"))[-2:] == [511.0, 541.0]
+        assert not (await place.breaker(account)).is_open
+        assert await place.jobs() == []
+
+    async def test_a_merchant_with_one_payment_is_probed_for_seven_days_and_then_given_up(self, place: Place) -> None:
+        account = await place.merchant("m", BAD)
+        [event] = await place.happen(account)
+        await place.work(7 * 86_400 - 3600)
+        assert await place.statuses(account) == {"pending": 1}
+        await place.work(2 * 3600)
+        delivery = await place.delivery(event)
+        assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 10)
+        assert await place.jobs() == []
+
     async def test_it_is_walked_exactly(self, place: Place) -> None:
         """10 failures from 3 events, then probes after 30 s, 1, 2, 5, 10, 30, 60 min and every 60 min."""
         account = await place.merchant("m", BAD)

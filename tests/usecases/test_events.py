@@ -23,6 +23,8 @@ from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
 
 BAD = Receipt(answer=Answer.RESPONDED, status=500)
+REFUSED = [Receipt(answer=Answer.RESPONDED, status=400)] * 14
+"""To the end of both ladders, within two days."""
 
 
 async def happen(house: TestHouse, count: int = 1, *, mode: Mode = Mode.TEST, receives: bool = True) -> list[str]:
@@ -61,14 +63,14 @@ def numbers(house: TestHouse, event_id: str) -> list[int]:
 
 
 class TestResendOne:
-    @pytest.mark.parametrize("answers", [[], [BAD] * 10])
+    @pytest.mark.parametrize("answers", [[], REFUSED])
     async def test_it_goes_out_again_under_the_same_id_and_is_numbered_on(
         self, house: TestHouse, answers: list[Receipt]
     ) -> None:
         """DECISIONS 7: "`X-Webhook-Id` is the event id, the same over retries and resends"."""
         house.postman.answers.extend(answers)
         [event] = await happen(house)
-        await house.work(600)
+        await house.work(2 * 86_400)
         made = max(1, len(answers))
         assert numbers(house, event) == list(range(1, made + 1))
         told = await resend_event(house.ports, await caller(house), event)
@@ -87,17 +89,17 @@ class TestResendOne:
         await resend_event(house.ports, await caller(house), event)
         await house.work()
         assert len(house.postman.letters) == before + 1
-        await house.work(600)
+        await house.work(520)
         assert len(house.postman.letters) == before + 10
 
     async def test_a_resend_that_is_answered_badly_fails_anew(self, house: TestHouse) -> None:
         [event] = await happen(house)
         await house.work()
-        house.postman.answers.extend([BAD] * 10)
+        house.postman.answers.extend(REFUSED)
         await resend_event(house.ports, await caller(house), event)
-        await house.work(600)
+        await house.work(2 * 86_400)
         [delivery] = await deliveries(house)
-        assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 11)
+        assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 15)
 
     async def test_a_held_one_stays_held_until_there_is_a_receiver(self) -> None:
         async with open_test_house(receiver=False) as house:
@@ -184,9 +186,9 @@ class TestResendRange:
         await happen(house, 2)
         await happen(house, 1, mode=Mode.LIVE)
         await house.work()
-        house.postman.answers.extend([BAD] * 10)
+        house.postman.answers.extend(REFUSED)
         [failed] = await happen(house)
-        await house.work(600)
+        await house.work(2 * 86_400)
         house.postman.letters.clear()
         account = house.account.account_id
         other = EventType.REFUND_FAILED.value

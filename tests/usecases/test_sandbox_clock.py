@@ -368,7 +368,7 @@ class TestRefusals:
 async def test_the_position_of_undelivered_letters_is_kept(house: TestHouse) -> None:
     """A receiver that is away for the whole advance: its letters are given up after a week of its own time."""
     payment = await house.created()
-    house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=500)] * 100
+    house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=500)] * 1000
     await advance(house, 30 * DAY)
     [delivery] = [each for each in await everything(house.ports, Delivery) if each.type.value.startswith("payment")]
     assert (delivery.status, payment["status"]) == (DeliveryStatus.FAILED, "pending")
