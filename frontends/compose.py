@@ -58,13 +58,14 @@ async def open_house(
     further_banks: Sequence[FurtherBank] = (),
     adapters: Adapters = _NONE_GIVEN,
     telemetry: Telemetry | None = None,
+    patient: bool = False,
 ) -> AsyncIterator[House]:
     """Open everything that `settings` ask for, and close it at the end.
 
     What is given goes in place of the usual adapter (and stays the giver's to close): a virtual clock, ids from a
     seed, a bank that follows a `script`, `adapters`. A mode has the banks of its setting, and `further_banks`.
     `around_notifier` is put around whatever posts letters. With `telemetry` the ports to providers and receivers are
-    watched.
+    watched. Who is `patient` (an operator's command) waits longer for a database that others write to.
     Raises: Unavailable when the database cannot be opened or its schema is not at head; VaultError; PluginError for an
     adapter from elsewhere that cannot be used; NotInstalled, which says what to install.
     """
@@ -79,7 +80,7 @@ async def open_house(
 
     async with AsyncExitStack() as closing:
         closing.push_async_callback(queue.close)
-        opening = adapters.storage(kick) if adapters.storage else _open_storage(settings, clock, kick)
+        opening = adapters.storage(kick) if adapters.storage else _open_storage(settings, clock, kick, patient=patient)
         kept = await opening
         closing.push_async_callback(kept.close)
         closing.push_async_callback(meter.close)
@@ -127,7 +128,7 @@ def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:
     return RedisMeter(settings.redis_url, clock), DramatiqQueue(settings.redis_url, clock)
 
 
-async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> Storage:
+async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, patient: bool) -> Storage:
     """The storage that the settings name. SQL adapters are imported only where one is asked for."""
     url = settings.storage_url
     if url == "memory://":
@@ -136,7 +137,8 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick) -> 
         with needing("sql", "SQLite"):
             from ..adapters.storage.sqlite import SqliteStorage
 
-        return await SqliteStorage.open(Path(url.removeprefix("sqlite:///")), clock or SystemClock(), kick)
+        path = Path(url.removeprefix("sqlite:///"))
+        return await SqliteStorage.open(path, clock or SystemClock(), kick, patient=patient)
     if not has_own_schema(url):
         elsewhere = StorageTools(url=url, clock=clock or SystemClock(), kick=kick)
         return await opened_storage(scheme_of(url), elsewhere)

@@ -3,7 +3,8 @@
 Whoever waits while a commit is under way joins the next one. A batch is carried out in one go; when a unit of it is
 refused (it lost a race, or broke a rule) all of it is taken back and carried out again, now with a savepoint for each
 unit, so that the refused one takes back its own writes only. Refusals are rare, and savepoints are nearly half of all
-statements. Nobody hears of success before COMMIT returned.
+statements. Nobody hears of success before COMMIT returned. Other processes that wait have their turn between two
+batches (turnstile.py).
 
 Statements run on the event loop and only what may block runs in the one thread: COMMIT, for its fsync, and BEGIN
 IMMEDIATE, but that only once it was refused because another process writes. Measured beside a busy HTTP loop this
@@ -14,6 +15,7 @@ requests. While the thread works, nothing else touches the connection.
 
 import asyncio
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +24,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...ports.faults import Unavailable
-from .sqlite_file import BUSY_MILLISECONDS
+from .sqlite_file import BUSY
+from .turnstile import Turnstile
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Cursor], Any]
@@ -34,6 +37,8 @@ BATCH = 256
 """Units in one transaction at most, so that the first of them need not wait for ever more."""
 QUEUE = 10_000
 """Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
+_AGAIN = 0.002
+"""Seconds between two tries to begin while another process writes."""
 _TURN = 16
 """Units after which the loop has a turn: about a millisecond."""
 
@@ -71,15 +76,24 @@ class Committer:
     """Owns the one connection that writes. For one event loop.
 
     `begin` is called before the quick ways of a batch, and `end` after them: what they leave for all of them together
-    is written there. It raises Doubtful where that is refused, and then each unit does its own work.
+    is written there. It raises Doubtful where that is refused, and then each unit does its own work. Another process
+    that writes is waited for `busy` seconds.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, *, begin: Callable[[], None], end: Callable[[sqlite3.Cursor], None]
+        self,
+        connection: sqlite3.Connection,
+        turnstile: Turnstile,
+        *,
+        begin: Callable[[], None],
+        end: Callable[[sqlite3.Cursor], None],
+        busy: float = BUSY,
     ) -> None:
         self._connection = connection
         self._cursor = connection.cursor()  # one for all statements: to make one costs as much as a small statement
+        self._turnstile = turnstile
         self._begin_batch, self._end_batch = begin, end
+        self._busy = busy
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
         self._waiting: deque[_Waiting] = deque()
         self._flushing: asyncio.Task[None] | None = None
@@ -135,6 +149,7 @@ class Committer:
             await asyncio.wait([self._flushing])
         await self._in_thread(self._connection.close)
         self._thread.shutdown()
+        self._turnstile.close()
 
     async def _flush(self) -> None:
         try:
@@ -169,20 +184,28 @@ class Committer:
                 waiting.succeed()
 
     async def _begin(self) -> None:
+        if not (self._turnstile.is_free() and self._begun_at_once()):
+            await self._in_thread(self._begin_patiently)
+        self._begun = self._data_version()
+
+    def _begun_at_once(self) -> bool:
+        """Begin; False where another process writes."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as fault:
             if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
-            await self._in_thread(self._begin_patiently)
-        self._begun = self._data_version()
+            return False
+        return True
 
     def _begin_patiently(self) -> None:
-        self._connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
-        try:
+        deadline = time.monotonic() + self._busy
+        with self._turnstile.held():
+            while time.monotonic() < deadline:
+                if self._begun_at_once():
+                    return
+                time.sleep(_AGAIN)
             self._connection.execute("BEGIN IMMEDIATE")
-        finally:
-            self._connection.execute("PRAGMA busy_timeout=0")
 
     async def _carry_out(self, batch: list[_Waiting]) -> list[_Waiting]:
         self._begin_batch()

@@ -29,6 +29,7 @@ from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading
 from .sqlite_units import Units, Work
 from .statements import JobStatements, beat
+from .turnstile import Turnstile
 from .unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
 
 
@@ -66,12 +67,13 @@ class SqliteStorage(SqlStorage):
         clock: Clock,
         kick: Kick,
         catalogue: Sequence[Table],
+        busy: float,
     ) -> None:
         dialect = pysqlite.dialect()
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
         self._units = Units(self._tables)
-        self._committer = Committer(writing, begin=self._units.begin, end=self._units.end)
+        self._committer = Committer(writing, Turnstile(path), begin=self._units.begin, end=self._units.end, busy=busy)
         self._seen: int | None = None
         self._looked = False
         self._reading = Reading(path, reading)
@@ -88,8 +90,10 @@ class SqliteStorage(SqlStorage):
         *,
         migrate: bool = True,
         catalogue: Sequence[Table] = CATALOGUE,
+        patient: bool = False,
     ) -> Self:
-        """Open the file; with `migrate`, make it where there is none, and bring its schema up.
+        """Open the file; with `migrate`, make it where there is none, and bring its schema up. Who is `patient` waits
+        longer for other processes that write.
 
         Raises SchemaMismatch when the schema does not fit; Unavailable when the file cannot be opened.
         """
@@ -98,7 +102,8 @@ class SqliteStorage(SqlStorage):
             writing, reading = await asyncio.to_thread(_open_file, where, migrate=migrate)
         except (sqlite3.Error, exc.DBAPIError, OSError) as fault:
             raise Unavailable(f"SQLite could not open {where}: {fault}") from fault
-        return cls(where, writing, reading, clock, kick, catalogue)
+        busy = sqlite_file.BUSY_PATIENT if patient else sqlite_file.BUSY
+        return cls(where, writing, reading, clock, kick, catalogue, busy)
 
     @property
     def _reader(self) -> Reader:

@@ -5,8 +5,10 @@ import sqlite3
 import time
 from pathlib import Path
 
-BUSY_MILLISECONDS = 5_000
-"""How long another process' write is waited for. A group commit takes milliseconds."""
+BUSY = 5.0
+"""Seconds for which another process' write is waited for. A group commit takes milliseconds."""
+BUSY_PATIENT = 30.0
+"""Seconds for which operators' commands wait: nobody's request hangs on them."""
 SMALL_CACHE = "PRAGMA cache_size=-512"
 """Kibibytes of pages that a reading connection keeps, of 2000 by itself: it forgets them at every commit."""
 _WAL_TRIES = 100
@@ -47,7 +49,7 @@ def connect(path: Path) -> sqlite3.Connection:
     It may move between threads, one at a time. FULL: what is committed is on disk. Raises sqlite3.Error.
     """
     connection = sqlite3.connect(
-        path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False, cached_statements=512
+        path, timeout=BUSY, isolation_level=None, check_same_thread=False, cached_statements=512
     )
     try:
         _use_wal(connection)
@@ -66,7 +68,7 @@ def connect_to_read(path: Path, *, wait: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
         read_uri(path),
         uri=True,
-        timeout=BUSY_MILLISECONDS / 1000 if wait else 0.0,
+        timeout=BUSY if wait else 0.0,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=512,

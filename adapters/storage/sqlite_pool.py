@@ -79,7 +79,7 @@ class ReadingPool:
             connection = await aiosqlite.connect(
                 sqlite_file.read_uri(self._path),
                 uri=True,
-                timeout=sqlite_file.BUSY_MILLISECONDS / 1000,
+                timeout=sqlite_file.BUSY,
                 isolation_level=None,
             )
         except (sqlite3.Error, OSError) as fault:

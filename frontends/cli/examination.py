@@ -92,7 +92,7 @@ async def _checks(place: around.Place, limit: float, *, full: bool) -> AsyncIter
 
 async def _checks_inside(place: around.Place, limit: float, *, full: bool) -> AsyncIterator[Told]:
     """What an open house is needed for."""
-    house = open_house(place.settings)
+    house = open_house(place.settings, patient=True)
     opening = asyncio.ensure_future(house.__aenter__())
     finding = await _bounded("house", _opened(opening), limit)
     if finding.level is Level.FAILED:

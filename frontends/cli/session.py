@@ -44,7 +44,7 @@ def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
     from ..compose import open_house
 
     async def inside() -> T:
-        async with open_house(settings) as house:
+        async with open_house(settings, patient=True) as house:
             return await work(acting(house.ports, act))
 
     return asyncio.run(inside())

@@ -16,7 +16,7 @@ def run(settings: Settings, operator: str) -> None:
     """The console beside a service, until it is left. Raises: what `open_house` raises."""
 
     async def inside() -> None:
-        async with open_house(settings) as house:
+        async with open_house(settings, patient=True) as house:
             await Console(Desk(ports=house.ports, operator=operator)).run_async()
 
     _quietly(inside())

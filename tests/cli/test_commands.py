@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.storage import committer
+from cambist.adapters.storage import sqlite_file
 from tests.cli.conftest import Call, Outcome
 
 SECRET = "a-webhook-secret-of-the-tests"
@@ -257,7 +257,7 @@ class TestProcesses:
 
     def test_a_locked_database_is_a_message(self, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert call("account", "create", "Tea").status == 0
-        monkeypatch.setattr(committer, "BUSY_MILLISECONDS", 20)
+        monkeypatch.setattr(sqlite_file, "BUSY_PATIENT", 0.02)
         [database] = (folder / "cambist-data").glob("*.db")
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")

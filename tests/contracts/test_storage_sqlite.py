@@ -15,8 +15,9 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.adapters.storage import committer
+from cambist.adapters.storage import committer, sqlite_file, turnstile
 from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.turnstile import Turnstile
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits, limit_hits
 from cambist.core.domain.payments import Payment
@@ -369,7 +370,7 @@ async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place:
 
 
 async def test_a_lock_that_stays_is_unavailable(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr(sqlite_file, "BUSY", 0.02)
     storage = await file_place.open()
     with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -492,3 +493,41 @@ def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
     assert told <= payments
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_whoever_waits_has_its_turn_before_the_next_batch(file_place: Place) -> None:
+    storage = await file_place.open()
+    with closing(Turnstile(Path(file_place.where))) as waiting:
+        with waiting.held():
+            task = asyncio.create_task(put(storage, payment("pay_1")))
+            turns = iter(range(50))
+            assert await turns_until(lambda: next(turns, None) is None) == 50
+            assert not task.done()
+        await task
+    assert await read(storage, Payment, "pay_1") is not None
+
+
+async def test_a_unit_that_waits_for_another_process_says_so(file_place: Place) -> None:
+    storage = await file_place.open()
+    with (
+        closing(Turnstile(Path(file_place.where))) as looking,
+        closing(sqlite3.connect(file_place.where, isolation_level=None)) as other,
+    ):
+        assert looking.is_free()
+        other.execute("BEGIN IMMEDIATE")
+        task = asyncio.create_task(put(storage, payment("pay_1")))
+        await turns_until(lambda: not looking.is_free())
+        other.execute("COMMIT")
+        await task
+        assert looking.is_free()
+
+
+async def test_a_turn_that_never_ends_stops_nobody(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped while it waited."""
+    monkeypatch.setattr(turnstile, "COURTESY", 0.02)
+    storage = await file_place.open()
+    with closing(Turnstile(Path(file_place.where))) as stopped, stopped.held():
+        await put(storage, payment("pay_1"))
+        assert isinstance(storage, SqliteStorage)
+        assert storage._committer._turnstile.is_free(), "it is not waited for each time"
+        await put(storage, payment("pay_2"))
