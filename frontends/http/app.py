@@ -66,7 +66,7 @@ def create_app(
             sandbox_clock_router(ports),
             gateways_router(ports),
             played_gateways_router(ports),
-            letters_router(ports, streams),
+            letters_router(ports, streams, trusted_proxies),
             events_router(ports),
             webhook_endpoint_router(ports),
             refunds_router(ports),
@@ -92,8 +92,8 @@ def create_app(
     app = Application(
         route_handlers=[
             api,
-            window_router(ports, streams),
-            binding_router(ports, streams),
+            window_router(ports, streams, trusted_proxies),
+            binding_router(ports, streams, trusted_proxies),
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports),
             *health_handlers(ports, is_leaving),

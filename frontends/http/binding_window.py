@@ -5,6 +5,7 @@ There are no cookies and no sessions: who has the link is the payer. Opening the
 looks again by itself does not.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,24 +15,29 @@ from litestar.response import Stream
 
 from ...core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
 from ...core.domain.payments import FailureReason
+from ...core.domain.quota import Network
 from ...core.usecases import binding_window
 from ...core.usecases.binding_window import BindingAct, BindingStanding
 from ...ports.bundle import Ports
 from .answers import answer
 from .binding_page import BindingPage
+from .origin import origin
 from .routing import Router
 from .window_page import WindowPage, millis
 from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
-from .window_streams import CLOSED, Sight, WindowStreams, follow
+from .window_streams import CLOSED, Seat, Sight, WindowStreams, follow
 
 _SLOW = (BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
 """News of these may take hours: looked at every five seconds instead of every one."""
 
 
-def binding_router(ports: Ports, streams: WindowStreams | None = None) -> Router:
+def binding_router(
+    ports: Ports, streams: WindowStreams | None = None, trusted_proxies: Sequence[Network] = ()
+) -> Router:
     """Everything under `/s`. Its assets are those of the payer window."""
     base = urlsplit(ports.places.pay_url).path.rstrip("/")
-    window = _Window(ports, BindingPage(f"{base}/s", WindowPage(f"{base}/p")), streams or WindowStreams())
+    page = BindingPage(f"{base}/s", WindowPage(f"{base}/p"))
+    window = _Window(ports, page, streams or WindowStreams(), trusted_proxies)
 
     @route("/{subscription_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def show(request: Asked, subscription_id: FromPath[str]) -> Response[str]:
@@ -57,10 +63,13 @@ def binding_router(ports: Ports, streams: WindowStreams | None = None) -> Router
 
 
 class _Window:
-    def __init__(self, ports: Ports, page: BindingPage, streams: WindowStreams) -> None:
+    def __init__(
+        self, ports: Ports, page: BindingPage, streams: WindowStreams, trusted_proxies: Sequence[Network]
+    ) -> None:
         self._ports = ports
         self._page = page
         self._streams = streams
+        self._trusted = trusted_proxies
         self.notices = Notices(page, "subscription_id")
 
     async def show(self, request: Asked, subscription_id: str) -> Response[str]:
@@ -84,7 +93,8 @@ class _Window:
         standing = await binding_window.binding_standing(self._ports, subscription_id)
         if standing is None:
             return self.notices.say(request, "closed", 404)
-        if self._streams.full:
+        seat = Seat(page=subscription_id, address=origin(request, self._trusted))
+        if not self._streams.is_free(seat):
             return self.notices.say(request, "unavailable", 503)
 
         async def read() -> Sight | None:
@@ -92,7 +102,7 @@ class _Window:
             return None if present is None else _sight(present)
 
         return Stream(
-            follow(self._ports.clock, self._streams, _sight(standing), read),
+            follow(self._ports.clock, self._streams, seat, _sight(standing), read),
             media_type="text/event-stream",
             headers={**HEADERS, "X-Accel-Buffering": "no"},
         )

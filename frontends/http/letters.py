@@ -1,6 +1,7 @@
 """The feed of test letters over HTTP, which `cambist listen` follows (DESIGN 5). Test keys only."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from litestar import Response, get
@@ -9,12 +10,14 @@ from ...core.domain.accounts import Caller
 from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
 from ...core.domain.events import EventType
+from ...core.domain.quota import Network
 from ...core.usecases.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer
+from .origin import origin
 from .routing import Router
-from .window_streams import WindowStreams
+from .window_streams import Seat, WindowStreams
 
 LONGEST_WAIT = 30
 """Seconds that an answer may wait for a letter. Below what proxies and clients give a silent connection."""
@@ -86,6 +89,7 @@ def _seconds(text: str | None) -> int:
 async def _next_letters(
     ports: Ports,
     streams: WindowStreams,
+    address: str,
     caller: Caller,
     after: str,
     types: frozenset[EventType] | None,
@@ -95,27 +99,26 @@ async def _next_letters(
     when too many wait already: the client asks again."""
     until = ports.clock.monotonic() + seconds
     fed = await read_feed(ports, caller, after, types)
-    if streams.full:
+    seat = Seat(page=caller.account_id, address=address)
+    if not streams.is_free(seat):
         return fed
-    streams.open += 1
-    try:
+    with streams.taken(seat):
         while not fed.letters and not fed.more and after != NOW and ports.clock.monotonic() < until:
             if not await streams.pause(ports.clock, _LOOK):
                 break
             fed = await read_feed(ports, caller, fed.cursor, types)
-    finally:
-        streams.open -= 1
     return fed
 
 
-def letters_router(ports: Ports, streams: WindowStreams) -> Router:
+def letters_router(ports: Ports, streams: WindowStreams, trusted_proxies: Sequence[Network] = ()) -> Router:
     """GET /sandbox/letters."""
 
     @get("/")
     async def letters(request: ApiRequest) -> Response[bytes]:
         query = request.query_params
         after, seconds = query.get("after", BEGINNING), _seconds(query.get("wait"))
-        fed = await _next_letters(ports, streams, request.auth, after, read_types(query.get("types")), seconds)
+        address, types = origin(request, trusted_proxies), read_types(query.get("types"))
+        fed = await _next_letters(ports, streams, address, request.auth, after, types, seconds)
         return answer(letters_view(ports, request.auth, fed))
 
     return Router("/sandbox/letters", route_handlers=[letters], guards=[require_test_mode])

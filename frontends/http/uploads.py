@@ -13,11 +13,12 @@ from litestar.exceptions import LitestarException
 from litestar.params import FromPath
 
 from ...core.domain.errors import Refusal
-from ...core.domain.quota import Network, client_ip
+from ...core.domain.quota import Network
 from ...core.usecases.uploads import receive_upload
 from ...ports.bundle import Ports
 from .answers import answer
 from .errors import on_refusal
+from .origin import origin
 from .routing import Router
 
 PREFIX = "/uploads/"
@@ -54,14 +55,12 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
 async def _receive(
     ports: Ports, trusted_proxies: Sequence[Network], request: Request[Any, Any, Any], file_key: str
 ) -> None:
-    forwarded = ",".join(request.headers.getall("x-forwarded-for", [])) or None
-    ip = client_ip(request.client.host if request.client else None, forwarded, trusted_proxies)
     declared = request.headers.get("content-length")
     if declared is not None and not _LENGTH.match(declared):
         raise Refusal("VALIDATION_ERROR", "Content-Length is no length")
     await receive_upload(
         ports,
-        ip,
+        origin(request, trusted_proxies),
         file_key,
         request.query_params,
         request.headers.get("content-type"),

@@ -4,7 +4,7 @@
 There are no cookies and no sessions: who has the link is the payer.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,23 +14,27 @@ from litestar.response import Stream
 
 from ...core.domain.payer_window import FINAL_FACES, Face
 from ...core.domain.payments import FailureReason
+from ...core.domain.quota import Network
 from ...core.usecases import payer_window
 from ...core.usecases.payer_window import Act, Standing
 from ...ports.bundle import Ports
 from .answers import answer
+from .origin import origin
 from .routing import Router
 from .window_page import WindowPage, millis
 from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
-from .window_streams import CLOSED, Sight, WindowStreams, follow
+from .window_streams import CLOSED, Seat, Sight, WindowStreams, follow
 
 _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
 """Seconds between two looks at payments whose news may take hours; one second for all others."""
 
 
-def window_router(ports: Ports, streams: WindowStreams | None = None) -> Router:
+def window_router(
+    ports: Ports, streams: WindowStreams | None = None, trusted_proxies: Sequence[Network] = ()
+) -> Router:
     """Everything under `/p`. It brings its own templates and assets and needs nothing from the application."""
     base = urlsplit(ports.places.pay_url).path.rstrip("/")
-    window = _Window(ports, WindowPage(f"{base}/p"), streams or WindowStreams())
+    window = _Window(ports, WindowPage(f"{base}/p"), streams or WindowStreams(), trusted_proxies)
 
     @route("/{payment_id:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def show(request: Asked, payment_id: FromPath[str]) -> Response[str]:
@@ -60,10 +64,13 @@ def window_router(ports: Ports, streams: WindowStreams | None = None) -> Router:
 
 
 class _Window:
-    def __init__(self, ports: Ports, page: WindowPage, streams: WindowStreams) -> None:
+    def __init__(
+        self, ports: Ports, page: WindowPage, streams: WindowStreams, trusted_proxies: Sequence[Network]
+    ) -> None:
         self._ports = ports
         self._page = page
         self._streams = streams
+        self._trusted = trusted_proxies
         self.notices = Notices(page, "payment_id")
 
     async def show(self, request: Asked, payment_id: str) -> Response[str]:
@@ -84,10 +91,11 @@ class _Window:
         standing = await payer_window.standing(self._ports, payment_id)
         if standing is None:
             return self.notices.say(request, "closed", 404)
-        if self._streams.full:
+        seat = Seat(page=payment_id, address=origin(request, self._trusted))
+        if not self._streams.is_free(seat):
             return self.notices.say(request, "unavailable", 503)
         return Stream(
-            event_stream(self._ports, self._streams, payment_id, standing),
+            event_stream(self._ports, self._streams, seat, standing),
             media_type="text/event-stream",
             headers={**HEADERS, "X-Accel-Buffering": "no"},
         )
@@ -126,17 +134,15 @@ class _Window:
         return Response(asset.body, media_type=asset.media_type, headers=headers)
 
 
-def event_stream(
-    ports: Ports, streams: WindowStreams, payment_id: str, standing: Standing
-) -> AsyncGenerator[bytes, None]:
-    """Server-sent events of a payment: the standing at once, then whenever it changes, until it is final or the window
-    closes."""
+def event_stream(ports: Ports, streams: WindowStreams, seat: Seat, standing: Standing) -> AsyncGenerator[bytes, None]:
+    """Server-sent events of the seat's payment: the standing at once, then whenever it changes, until it is final or
+    the window closes."""
 
     async def read() -> Sight | None:
-        present = await payer_window.standing(ports, payment_id)
+        present = await payer_window.standing(ports, seat.page)
         return None if present is None else _sight(present)
 
-    return follow(ports.clock, streams, _sight(standing), read)
+    return follow(ports.clock, streams, seat, _sight(standing), read)
 
 
 def _sight(standing: Standing) -> Sight:

@@ -1,7 +1,9 @@
 """Server-sent events of a page: what it is told when, and how all of them end when the server stops."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -15,8 +17,19 @@ STREAM_LIFETIME = 1800.0
 """Seconds after which a stream ends; the page opens a new one."""
 RETRY_MILLIS = 3000
 """How long a page waits before it opens a broken stream again."""
+PER_PAGE = 8
+"""Streams of one page (a payment, a subscription; letters of one account) in a process."""
+PER_ADDRESS = 30
+"""Streams of one client address in a process."""
 CLOSED = {"status": None, "face": "closed"}
 """What a page is told of what it can no longer show."""
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """Whose a stream is: nobody takes the places of all others."""
+
+    page: str
+    address: str
 
 
 class WindowStreams:
@@ -30,11 +43,31 @@ class WindowStreams:
         self.limit = limit
         """Above it pages poll instead: an open stream costs a read a second."""
         self.open = 0
+        self._pages: Counter[str] = Counter()
+        self._addresses: Counter[str] = Counter()
         self._ended = asyncio.Event()
 
-    @property
-    def full(self) -> bool:
-        return self._ended.is_set() or self.open >= self.limit
+    def is_free(self, seat: Seat) -> bool:
+        """Whether one more stream may be opened for this page and this address; else the page polls."""
+        return (
+            not self._ended.is_set()
+            and self.open < self.limit
+            and self._pages[seat.page] < PER_PAGE
+            and self._addresses[seat.address] < PER_ADDRESS
+        )
+
+    @contextmanager
+    def taken(self, seat: Seat) -> Iterator[None]:
+        """Count a stream while it is open."""
+        self.open += 1
+        self._pages[seat.page] += 1
+        self._addresses[seat.address] += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+            _less(self._pages, seat.page)
+            _less(self._addresses, seat.address)
 
     def end(self) -> None:
         """Close all streams now, and open none any more. Call it in the server's event loop."""
@@ -62,13 +95,12 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 async def follow(
-    clock: Clock, streams: WindowStreams, seen: Sight, read: Callable[[], Awaitable[Sight | None]]
+    clock: Clock, streams: WindowStreams, seat: Seat, seen: Sight, read: Callable[[], Awaitable[Sight | None]]
 ) -> AsyncGenerator[bytes, None]:
     """Server-sent events of whatever `read` looks at. It looks by the clock, and keeps still while the storage is
     away."""
     opened = spoken = clock.monotonic()
-    streams.open += 1
-    try:
+    with streams.taken(seat):
         yield f"retry: {RETRY_MILLIS}\n\n".encode() + _frame(seen.wire)
         while not seen.is_final and clock.monotonic() - opened < STREAM_LIFETIME:
             if not await streams.pause(clock, seen.pause):
@@ -86,8 +118,12 @@ async def follow(
             elif clock.monotonic() - spoken >= HEARTBEAT:
                 spoken = clock.monotonic()
                 yield b": alive\n\n"
-    finally:
-        streams.open -= 1
+
+
+def _less(counted: Counter[str], name: str) -> None:
+    counted[name] -= 1
+    if not counted[name]:
+        del counted[name]
 
 
 def _frame(data: Mapping[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.usecases import accounts, payer_window
 from cambist.frontends.http.server import running
 from cambist.frontends.http.window import event_stream, window_router
-from cambist.frontends.http.window_streams import HEARTBEAT, STREAM_LIFETIME, WindowStreams
+from cambist.frontends.http.window_streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
@@ -41,6 +41,9 @@ class Listener:
         return self.task.done()
 
 
+NOBODY = Seat(page="", address="")
+
+
 def _face(chunk: bytes) -> str:
     data = chunk.decode().split("data: ")[1]
     assert data.endswith("\n\n")
@@ -53,7 +56,9 @@ async def listening(
 ) -> Listener:
     standing = await payer_window.standing(house.ports, payment["id"])
     assert standing is not None
-    listener = Listener(event_stream(ports or house.ports, streams, payment["id"], standing))
+    listener = Listener(
+        event_stream(ports or house.ports, streams, Seat(page=payment["id"], address="192.0.2.1"), standing)
+    )
     await house.clock.advance(0)
     return listener
 
@@ -162,10 +167,10 @@ async def test_a_stream_keeps_still_while_the_storage_is_away(house: TestHouse) 
 async def test_streams_end_at_once_when_told_and_none_begins_then(house: TestHouse) -> None:
     streams = WindowStreams()
     listener = await listening(house, await house.created(), streams)
-    assert not streams.full
+    assert streams.is_free(NOBODY)
     streams.end()
     await house.clock.advance(0)
-    assert (listener.over, streams.open, streams.full) == (True, 0, True)
+    assert (listener.over, streams.open, streams.is_free(NOBODY)) == (True, 0, False)
 
 
 async def test_a_reader_who_leaves_frees_the_stream(house: TestHouse) -> None:
