@@ -25,6 +25,7 @@ from ..ports.queue import Queue
 from ..ports.storage import Storage
 from ..ports.tools import Kick, StorageTools, Tools
 from ..ports.vault import Vault, VaultError
+from .holding import held_ports
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
@@ -111,7 +112,7 @@ async def open_house(
             vault=vault,
             places=places,
         )
-        yield House(settings=settings, ports=watched_ports(telemetry, ports), telemetry=telemetry)
+        yield House(settings=settings, ports=held_ports(watched_ports(telemetry, ports), kept), telemetry=telemetry)
 
 
 def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:

@@ -66,6 +66,19 @@ class _Wrapped:
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
+    @property
+    def __class__(self) -> Any:
+        """The adapter's, so that `isinstance` says of both the same, also where layers lie upon one another."""
+        return self._adapter.__class__
+
+    @__class__.setter
+    def __class__(self, _: Any) -> None:
+        raise TypeError("what stands for an adapter stays what it is")
+
+    def __getattr__(self, name: str) -> Any:
+        """What is nobody's business outside, for those who look inside all the same."""
+        return getattr(self._adapter, name)
+
     def __repr__(self) -> str:
         return repr(self._adapter)
 
@@ -86,7 +99,8 @@ def wrapped(adapter: P, operations: Collection[str], around: Around) -> P:
 
 
 def _passed(name: str) -> property:
-    return property(lambda self: getattr(self._adapter, name))
+    """What is set is set at the adapter."""
+    return property(lambda self: getattr(self._adapter, name), lambda self, value: setattr(self._adapter, name, value))
 
 
 def _called(adapter: Any, name: str) -> Call:

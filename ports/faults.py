@@ -29,6 +29,11 @@ class Unavailable(Fault):
         self.retry_after = retry_after
 
 
+class Held(Unavailable):
+    """Nothing that sends money runs, because the database is a copy that nobody has compared with the world yet
+    (core/domain/installation.py): not executed, and of no provider's doing."""
+
+
 class NotConfigured(Fault):
     """The adapter has no credentials or the feature is off at the provider."""
 

@@ -18,6 +18,7 @@ from ...core.domain.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
 from ...core.domain.feed import Feed, FeedEntry
 from ...core.domain.gateways import Gateway
 from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.installation import Installation
 from ...core.domain.kyc import Upload
 from ...core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ...core.domain.limit_hits import LimitHits
@@ -222,4 +223,5 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
+    Table(Installation, "installations", narrow=True),
 )

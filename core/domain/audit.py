@@ -20,6 +20,7 @@ from .events import Delivery
 from .exchange_funds import ExchangeTransfer
 from .exchanges import DirectionSwitch, Exchange
 from .gateways import Gateway
+from .installation import Installation
 from .payments import Payment, Suspense
 from .refunds import Refund
 from .settlement import SettlementBatch
@@ -85,6 +86,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Gateway: ("status", "reason"),
     SettlementBatch: ("mode", "cutoff", "rate_market"),
     Delivery: ("status", "attempts"),
+    Installation: ("held_since", "held_because", "as_of"),
 }
 """What of a record an audit row may say. An account's settings come on top, of secrets only whether they are set."""
 

@@ -21,6 +21,7 @@ from ..domain.payments import Opening, Payment, PaymentStatus
 from ..domain.subscriptions import Subscription
 from .charge_effects import tell_exhaustion
 from .charge_progress import ask_again, charge_watch_id, charging_bank, first_charge_watch, send
+from .holding import holds_back
 from .idempotency import Lock, Made, once, once_made
 from .payment_list import Page, PaymentFilter, list_payments
 from .recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
@@ -95,7 +96,9 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
             order=order,
             recurring=caller.account.settings.recurring,
             subscription=subscription,
-            provider=subscription is not None and _is_ready(ports, subscription),
+            provider=subscription is not None
+            and _is_ready(ports, subscription)
+            and not await holds_back(unit, caller.mode),
             now=ports.clock.now(),
         )
         try:

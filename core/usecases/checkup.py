@@ -15,6 +15,7 @@ from ...ports.vault import VaultError
 from ..domain.accounts import Account, Mode
 from ..domain.events import Delivery, DeliveryStatus
 from ..domain.payments import Payment
+from .holding import read_hold
 from .ledger_check import verify_ledger
 from .ledger_watch import ledger_faults
 from .operations import list_suspense
@@ -201,7 +202,19 @@ async def check_simulators(ports: Ports) -> Finding:
     )
 
 
+async def check_hold(ports: Ports) -> Finding:
+    """A copy sends no money until it was compared with the world."""
+    installation = await read_hold(ports)
+    if installation is None:
+        return ok("money is sent")
+    return failed(
+        f"no money is sent in live mode since {installation.held_since:%Y-%m-%d %H:%M} UTC: {installation.told}",
+        "stop whatever else works on another copy, compare with `cambist resume --dry-run`, then `cambist resume`",
+    )
+
+
 CHECKS: Mapping[str, Check] = {
+    "hold": check_hold,
     "clock": check_clock,
     "vault": check_vault,
     "jobs": check_jobs,

@@ -4,6 +4,7 @@ health check; DECISIONS 1)."""
 from collections.abc import Awaitable, Callable, Mapping
 
 from ...ports.bundle import Ports
+from .holding import read_hold
 from .ledger_watch import ledger_faults
 from .standing import missing_standing
 from .vitals import gateways, lateness, without_gateway
@@ -45,10 +46,20 @@ async def _ledger(ports: Ports) -> bool:
     return not await ledger_faults(ports)
 
 
+async def _held(ports: Ports) -> bool:
+    return await read_hold(ports) is None
+
+
 PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _meter, "queue": _queue}
 """What the service stands on."""
 
-SIGNS: Mapping[str, Rule] = {"worker": _worker, "standing": _standing, "gateways": _gateways, "ledger": _ledger}
+SIGNS: Mapping[str, Rule] = {
+    "worker": _worker,
+    "standing": _standing,
+    "gateways": _gateways,
+    "ledger": _ledger,
+    "held": _held,
+}
 """What is read from the storage, and cannot be told without it."""
 
 LOOKED_AT_EVERY: Mapping[str, float] = {"ledger": 60.0}

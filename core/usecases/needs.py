@@ -25,6 +25,7 @@ from ..domain.proofs import STUCK, DeliveryProof, ProofStatus
 from ..domain.refunds import PendingReason, Refund, RefundStatus
 from ..domain.withdrawals import Withdrawal, WithdrawalStatus
 from .gateways import list_gateways
+from .holding import read_hold
 from .ledger_watch import ledger_faults
 from .outcomes import told_from
 from .refund_contradictions import list_contradicted
@@ -234,7 +235,16 @@ async def _ledger(ports: Ports, _unit: Unit) -> list[Need]:
     return [Need(kind="ledger", of="ledger", object_id="", text=fault) for fault in await ledger_faults(ports)]
 
 
+async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
+    installation = await read_hold(ports)
+    if installation is None:
+        return []
+    text = f"no money is sent: {installation.told}; cambist resume"
+    return [Need(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE)]
+
+
 FINDERS: tuple[Finder, ...] = (
+    _hold,
     _ledger,
     _mismatches,
     _suspense,

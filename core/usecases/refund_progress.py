@@ -22,6 +22,7 @@ from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
 from .again import set_due
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
+from .holding import holds_back
 from .played import is_played
 from .refund_contradictions import heard_of_failed
 from .refund_money import take
@@ -75,6 +76,9 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
     async def work(unit: Unit) -> tuple[Refund | None, bool]:
         refund = await unit[Refund].get(refund_id)
         if refund is None or refund.status is not _S.PENDING or refund.approved_at is None:
+            return refund, False
+        if await holds_back(unit, refund.mode):
+            # It stays pending and nothing is taken for it, until the copy was compared with the world.
             return refund, False
         payment = await payment_of(unit, refund)
         try:

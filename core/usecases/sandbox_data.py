@@ -24,6 +24,7 @@ from ..domain.exchanges import DirectionSwitch, Exchange
 from ..domain.feed import Feed, FeedEntry
 from ..domain.gateways import Gateway, played_id
 from ..domain.idempotency import IdempotencyKey, key_id
+from ..domain.installation import Installation
 from ..domain.kyc import Upload
 from ..domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ..domain.limit_hits import LimitHits
@@ -176,6 +177,7 @@ STAYS: Mapping[type[Any], str] = {
     KnownRate: "is no account's, or belongs to the clock of one, which stays",
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",
+    Installation: "is no account's: it is of the database",
     ProviderNote: "the memory of the banks: without the object it leads to nothing",
 }
 """Records that are not forgotten, and why."""

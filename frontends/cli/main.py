@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, str] = {
     "vault": "vault",
     "doctor": "doctor",
     "backup": "backup",
+    "hold": "hold",
+    "resume": "hold",
     "event": "events",
     "gateway": "gateways",
     "console": "console",

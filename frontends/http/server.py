@@ -17,6 +17,7 @@ from ...core.domain.accounts import Mode
 from ...ports.bank import BankRoutes
 from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
+from ..holding import tell_if_held
 from ..presence import counts_alone, on_the_roll
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
@@ -65,6 +66,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
                 await closing.enter_async_context(on_the_roll(settings, counts=True, works=works))
                 service = await closing.enter_async_context(running(settings, works=works))
             keep_for_good()
+            await tell_if_held(service.house.ports)
             _say_what_is_simulated(service.house.ports.banks)
             _say_whose_keys(service.house.settings)
             sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")

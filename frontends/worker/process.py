@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
+from ..holding import tell_if_held
 from ..presence import on_the_roll
 from ..settings import Settings
 from ..telemetry.logs import configure_logging
@@ -34,6 +35,7 @@ def work(settings: Settings) -> None:
                 house = await closing.enter_async_context(open_house(settings, telemetry=telemetry))
                 await closing.enter_async_context(scraped(settings, telemetry, house.ports))
             keep_for_good()
+            await tell_if_held(house.ports)
             stopped = asyncio.Event()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,0 +1,81 @@
+"""The one row in which a database knows itself: the mark by which a copy of it is told from it, and the hold.
+
+A copy of a database is older than the world: money that went out since is unknown to it, and would go out again. So a
+copy is held: it does everything but send money in live mode, until an operator has compared it with the world.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+INSTALLATION = "installation"
+"""The id of the row; there is one at most."""
+
+
+class Because(StrEnum):
+    """Why an installation is held."""
+
+    BACKUP = "backup"
+    """It is what `cambist backup` wrote."""
+    RESTORED = "restored"
+    """`cambist restore` put it in place."""
+    COPIED = "copied"
+    """It was found to lie elsewhere than the database that it was, or without its mark: a copy, by whatever hand."""
+    OLDER = "older"
+    """It was found to be older than its mark: somebody put a former state in its place."""
+    BY_HAND = "by_hand"
+    """An operator said so."""
+
+
+TOLD = {
+    Because.BACKUP: "it was opened from a backup",
+    Because.RESTORED: "it was restored from a backup",
+    Because.COPIED: "it is a copy, or lies elsewhere than before",
+    Because.OLDER: "it is an older state than the one that was last in its place",
+    Because.BY_HAND: "an operator said so",
+}
+"""The same for operators."""
+
+
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a database says of itself. A copy says the same, and is found out by what stands beside it."""
+
+    id: str = INSTALLATION
+    mark: str
+    """The newest mark; where it is not the one kept beside the database, the two are of different times."""
+    marked_at: datetime
+    """When it was marked: a copy is not older than that."""
+    place: str | None = None
+    """Where the database lies, in its own words, as far as that tells a copy from it."""
+    held_since: datetime | None = None
+    held_because: Because | None = None
+    as_of: datetime | None = None
+    """A moment that the state is not older than, where it is held: what went out from then on may be unknown to it."""
+    version: int = 0
+
+    @property
+    def is_held(self) -> bool:
+        """Nothing that sends money in live mode runs."""
+        return self.held_since is not None
+
+    @property
+    def told(self) -> str:
+        """Why it is held, for operators."""
+        return "it is not held" if self.held_because is None else TOLD[self.held_because]
+
+
+def held(installation: Installation, because: Because, now: datetime, as_of: datetime | None) -> Installation:
+    """The row with the hold set. One that is held already stays so, as of the older moment."""
+    moments = [moment for moment in (installation.as_of, as_of) if moment is not None]
+    return msgspec.structs.replace(
+        installation,
+        held_since=installation.held_since or now,
+        held_because=because,
+        as_of=min(moments, default=None),
+    )
+
+
+def let_go(installation: Installation) -> Installation:
+    """The row without a hold."""
+    return msgspec.structs.replace(installation, held_since=None, held_because=None, as_of=None)

@@ -1,0 +1,50 @@
+"""The hold: while it stands, nothing that sends money in live mode runs (domain/installation.py).
+
+The layer around providers (frontends/holding.py) keeps it, whoever calls. Here it is read and set; resume.py lets go.
+"""
+
+from datetime import datetime
+
+from ...ports.bundle import Ports
+from ...ports.storage import Storage, Unit
+from ..domain.accounts import Mode
+from ..domain.installation import INSTALLATION, Because, Installation, held
+from .units import retrying
+
+_RACES = ("installations_id",)
+
+
+async def read_installation(storage: Storage) -> Installation | None:
+    """What the database says of itself; None where it was never marked, which is no hold. A read by id, so that it may
+    be asked before every call that sends money: every process sees at once what any of them wrote."""
+    return await storage.get(Installation, INSTALLATION)
+
+
+async def read_hold(ports: Ports) -> Installation | None:
+    """The installation while it is held, else None."""
+    installation = await read_installation(ports.storage)
+    return installation if installation is not None and installation.is_held else None
+
+
+async def holds_back(unit: Unit, mode: Mode) -> bool:
+    """Whether money of this mode stays for now: who would only take it to be refused by the provider's port asks
+    beforehand, and leaves things as they are."""
+    if mode is not Mode.LIVE:
+        return False
+    installation = await unit[Installation].get(INSTALLATION)
+    return installation is not None and installation.is_held
+
+
+async def hold(ports: Ports, because: Because, as_of: datetime | None = None) -> Installation:
+    """Set the hold; the row as it then stands. `as_of`: a moment that the state is not older than, where it is not the
+    present one."""
+
+    async def work(unit: Unit) -> Installation:
+        now = ports.clock.now()
+        present = await unit[Installation].get(INSTALLATION)
+        if present is None:
+            fresh = Installation(mark=str(ports.ids.uuid()), marked_at=now)
+            return unit[Installation].add(held(fresh, because, now, as_of or now))
+        return unit[Installation].save(held(present, because, now, as_of or now))
+
+    return await retrying(ports.storage, work, again_on=_RACES)

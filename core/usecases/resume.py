@@ -1,0 +1,58 @@
+"""Letting go of a held installation: what was put off goes on (domain/installation.py, holding.py)."""
+
+import contextlib
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Stale
+from ...ports.jobs import Job
+from ...ports.storage import Between, Unit
+from ..domain.errors import Refusal
+from ..domain.installation import INSTALLATION, Installation, let_go
+from .charge_progress import WATCH_CHARGE
+from .exchange_return_progress import RETURN_EXCHANGE
+from .exchange_steps import WATCH_EXCHANGE
+from .refund_steps import CARRY_OUT
+from .suspense_return import RETURN
+from .units import retrying
+from .withdrawal_progress import EXECUTE
+
+SENDING = (EXECUTE, CARRY_OUT, RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
+"""Jobs that may send money. What the hold put off would else wait for the next step of a ladder, hours perhaps."""
+
+
+async def resume(ports: Ports) -> Installation:
+    """Let go; the row as it was while it was held. Every process sees it at its next call to a provider.
+
+    Raises: Refusal INVALID_STATE when it is not held.
+    """
+
+    async def work(unit: Unit) -> Installation:
+        present = await unit[Installation].get(INSTALLATION)
+        if present is None or not present.is_held:
+            raise Refusal("INVALID_STATE", "The installation is not held")
+        unit[Installation].save(let_go(present))
+        return present
+
+    before = await retrying(ports.storage, work)
+    await _bring_forward(ports)
+    return before
+
+
+async def _bring_forward(ports: Ports) -> None:
+    """Have what may have been put off done now. A test account's time is its own: its jobs are left alone."""
+    now = ports.clock.now()
+    for kind in SENDING:
+        # `;` is the character that follows the colon.
+        async for batch in ports.storage.scan(Job, id=Between(f"{kind}:", f"{kind};")):
+            for job in batch:
+                if job.due > now and job.leased_until is None and job.world is None:
+                    await _bring(ports, job)
+
+
+async def _bring(ports: Ports, job: Job) -> None:
+    async with ports.storage.unit() as unit:
+        unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        with contextlib.suppress(Stale):  # it is being done, or was done
+            await unit.commit()

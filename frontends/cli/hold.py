@@ -1,0 +1,64 @@
+"""`cambist hold` and `cambist resume`: whether money is sent in live mode."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso_or_none
+from ...core.domain.errors import Refusal
+from ...core.domain.installation import Because, Installation
+from ...core.usecases import holding
+from ...core.usecases import resume as usecases
+from ...ports.bundle import Ports
+from .output import Answer, fields
+from .session import answering, in_house, reasoned
+
+
+def _document(installation: Installation) -> dict[str, Any]:
+    because = installation.held_because
+    return {
+        "held_since": iso_or_none(installation.held_since),
+        "held_because": None if because is None else because.value,
+        "as_of": iso_or_none(installation.as_of),
+    }
+
+
+@click.command()
+@answering
+@reasoned
+def hold() -> Answer:
+    """Send no money in live mode until `cambist resume`: no refund, charge, payout. All else goes on.
+
+    For a machine, disk or snapshot that was set back as a whole, which nothing inside can tell; before the first start.
+    """
+    document = {**_document(in_house(lambda ports: holding.hold(ports, Because.BY_HAND))), "held": True}
+    return Answer(document=document, text=fields(document))
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only show; let nothing go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+@reasoned
+def resume(dry_run: bool, yes: bool) -> Answer:
+    """Let a held installation send money again.
+
+    A copy is held from its first start. Before it goes on, nothing else may send money for the same merchants: the
+    database that it is a copy of is stopped for good.
+    """
+
+    async def work(ports: Ports) -> dict[str, Any]:
+        installation = await holding.read_hold(ports)
+        if installation is None:
+            raise Refusal("INVALID_STATE", "The installation is not held")
+        shown = _document(installation)
+        click.echo(fields(shown), err=True)
+        if dry_run:
+            return {**shown, "held": True}
+        if not yes:
+            click.confirm("Does nothing else send money for these merchants, and shall this?", abort=True, err=True)
+        await usecases.resume(ports)
+        return {**shown, "held": False}
+
+    document = in_house(work)
+    return Answer(document=document, text=fields(document))

@@ -1,0 +1,166 @@
+"""The hold of a copied database: nothing that sends live money runs, all else goes on, and `resume` lets it go."""
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.installation import Because
+from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.audit import acting
+from cambist.core.usecases.checkup import Level, check_hold
+from cambist.core.usecases.gateways import list_gateways
+from cambist.core.usecases.holding import hold, read_hold
+from cambist.core.usecases.needs import read_needs
+from cambist.core.usecases.refunds import approve_refund
+from cambist.core.usecases.resume import resume
+from cambist.core.usecases.settlement_asked import settle_asked
+from cambist.core.usecases.withdrawals import every_withdrawal
+from cambist.ports.faults import Held
+from cambist.ports.remittances import RemittanceRequest
+from tests.charge_house import open_charge_house
+from tests.payout_kit import WALLET
+from tests.refund_house import RefundHouse, open_refund_house
+
+
+async def held_refund(house: RefundHouse) -> tuple[str, str]:
+    """A payment of live mode that was paid, and a refund of it that was applied for after the hold was set."""
+    payment_id = await house.paid(mode="live")
+    await hold(house.ports, Because.BY_HAND)
+    return payment_id, await approved(house, payment_id)
+
+
+async def approved(house: RefundHouse, payment_id: str) -> str:
+    refund_id = await house.apply(payment_id, "40.00", mode="live")
+    await approve_refund(house.ports, refund_id)
+    return refund_id
+
+
+async def test_a_refund_stays_pending_with_nothing_taken_and_is_sent_at_once_when_it_is_let_go() -> None:
+    async with open_refund_house() as house:
+        payment_id, refund_id = await held_refund(house)
+        await house.house.work(3 * 3600)
+        assert await house.status(refund_id) == "pending"
+        assert await house.left_at_bank(payment_id, "live") == 100_00
+        await resume(house.ports)
+        await house.house.work(1)
+        assert await house.status(refund_id) in ("processing", "completed")
+        assert await house.left_at_bank(payment_id, "live") == 60_00
+
+
+async def test_one_that_was_at_the_bank_is_asked_about_and_not_sent() -> None:
+    """What the copy knows of is looked up while it is held: its end is no money's way out."""
+    async with open_refund_house() as house:
+        payment_id = await house.paid(mode="live")
+        refund_id = await approved(house, payment_id)
+        house.house.script.refund.append(Twist(ending=Ending.UNKNOWN_DONE))
+        await house.house.work(0)
+        assert await house.status(refund_id) == "processing"
+        await hold(house.ports, Because.BY_HAND)
+        await house.house.work(3600)
+        assert await house.status(refund_id) == "completed"
+
+
+async def test_test_mode_goes_on() -> None:
+    async with open_refund_house() as house:
+        await hold(house.ports, Because.BY_HAND)
+        _, refund_id = await house.completed()
+        assert await house.status(refund_id) == "completed"
+
+
+async def test_payments_are_taken() -> None:
+    async with open_refund_house() as house:
+        await hold(house.ports, Because.BY_HAND)
+        payment = await house.payment(await house.paid(mode="live"))
+        assert payment.status.value == "paid"
+
+
+async def test_a_payout_is_not_signed_until_it_is_let_go() -> None:
+    async with open_refund_house() as house:
+        await house.set(payout_wallet=WALLET)
+        await house.paid(mode="live")
+        await house.house.clock.advance(1)
+        await hold(house.ports, Because.BY_HAND)
+        await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
+        await house.house.work(3 * 3600)
+        assert [(each.status, each.tx_hash) for each in await payouts(house)] == [(WithdrawalStatus.PENDING, None)]
+        await resume(house.ports)
+        await house.house.work(1)
+        [sent] = await payouts(house)
+        assert (sent.status, sent.tx_hash is None) == (WithdrawalStatus.SENT, False)
+
+
+async def payouts(house: RefundHouse) -> list[Withdrawal]:
+    return await every_withdrawal(house.ports)
+
+
+async def test_whoever_calls_a_live_provider_to_send_is_refused() -> None:
+    """Also an operator's act, a plug-in, a use case that nobody thought of."""
+    async with open_charge_house() as house:
+        ports = house.ports
+        sender, bank = ports.senders.of_mode("live"), house.bank("live")
+        assert isinstance(sender, SimulatedSender)
+        transfer = await sender.sign("wd_1", WALLET, 1_000_000)
+        await hold(ports, Because.BY_HAND)
+        with pytest.raises(Held):
+            await sender.sign("wd_1", WALLET, 1_000_000)
+        with pytest.raises(Held):
+            await sender.broadcast(transfer)
+        for call in (bank.refund, bank.charge):
+            with pytest.raises(Held):
+                await call(None)  # type: ignore[arg-type]  # it never comes so far
+        with pytest.raises(Held):
+            await bank.remit(RemittanceRequest(operation="op", phone="+79990000000", bank_id="bank1", amount_kopecks=1))
+        await sender.state(transfer)
+        assert await bank.find_refund("ref_1") is None
+
+
+async def test_the_bank_of_a_held_copy_is_not_judged_by_it() -> None:
+    """It was not asked, so no merchant hears that its gateway is down."""
+    async with open_refund_house() as house:
+        await house.paid(mode="live")
+        for _ in range(5):
+            payment_id = await house.paid(mode="live")
+            await approved(house, payment_id)
+        await hold(house.ports, Because.BY_HAND)
+        await house.house.work(3600)
+        assert {each.status for each in await list_gateways(house.ports, Mode.LIVE)} == {GatewayStatus.OPERATIONAL}
+
+
+async def test_everybody_is_told() -> None:
+    async with open_refund_house() as house:
+        assert "degraded" not in (await house.house.http.get("/health")).json()
+        assert (await check_hold(house.ports)).level is Level.OK
+        await hold(house.ports, Because.COPIED)
+        await house.house.clock.advance(2)
+        answer = await house.house.http.get("/health")
+        assert (answer.status_code, answer.json()["degraded"]) == (503, ["held"])
+        assert (await house.house.http.get("/readyz")).status_code == 200, "payments are taken"
+        finding = await check_hold(house.ports)
+        assert (finding.level, "it is a copy" in finding.message) == (Level.FAILED, True)
+        assert [need.kind for need in (await read_needs(house.ports)).found] == ["hold"]
+
+
+async def test_letting_go_is_an_act_and_happens_once() -> None:
+    async with open_refund_house() as house:
+        await hold(house.ports, Because.BY_HAND)
+        await resume(acting(house.ports, Act(operator="eve", name="resume")))
+        async with house.ports.storage.unit() as unit:
+            [row] = await unit[AuditEntry].find(act="resume")
+        assert (row.operator, row.object_id) == ("eve", "installation")
+        assert "held_because=by_hand" in row.before
+        assert await read_hold(house.ports) is None
+        with pytest.raises(Refusal, match="not held"):
+            await resume(house.ports)
+
+
+async def test_a_second_hold_keeps_the_older_moment() -> None:
+    """As of which the state is: what went out since then is to be compared."""
+    async with open_refund_house() as house:
+        first = await hold(house.ports, Because.RESTORED)
+        await house.house.clock.advance(60)
+        second = await hold(house.ports, Because.BY_HAND)
+        assert (second.as_of, second.held_since) == (first.as_of, first.held_since)
