@@ -19,7 +19,7 @@ from itertools import count
 
 import msgspec
 
-from ..ports.clock import Clock, World
+from ..ports.clock import Alarm, Clock, World
 
 _TAIL_BITS = 74
 """A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
@@ -61,6 +61,10 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Sleep on the event loop."""
         await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
+        """The event loop's."""
+        return asyncio.get_running_loop().call_later(seconds, call)
 
 
 class _Chance:
@@ -137,6 +141,27 @@ class SeededIds:
         return self._random.randbytes(size).hex()
 
 
+class _VirtualAlarm:
+    """Stands among the sleepers of a virtual clock, and is called where they are woken."""
+
+    def __init__(self, call: Callable[[], object], forget: Callable[[], None]) -> None:
+        self._call = call
+        self._forget = forget
+        self._is_over = False
+
+    def done(self) -> bool:
+        return self._is_over
+
+    def cancel(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._forget()
+
+    def set_result(self, _: None) -> None:
+        self.cancel()
+        self._call()
+
+
 class VirtualClock:
     """A clock that stands still until it is advanced.
 
@@ -151,7 +176,7 @@ class VirtualClock:
         self._elapsed = 0
         self._order = count()
         self._queue: list[tuple[int, int]] = []
-        self._sleepers: dict[tuple[int, int], asyncio.Future[None]] = {}
+        self._sleepers: dict[tuple[int, int], asyncio.Future[None] | _VirtualAlarm] = {}
         self._settle = settle or self._turns
 
     def now(self) -> datetime:
@@ -166,14 +191,28 @@ class VirtualClock:
         """Return once the clock was advanced by `seconds`. Zero or less: gives the other tasks one turn."""
         if seconds <= 0:
             return await asyncio.sleep(0)
-        ticket = (self._elapsed + max(1, round(seconds * 1_000_000)), next(self._order))
+        ticket = self._ticket(seconds)
         sleeper = self._sleepers[ticket] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._queue, ticket)
         try:
             await sleeper
         finally:
-            del self._sleepers[ticket]
-            self._forget_the_cancelled()
+            self._leave(ticket)
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
+        """Call it when the clock is advanced over that moment, as a sleeper would be woken."""
+        ticket = self._ticket(seconds)
+        alarm = self._sleepers[ticket] = _VirtualAlarm(call, lambda: self._leave(ticket))
+        return alarm
+
+    def _ticket(self, seconds: float) -> tuple[int, int]:
+        """A place in the queue; something of this ticket is to be put among the sleepers."""
+        ticket = (self._elapsed + max(1, round(seconds * 1_000_000)), next(self._order))
+        heapq.heappush(self._queue, ticket)
+        return ticket
+
+    def _leave(self, ticket: tuple[int, int]) -> None:
+        del self._sleepers[ticket]
+        self._forget_the_cancelled()
 
     async def advance(self, seconds: float) -> None:
         """Let `seconds` pass. Raises ValueError when they are negative: time moves forward only."""
@@ -253,6 +292,10 @@ class ShiftingClock:
     async def sleep(self, seconds: float) -> None:
         """The machine's."""
         await self._machine.sleep(seconds)
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
+        """The machine's."""
+        return self._machine.call_later(seconds, call)
 
     @property
     def world(self) -> World | None:

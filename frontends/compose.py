@@ -25,6 +25,7 @@ from ..ports.queue import Queue
 from ..ports.storage import Storage
 from ..ports.tools import Kick, StorageTools, Tools
 from ..ports.vault import Vault, VaultError
+from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Adapters, FurtherBank, Providers
@@ -112,7 +113,10 @@ async def open_house(
             vault=vault,
             places=places,
         )
-        yield House(settings=settings, ports=held_ports(watched_ports(telemetry, ports), kept), telemetry=telemetry)
+        guard = Guard(ticking)
+        closing.push_async_callback(guard.close)
+        seen = watched_ports(telemetry, guarded_ports(guard, ports))
+        yield House(settings=settings, ports=held_ports(seen, kept), telemetry=telemetry)
 
 
 def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:

@@ -3,7 +3,7 @@
 The composition root puts them there; neither the core nor an adapter knows of them.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from enum import Enum
 from typing import Any, TypeVar, cast
 
@@ -13,7 +13,7 @@ from ..ports.bundle import Ports
 
 P = TypeVar("P")
 
-Call = Callable[..., Awaitable[Any]]
+Call = Callable[..., Coroutine[Any, Any, Any]]
 """An operation of an adapter."""
 
 Around = Callable[[str, Call], Call]
@@ -86,7 +86,8 @@ class _Wrapped:
 def wrapped(adapter: P, operations: Collection[str], around: Around) -> P:
     """The adapter, whose `operations` go through `around`, as far as it has them.
 
-    What an adapter can do is told by its methods (`isinstance(bank, MandateBank)`), so the class is made for it.
+    What an adapter can do is told by its methods (`isinstance(bank, MandateBank)`), so the class is made for it: it has
+    what the adapter has, and nothing else.
     """
     names = {*dir(type(adapter)), *getattr(adapter, "__dict__", ())}
     members = {

@@ -1,10 +1,19 @@
 """Time and chance: the only two things a rule may not make up by itself."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
+
+
+class Alarm(Protocol):
+    """What a clock will call."""
+
+    def cancel(self) -> None:
+        """Call it no more. Changes nothing once it was called."""
+        ...
 
 
 class Clock(Protocol):
@@ -20,6 +29,11 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock's time."""
+        ...
+
+    def call_later(self, seconds: float, call: Callable[[], object], /) -> Alarm:
+        """Call `call` on the event loop after `seconds` of this clock's time, unless the alarm is cancelled before.
+        For what may take long: it costs less than a task that sleeps."""
         ...
 
 

@@ -7,6 +7,8 @@ from ...ports.faults import Fault, Unavailable
 from ...ports.rates import RateQuote, RateSource
 
 _WAIT_MAX = 60.0
+_HANGS_AFTER = 20.0
+"""Seconds after which a question without an answer is given up, so that the next one to ask asks anew."""
 
 
 class SharedSource:
@@ -21,6 +23,7 @@ class SharedSource:
         self._clock = clock
         self._pause = pause
         self._asking: asyncio.Task[RateQuote] | None = None
+        self._asked_at = 0.0
         self._quiet_until: float | None = None
 
     @property
@@ -30,9 +33,13 @@ class SharedSource:
 
     async def quote(self) -> RateQuote:
         """What the source says, to all who ask at once. Raises: Unavailable, NotConfigured."""
+        if self._asking is not None and self._clock.monotonic() - self._asked_at >= _HANGS_AFTER:
+            self._asking.cancel()  # whether or not it lets itself be
+            self._asking = None
         if self._asking is None:
             if self._quiet_until is not None and self._clock.monotonic() < self._quiet_until:
                 raise Unavailable(f"{self.name} failed just now")
+            self._asked_at = self._clock.monotonic()
             self._asking = asyncio.create_task(self._ask())
             self._asking.add_done_callback(self._end)
         # Whoever gives up waiting does not take the answer from the others.
@@ -49,7 +56,8 @@ class SharedSource:
         return quote
 
     def _end(self, task: asyncio.Task[RateQuote]) -> None:
-        self._asking = None
+        if self._asking is task:
+            self._asking = None
         # Looked at, because nobody may be waiting any more.
         if not task.cancelled():
             task.exception()

@@ -35,12 +35,30 @@ class TestEveryClock:
         await clock.sleep(0)
         assert ran.is_set()
 
+    async def test_an_alarm_that_was_cancelled_is_not_called(self, clock: Clock) -> None:
+        called: list[bool] = []
+        alarm = clock.call_later(0.001, lambda: called.append(True))
+        alarm.cancel()
+        alarm.cancel()
+        if isinstance(clock, VirtualClock):
+            await clock.advance(1)
+        assert called == []
+
 
 async def test_the_system_clock_sleeps() -> None:
     clock = SystemClock()
     before = clock.monotonic()
     await clock.sleep(0.01)
     # The event loop rounds to its own resolution, so a timer may be that much early.
+    assert clock.monotonic() - before >= 0.009
+
+
+async def test_the_system_clock_calls_later() -> None:
+    clock = SystemClock()
+    called = asyncio.Event()
+    before = clock.monotonic()
+    clock.call_later(0.01, called.set)
+    await called.wait()
     assert clock.monotonic() - before >= 0.009
 
 
@@ -207,6 +225,18 @@ class TestVirtualClock:
         assert diary.notes == []
         await clock.advance(0.000_001)
         assert len(diary.notes) == 1
+
+    async def test_alarms_ring_among_the_sleepers_each_at_its_own_moment(self) -> None:
+        clock = VirtualClock(START)
+        diary = Diary(clock)
+        diary.sleeper("sleeper", 1, 1)
+        clock.call_later(1.5, lambda: diary.notes.append(("alarm", clock.monotonic())))
+        gone = clock.call_later(1.7, lambda: diary.notes.append(("gone", clock.monotonic())))
+        clock.call_later(1.6, gone.cancel)
+        assert clock.next_wake() == START + timedelta(seconds=1.5)
+        await clock.advance(3600)
+        assert diary.notes == [("sleeper", 1.0), ("alarm", 1.5), ("sleeper", 2.0)]
+        assert clock.next_wake() is None
 
 
 AHEAD = World("acc_1", timedelta(days=400))

@@ -411,3 +411,16 @@ class TestShared:
         assert bench.slow.asked == 1
         await bench.clock.advance(0.001)
         assert (await bench.shared.quote()).rate == 2
+
+    async def test_a_question_that_hangs_is_given_up_when_somebody_asks_after_twenty_seconds(self) -> None:
+        """Whoever asked has given up by then; those who ask later shall not wait for the same question."""
+        bench = SharedBench()
+        await bench.ask(1)
+        await bench.clock.advance(19.999)
+        await bench.ask(1)
+        assert bench.slow.asked == 1
+        await bench.clock.advance(0.001)
+        [anew] = await bench.ask(1)
+        bench.slow.may_answer.set()
+        assert (await anew).rate == 2
+        assert (await bench.shared.quote()).rate == 3

@@ -43,7 +43,7 @@ async def test_the_settings_name_them_and_a_payment_is_taken(monkeypatch: pytest
     async with cambist.open(load(SETTINGS, {}, Path()).settings) as service:
         ports = service.ports
         assert ([each.name for each in ports.rates.of_mode("live")], ports.kyc.name) == (["desk"], "desk")
-        assert type(ports.chain).__name__ == "DeskChain"
+        assert ports.chain.__class__.__name__ == "DeskChain"
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         assert (await merchant.create_payment(490)).status == "pending"
 

@@ -15,6 +15,7 @@ import uvicorn
 from cambist.frontends.http.leaving import SETTLING, LeavingServer
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
+from cambist.ports.clock import Alarm
 
 LAME_DUCK = 3.0
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -39,6 +40,9 @@ class Clock:
         act, self.meanwhile = self.meanwhile, None
         if act is not None:
             act()
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
+        raise NotImplementedError
 
 
 class Line:
