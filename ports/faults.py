@@ -42,6 +42,16 @@ class NotSupported(Fault):
     """The adapter cannot do this at all."""
 
 
+class Unreadable(Fault):
+    """A stored record cannot be read: a newer program wrote it, or it was damaged. It names the field, and never what
+    is in it."""
+
+    def __init__(self, record: str, record_id: str, why: str) -> None:
+        super().__init__(f"{record} {record_id} cannot be read: {why}")
+        self.record_id = record_id
+        self.why = why
+
+
 class Stale(Fault):
     """A record changed since it was read; the use case reads again and decides again."""
 

@@ -35,6 +35,7 @@ from ...core.domain.withdrawals import Withdrawal
 from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Record
+from ...ports.unreadable import UnreadableRow
 
 
 class Unique(msgspec.Struct, frozen=True):
@@ -224,4 +225,6 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
     Table(Installation, "installations", narrow=True),
+    # Written by the storage itself, which meets them (asides.py).
+    Table(UnreadableRow, "unreadable_rows", indexes=(("found_at", "id"),), narrow=True),
 )

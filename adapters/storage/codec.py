@@ -17,6 +17,7 @@ from typing import Any, Generic, get_args, get_origin, get_type_hints
 import msgspec
 
 from ...core.domain.money import Rub, Usdt
+from ...ports.faults import Unreadable
 from ...ports.storage import R
 from .written_out import decoder, encoder
 
@@ -29,6 +30,10 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _TEXT = "{v}.__class__ is str and {v}.isascii() and '\\0' not in {v}"
 _INTEGER = f"{{v}}.__class__ is int and {_LOWEST} <= {{v}} <= {_HIGHEST}"
 _SAME_KIND = "{v}.__class__ is {k}"
+_IS_TEXT, _IS_INTEGER, _IS_BYTES = (f"{{v}}.__class__ is {name}" for name in ("str", "int", "bytes"))
+_IS_FLAG = "{v} in (0, 1)"
+_SHOWN = 200
+"""Characters of an id that are told."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -60,10 +65,25 @@ class Column(msgspec.Struct, frozen=True):
     decode: Callable[[Any], Any] | None
     """Back again; None: the plain value is the field's."""
     summable: bool = False
+    stored: str = ""
+    """Whether a plain value may be one of the field, where `decode` would take any. Empty: it refuses by itself."""
 
     def value_of(self, plain: Any) -> Any:
         """The field's value of a plain one, which may be null."""
         return plain if plain is None or self.decode is None else self.decode(plain)
+
+
+def _misfit(column: Column, plain: Any) -> str | None:
+    """What keeps a plain value from being one of the field; None: nothing does."""
+    if plain is None:
+        return None
+    if column.stored and not eval(column.stored.format(v="plain"), {"plain": plain}):  # noqa: S307 - our own text
+        return type(plain).__name__
+    try:
+        column.value_of(plain)
+    except Exception as fault:  # noqa: BLE001 - whatever it raises, it cannot be read
+        return type(fault).__name__
+    return None
 
 
 def microseconds(moment: datetime) -> int:
@@ -81,6 +101,14 @@ def microseconds(moment: datetime) -> int:
 def moment(since: int) -> datetime:
     """The moment, in UTC."""
     return _EPOCH + since * _MICROSECOND
+
+
+def nearest_moment(since: Any) -> datetime:
+    """The moment; of what is none the nearest end of time, as databases order values: numbers first, then all else."""
+    try:
+        return moment(since)
+    except (TypeError, ValueError, OverflowError):
+        return _FIRST if isinstance(since, (int, float)) and since < 0 else _LAST
 
 
 def text(value: Any) -> str:
@@ -132,7 +160,9 @@ def _money_column(name: str, kind: type[Any], part: str, nullable: bool) -> Colu
 
     plain = f"{{v}}.{part}"
     test = f"{_SAME_KIND} and {_INTEGER.replace('{v}', plain)}"
-    return Column(name, Storing.INTEGER, nullable, test, plain, kind, encode, kind, summable=not nullable)
+    return Column(
+        name, Storing.INTEGER, nullable, test, plain, kind, encode, kind, summable=not nullable, stored=_IS_INTEGER
+    )
 
 
 def _json_column(name: str, hint: Any, nullable: bool) -> Column:
@@ -152,13 +182,24 @@ def _column(kind: type[Any], name: str, hint: Any) -> Column:
         nullable = len(rest) < len(get_args(hint))
         hint = rest[0] if len(rest) == 1 else None
     if hint is str:
-        return Column(name, Storing.TEXT, nullable, _TEXT, "{v}", None, text, None)
+        return Column(name, Storing.TEXT, nullable, _TEXT, "{v}", None, text, None, stored=_IS_TEXT)
     if hint is int:
-        return Column(name, Storing.INTEGER, nullable, _INTEGER, "{v}", None, integer, None, summable=not nullable)
+        return Column(
+            name,
+            Storing.INTEGER,
+            nullable,
+            _INTEGER,
+            "{v}",
+            None,
+            integer,
+            None,
+            summable=not nullable,
+            stored=_IS_INTEGER,
+        )
     if hint is bool:
-        return Column(name, Storing.BOOLEAN, nullable, _SAME_KIND, "{v}", bool, _boolean, bool)
+        return Column(name, Storing.BOOLEAN, nullable, _SAME_KIND, "{v}", bool, _boolean, bool, stored=_IS_FLAG)
     if hint is bytes:
-        return Column(name, Storing.BYTES, nullable, _SAME_KIND, "{v}", bytes, _bytes, None)
+        return Column(name, Storing.BYTES, nullable, _SAME_KIND, "{v}", bytes, _bytes, None, stored=_IS_BYTES)
     if hint is datetime:
         return Column(name, Storing.INTEGER, nullable, "", "", None, microseconds, moment)
     if hint is Rub:
@@ -194,8 +235,37 @@ class Codec(Generic[R]):
 
     @cached_property
     def decode(self) -> Callable[[Row], R]:
-        """The record of a row."""
-        return decoder(self.kind, self.columns)
+        """The record of a row. Raises Unreadable."""
+        return decoder(self.kind, self.columns, self._unreadable)
+
+    def readable(self, rows: Sequence[Row]) -> tuple[list[R], list[tuple[Row, Unreadable]]]:
+        """The records of those rows that can be read, in their order, and the other rows, each with why not."""
+        decode = self.decode
+        try:
+            return [decode(row) for row in rows], []
+        except Unreadable:
+            return self._one_by_one(rows)
+
+    def _one_by_one(self, rows: Sequence[Row]) -> tuple[list[R], list[tuple[Row, Unreadable]]]:
+        records, unreadable = list[R](), list[tuple[Row, Unreadable]]()
+        for row in rows:
+            try:
+                records.append(self.decode(row))
+            except Unreadable as fault:
+                unreadable.append((row, fault))
+        return records, unreadable
+
+    def _unreadable(self, row: Row, fault: Exception) -> Unreadable:
+        """What is raised for a row whose reading raised `fault`."""
+        why = type(fault).__name__
+        for column, plain in zip(self.columns, row, strict=False):
+            found = _misfit(column, plain)
+            if found is not None:
+                why = f"{column.name} ({found})"
+                break
+        record_id = row[self.place["id"]] if len(row) == len(self.columns) else None
+        shown = record_id[:_SHOWN] if isinstance(record_id, str) else "of an id that is no text"
+        return Unreadable(self.kind.__name__, shown, why)
 
     def column(self, field: str) -> Column:
         """The column of a field. Raises TypeError when there is no such field: a slip of the caller."""

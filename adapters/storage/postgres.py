@@ -18,8 +18,10 @@ from ...ports.clock import Clock
 from ...ports.faults import NotConfigured
 from ...ports.jobs import Job
 from ...ports.storage import R
+from ...ports.unreadable import UnreadableRow
+from .asides import taken_out_of_postgres
 from .catalogue import CATALOGUE, Table
-from .codec import Row, microseconds, moment
+from .codec import Row, microseconds, nearest_moment
 from .kept import kept_of
 from .migrate import postgres_current, require_head
 from .postgres_bulk import Bulk
@@ -201,9 +203,10 @@ class PostgresStorage(SqlStorage):
         claim = self._job_statements.claim(limit=limit, lease=span, now=self._now(), kind=kind, but_kind=but_kind)
         if limit <= 0:
             return []
-        rows = await self._fetch(*claim)
-        jobs = [self._jobs.codec.decode(row) for row in rows]
-        return sorted(jobs, key=lambda job: (job.due, job.id))
+        return await self._claimed(await self._fetch(*claim))
+
+    async def _take_out(self, row: Row, note: UnreadableRow) -> None:
+        await self._fetch(*taken_out_of_postgres(self._jobs, row, note))
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
         """Make leases last longer. Those that a unit is just writing are passed over, or the two could wait for each
@@ -215,7 +218,7 @@ class PostgresStorage(SqlStorage):
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""
         rows = await self._fetch(*self._job_statements.next_due.with_values(now=self._now()))
-        return moment(rows[0][0]) if rows else None
+        return nearest_moment(rows[0][0]) if rows else None
 
     async def now(self) -> datetime:
         """The clock given, or the database's."""

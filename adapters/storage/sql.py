@@ -5,9 +5,11 @@ microseconds, and every process eight megabytes.
 """
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.engine.interfaces import Dialect
@@ -15,6 +17,8 @@ from sqlalchemy.engine.interfaces import Dialect
 from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R, Snapshot, Unit
+from ...ports.unreadable import UnreadableRow
+from .asides import noted
 from .catalogue import Table
 from .codec import Row
 from .criteria import Condition, Query, conditions
@@ -22,6 +26,8 @@ from .kept import Kept, keep, kept_of
 from .recent import Recent
 from .tables import Tables
 from .unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
+
+_log = logging.getLogger("cambist.storage")
 
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 """All rows of a statement, in the words of ports/faults.py."""
@@ -78,6 +84,26 @@ class SqlStorage(ABC):
     @abstractmethod
     def _seen_at_once(self) -> AbstractAsyncContextManager[Ask]:
         """Asks one connection, whose reads all see what the first one saw. Raises: Unavailable."""
+
+    @abstractmethod
+    async def _take_out(self, row: Row, note: UnreadableRow) -> None:
+        """Take a claimed job, as this row, out of the jobs, and write the note of it, unless it moved since."""
+
+    async def _claimed(self, rows: Sequence[Row]) -> list[Job]:
+        """The jobs of claimed rows, the oldest due first. What cannot be read is set aside; where that fails, its lease
+        keeps it away for a while, and the next claim tries again."""
+        jobs, unreadable = self._jobs.codec.readable(rows)
+        for row, fault in unreadable:
+            _log.error("%s; it is set aside", fault)
+            try:
+                await self._take_out(row, noted(self._jobs, row, fault, await self.now(), held=True))
+            except Exception:  # noqa: BLE001 - whatever keeps it here, the others are claimed and must be done
+                _log.exception("it could not be set aside")
+        return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    @abstractmethod
+    async def now(self) -> datetime:
+        """The clock by which leases and due times are judged."""
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""

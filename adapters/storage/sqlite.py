@@ -17,9 +17,11 @@ from ...ports.clock import Clock
 from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R
+from ...ports.unreadable import UnreadableRow
 from . import sqlite_file
+from .asides import take_out_of_sqlite, tolerant
 from .catalogue import CATALOGUE, Table
-from .codec import Row, microseconds, moment
+from .codec import Row, microseconds, nearest_moment
 from .committer import Committer
 from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
@@ -160,11 +162,18 @@ class SqliteStorage(SqlStorage):
         def work(cursor: sqlite3.Cursor) -> list[Row]:
             now = microseconds(self._clock.now())
             claim = self._job_statements.claim(limit=limit, lease=span, now=now, kind=kind, but_kind=but_kind)
-            rows: list[Row] = cursor.execute(*claim).fetchall()
+            # A row that cannot be fetched would fail the whole transaction, and all units in it.
+            cursor.connection.text_factory = tolerant
+            try:
+                rows: list[Row] = cursor.execute(*claim).fetchall()
+            finally:
+                cursor.connection.text_factory = str
             return rows
 
-        jobs = [self._jobs.codec.decode(row) for row in await self._committer.run(work)]
-        return sorted(jobs, key=lambda job: (job.due, job.id))
+        return await self._claimed(await self._committer.run(work))
+
+    async def _take_out(self, row: Row, note: UnreadableRow) -> None:
+        await self._committer.run(lambda cursor: take_out_of_sqlite(cursor, self._jobs, row, note))
 
     async def _is_due(self, kind: str | None, but_kind: str | None) -> bool:
         now = microseconds(self._clock.now())
@@ -189,7 +198,7 @@ class SqliteStorage(SqlStorage):
         """When the earliest job without a living lease is due."""
         now = microseconds(self._clock.now())
         rows = await self._reading.all(*self._job_statements.next_due.with_values(now=now))
-        return moment(rows[0][0]) if rows else None
+        return nearest_moment(rows[0][0]) if rows else None
 
     async def now(self) -> datetime:
         """The clock given."""

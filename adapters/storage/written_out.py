@@ -40,6 +40,11 @@ class Converted(Protocol):
     @property
     def decode(self) -> Callable[[Any], Any] | None: ...
 
+    @property
+    def stored(self) -> str:
+        """A Python expression of a plain value `{v}`: it may be one of the field. Empty: `decode` refuses others."""
+        ...
+
 
 def encoder(kind: type[Any], columns: Sequence[Converted]) -> Callable[[Any], list[Any]]:
     """From a record to its row. It raises what the columns' conversions raise; TypeError for a null where none may be,
@@ -78,16 +83,26 @@ def encoder(kind: type[Any], columns: Sequence[Converted]) -> Callable[[Any], li
     return made
 
 
-def decoder(kind: type[Any], columns: Sequence[Converted]) -> Callable[[Sequence[Any]], Any]:
-    """From a row to the record."""
-    names: dict[str, Any] = {"kind": kind}
+def decoder(
+    kind: type[Any], columns: Sequence[Converted], unreadable: Callable[[Sequence[Any], Exception], Exception]
+) -> Callable[[Sequence[Any]], Any]:
+    """From a row to the record. What `unreadable` makes of the fault is raised for a row that is none of the type."""
+    names: dict[str, Any] = {"kind": kind, "unreadable": unreadable}
     values = ", ".join(f"v{number}" for number in range(len(columns)))
-    lines = ["def decode(row):", f" {values} = row"]
+    lines = ["def decode(row):", " try:", f"  {values} = row"]
+    tests = []
+    for number, column in enumerate(columns):
+        if column.stored:
+            test = column.stored.format(v=f"v{number}")
+            tests.append(f"(v{number} is None or {test})" if column.nullable else test)
+    if tests:
+        lines.append(f"  if not ({' and '.join(tests)}): raise TypeError")
     for number, column in enumerate(columns):
         if column.decode is not None:
             names[f"d{number}"] = column.decode
-            lines.append(f" if v{number} is not None: v{number} = d{number}(v{number})")
-    lines.append(f" return kind({', '.join(f'{column.name}=v{n}' for n, column in enumerate(columns))})")
+            lines.append(f"  if v{number} is not None: v{number} = d{number}(v{number})")
+    lines.append(f"  return kind({', '.join(f'{column.name}=v{n}' for n, column in enumerate(columns))})")
+    lines += [" except Exception as fault:", "  raise unreadable(row, fault) from None"]
     made: Callable[[Sequence[Any]], Any] = _made("decode", lines, names)
     return made
 

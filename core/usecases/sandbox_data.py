@@ -13,6 +13,7 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Between, Unit
+from ...ports.unreadable import UnreadableRow
 from ..domain.accounts import Account, ApiKey, Caller, Mode, Shop
 from ..domain.audit import AuditEntry
 from ..domain.breaker import Breaker, lane_id
@@ -178,6 +179,7 @@ STAYS: Mapping[type[Any], str] = {
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",
     Installation: "is no account's: it is of the database",
+    UnreadableRow: "tells of what lies elsewhere, or of a job, which ends by itself",
     ProviderNote: "the memory of the banks: without the object it leads to nothing",
 }
 """Records that are not forgotten, and why."""

@@ -53,21 +53,28 @@ class Worker:
         self._works = asyncio.Event()
         self._stopping = False
         self._resting: asyncio.Task[None] | None = None
+        self._ailing = False
+        """Something failed since it last looked for jobs."""
 
     async def work(self) -> None:
         """Run until `stop()`; then finish what is under way."""
         besides = [asyncio.create_task(each) for each in (self._keep_standing(), self._look(), self._renew())]
         try:
             while not self._stopping:
-                begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
-                begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
-                if not begun:
-                    await self._rest()
+                await self._turn()
             while under_way := [*self._running, *self._serving]:
                 await asyncio.wait(under_way)
         finally:
             for task in (*besides, *self._running, *self._serving):
                 task.cancel()
+
+    async def _turn(self) -> None:
+        """Begin what is due, or rest. Whatever goes wrong on the way ends nothing: it is tried again after a sweep."""
+        self._ailing = False
+        begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
+        begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
+        if not begun:
+            await self._rest()
 
     def stop(self) -> None:
         """Claim nothing more; `work()` returns when the jobs under way are done."""
@@ -134,16 +141,18 @@ class Worker:
         pause = await self._pause()
         if self._stopping:
             return
-        if self._is_full():
-            pause = SWEEP  # what is due may be what there is no room for
+        if self._is_full() or self._ailing:
+            pause = SWEEP  # what is due may be what there is no room for, or what failed
         self._resting = resting = asyncio.create_task(self._ports.queue.wait(pause))
         try:
             await asyncio.wait([resting])
         finally:
             self._resting = None
             resting.cancel()
-        if not resting.cancelled():
-            resting.result()
+        fault = None if resting.cancelled() else resting.exception()
+        if isinstance(fault, Exception):
+            self._ails("the queue does not wait", fault)
+            await self._ports.clock.sleep(SWEEP)
 
     def _wake(self) -> None:
         if self._resting is not None:
@@ -164,8 +173,8 @@ class Worker:
             return 0
         try:
             claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)
-        except Fault as fault:
-            log.warning("the storage gave no jobs: %s", fault)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, other jobs are done, and these are asked for again
+            self._ails("the storage gave no jobs", fault)
             return 0
         for job in claimed:
             self._begin(job)
@@ -177,7 +186,12 @@ class Worker:
             if due is None:
                 return SWEEP
             left = (due - await self._ports.storage.now()).total_seconds()
-        except Fault as fault:
-            log.warning("the storage does not say what is due: %s", fault)
+        except Exception as fault:  # noqa: BLE001 - as above
+            self._ails("the storage does not say what is due", fault)
             return SWEEP
         return min(max(left, 0.0), SWEEP)
+
+    def _ails(self, what: str, fault: Exception) -> None:
+        """Something failed that no job is about: it is logged, and tried again after a sweep, not at once."""
+        self._ailing = True
+        log.warning("%s: %s", what, fault, exc_info=None if isinstance(fault, Fault) else fault)

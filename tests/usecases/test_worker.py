@@ -192,3 +192,54 @@ async def test_nothing_is_renewed_while_nothing_is_under_way(shop: Shop) -> None
     shop.ports.storage.renew = never  # type: ignore[method-assign,assignment]  # watches
     async with shop.working(shop.worker()):
         await shop.clock.advance(timedelta(minutes=5).total_seconds())
+
+
+async def test_the_loop_outlives_whatever_a_claim_raises_and_asks_again_after_a_sweep(shop: Shop) -> None:
+    claim = shop.ports.storage.claim
+    asked = 0
+
+    async def failing(limit: int, lease: float, **which: str) -> list[Job]:
+        nonlocal asked
+        asked += 1
+        if asked <= 6:
+            raise TypeError("a row is none")
+        return await claim(limit, lease, **which)
+
+    shop.ports.storage.claim = failing  # type: ignore[method-assign,assignment]  # fails
+    await shop.put(f"{QUICK}:1")
+    async with shop.working(shop.worker()) as working:
+        await shop.clock.advance(0)
+        assert asked == 4  # for deliveries and for all else, once more for the kick; not in a circle
+        await shop.clock.advance(2 * SWEEP)
+        assert shop.began_at[f"{QUICK}:1"] == [2 * SWEEP]
+        assert not working.done()
+
+
+async def test_deliveries_that_cannot_be_claimed_keep_no_other_job_waiting(shop: Shop) -> None:
+    claim = shop.ports.storage.claim
+
+    async def failing(limit: int, lease: float, **which: str) -> list[Job]:
+        if which == {"kind": DELIVER}:
+            raise OverflowError
+        return await claim(limit, lease, **which)
+
+    shop.ports.storage.claim = failing  # type: ignore[method-assign,assignment]  # fails
+    await shop.put(f"{QUICK}:1")
+    async with shop.working(shop.worker()):
+        assert shop.began_at[f"{QUICK}:1"] == [0.0]
+
+
+@pytest.mark.parametrize("broken", ["wait", "next_due"])
+async def test_the_loop_outlives_a_queue_and_a_storage_that_fail_where_it_rests(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    async def failing(*_: object) -> None:
+        raise TypeError("nothing that was foreseen")
+
+    monkeypatch.setattr(shop.ports.queue if broken == "wait" else shop.ports.storage, broken, failing)
+    async with shop.working(shop.worker()) as working:
+        await shop.clock.advance(SWEEP / 2)
+        await shop.put(f"{QUICK}:1")
+        await shop.clock.advance(2 * SWEEP)
+        assert len(shop.began_at[f"{QUICK}:1"]) == 1
+        assert not working.done()

@@ -1,0 +1,27 @@
+"""Rows that this program cannot read: what a newer one wrote, or what was damaged. Each is set aside and told of, so
+that it stops nobody but whom it is about."""
+
+from datetime import datetime
+
+import msgspec
+
+
+class UnreadableRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One of them, written by the storage that met it."""
+
+    id: str
+    """Its table, a colon, and its id."""
+    source: str
+    """The table."""
+    row_id: str
+    why: str
+    """Which field, and by what fault. Never what is in it."""
+    found_at: datetime
+    found_by: str
+    """Version and schema of the program that could not read it. Another one may."""
+    held: str | None = None
+    """The row's values as JSON, where it was taken out of its table so that nobody meets it again: a job, which every
+    claim would else bring back. Null: it lies where it lay."""
+    version: int = 0
+
+    __repr__ = object.__repr__  # a struct's own would show what is held

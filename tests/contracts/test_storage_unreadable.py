@@ -1,0 +1,128 @@
+"""A row that cannot be read stops nobody but whom it is about (docs/operations.md, "Rows that cannot be read")."""
+
+import sqlite3
+from contextlib import closing
+
+import msgspec
+import pytest
+
+from cambist.ports.jobs import Job
+from cambist.ports.storage import Storage
+from cambist.ports.unreadable import UnreadableRow
+from tests.contracts.storage_kit import Place, job, put, read
+from tests.servers import _execute
+
+LEASE = 8.0
+
+
+async def spoil(place: Place, statement: str) -> None:
+    """Write past the program."""
+    if place.where.startswith("postgres"):
+        await _execute(place.where, statement)
+    else:
+        with closing(sqlite3.connect(place.where, timeout=10)) as connection, connection:
+            connection.execute(statement)
+
+
+def is_sqlite(place: Place) -> bool:
+    return not place.where.startswith("postgres")
+
+
+async def notes(storage: Storage) -> list[UnreadableRow]:
+    async with storage.unit() as unit:
+        return await unit[UnreadableRow].find()
+
+
+async def claimed(storage: Storage) -> list[str]:
+    """The ids of what is due, claimed as a worker claims: deliveries apart from all else."""
+    found = await storage.claim(10, LEASE, kind="watch") + await storage.claim(10, LEASE, but_kind="watch")
+    return sorted(each.id for each in found)
+
+
+BEYOND = 900_000_000_000_000_000
+"""Microseconds past the year 9999."""
+
+
+@pytest.mark.parametrize("field", ["created_at", "due", "leased_until", "moment"])
+async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(shared_place: Place, field: str) -> None:
+    place = shared_place
+    storage = await place.open()
+    await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
+    await spoil(place, f"UPDATE jobs SET {field} = {-BEYOND} WHERE id = 'watch:2'")
+    assert await claimed(storage) == (
+        ["watch:1", "watch:2", "watch:3"] if field == "leased_until" else ["watch:1", "watch:3"]
+    )
+
+
+async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_again(shared_place: Place) -> None:
+    place = shared_place
+    storage = await place.open()
+    await put(storage, job("watch:1", -3), job("watch:2", -2, argument="pay_of_somebody"), job("watch:3", -1))
+    await spoil(place, f"UPDATE jobs SET created_at = {BEYOND} WHERE id = 'watch:2'")
+    assert await claimed(storage) == ["watch:1", "watch:3"]
+    assert await read(storage, Job, "watch:2") is None
+    [note] = await notes(storage)
+    assert (note.id, note.source, note.row_id) == ("jobs:watch:2", "jobs", "watch:2")
+    assert note.why == "created_at (OverflowError)"
+    assert note.found_at == place.clock.now()
+    assert "pay_of_somebody" not in note.why + note.id + repr(note)
+    assert note.held is not None
+    assert msgspec.json.decode(note.held)[2] == "pay_of_somebody"
+    await place.clock.advance(LEASE + 1)
+    assert await claimed(storage) == ["watch:1", "watch:3"]
+
+
+async def test_a_job_that_is_asked_for_again_stands_anew_beside_the_one_that_was_set_aside(
+    shared_place: Place,
+) -> None:
+    """So the receiver whose one job was spoilt is served by the next event."""
+    place = shared_place
+    storage = await place.open()
+    await put(storage, job("watch:1", -3))
+    await spoil(place, f"UPDATE jobs SET created_at = {BEYOND}")
+    assert await claimed(storage) == []
+    async with storage.unit() as unit:
+        unit[Job].accrue(job("watch:1", -3, asked=1))
+        await unit.commit()
+    assert await claimed(storage) == ["watch:1"]
+
+
+async def test_a_due_time_that_is_none_is_no_fault_of_whoever_asks_what_is_due(shared_place: Place) -> None:
+    place = shared_place
+    storage = await place.open()
+    for number, due in enumerate((BEYOND, -BEYOND, *(["'zz'", "x'ff'", "1e300"] if is_sqlite(place) else []))):
+        await put(storage, job(f"watch:{number}", -3))
+        await spoil(place, f"UPDATE jobs SET due = {due}")
+        assert await storage.next_due() is not None
+        await storage.claim(10, LEASE)
+
+
+SPOILT = (
+    "created_at = 'zz'",
+    "created_at = x'00ff'",
+    "created_at = 1e300",
+    "argument = x'00ff'",
+    "argument = CAST(x'ff' AS TEXT)",
+    "attempts = x'00'",
+    "asked = 'many'",
+    "version = 1e300",
+    "world = CAST(x'ff' AS TEXT)",
+    "moment = 'then'",
+    "kind = x'ff'",
+    "id = x'ff'",
+    "id = CAST(x'77617463683aff' AS TEXT)",
+)
+"""SQLite takes anything anywhere."""
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_place: Place, spoilt: str) -> None:
+    storage = await file_place.open()
+    await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
+    await spoil(file_place, f"UPDATE jobs SET {spoilt} WHERE id = 'watch:2'")
+    assert [name for name in await claimed(storage) if name != "watch:2"] == ["watch:1", "watch:3"]
+    await put(storage, job("watch:4"))
+    await file_place.clock.advance(LEASE + 1)
+    assert {"watch:1", "watch:3", "watch:4"} <= set(await claimed(storage))
+    if "attempts" not in spoilt:  # which counting makes a number of
+        assert len(await notes(storage)) == 1
