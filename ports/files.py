@@ -56,7 +56,7 @@ WRONG_TYPE = "wrong_type"
 """Another Content-Type than granted, or content of another kind."""
 TOO_LARGE = "too_large"
 BUSY = "busy"
-"""Too many uploads at once."""
+"""Too many uploads at once, or one of this file is under way."""
 
 
 @runtime_checkable

@@ -33,8 +33,8 @@ AT_ONCE = 32
 BUFFER = 256 * 1024
 SILENCE = 30.0
 """Seconds that an upload may stand still."""
-GRACE = 300
-"""Seconds after the end of an address until which an upload that was begun before may end."""
+LONGEST = 120.0
+"""Seconds that it may take in all, also beyond the end of its address."""
 _LEFT_BEHIND = timedelta(hours=1)
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,12}\Z")
@@ -60,6 +60,7 @@ class LocalFiles:
         self._clock = clock
         self._silence = silence
         self._free = at_once
+        self._under_way: set[str] = set()
 
     def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
         """An address of our own. Raises: ValueError for a key or type that could not be taken."""
@@ -141,35 +142,41 @@ class LocalFiles:
         limit, magic = self._judge(key, query), MAGIC[query["ct"]]
         if self._free <= 0:
             raise UploadFault(BUSY, "Too many uploads at once; try again")
+        if key in self._under_way:
+            raise UploadFault(BUSY, "The file is being uploaded already")
         self._free -= 1
+        self._under_way.add(key)
         draft = self._folder / f"{key}.{secrets.token_hex(8)}.part"
         try:
             file = await asyncio.to_thread(self._create, draft)
             with file:
-                size = await self._write(file, parts, limit, magic, until=int(query["exp"]) + GRACE)
+                size = await self._write(file, parts, limit, magic)
             await asyncio.to_thread(self._keep, draft, key)
         except OSError as error:
             raise _unavailable(error) from None
         finally:
             self._free += 1
+            self._under_way.discard(key)
             with suppress(OSError):
                 draft.unlink()
         return StoredFile(key=key, size=size)
 
-    async def _write(self, file: BinaryIO, parts: AsyncIterator[bytes], limit: int, magic: bytes, *, until: int) -> int:
+    async def _write(self, file: BinaryIO, parts: AsyncIterator[bytes], limit: int, magic: bytes) -> int:
         """Returns the size. Raises: UploadFault."""
         size, looked_at = 0, False
         waiting = bytearray()
+        ends = self._clock.monotonic() + LONGEST
         while True:
+            left = ends - self._clock.monotonic()
+            if left <= 0:
+                raise UploadFault(WRONG_TYPE, f"The upload took longer than {LONGEST:.0f} seconds")
             try:
-                part = await asyncio.wait_for(anext(parts, None), self._silence)
+                part = await asyncio.wait_for(anext(parts, None), min(self._silence, left))
             except TimeoutError:
                 raise UploadFault(WRONG_TYPE, "The upload stood still") from None
             if part is None:
                 break
             size += len(part)
-            if self._clock.now().timestamp() >= until:
-                raise UploadFault(FORBIDDEN, "The address has expired")
             if size > limit:
                 raise UploadFault(TOO_LARGE, f"The file is over {limit} bytes")
             waiting += part

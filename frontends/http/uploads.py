@@ -19,6 +19,7 @@ from ...ports.bundle import Ports
 from .answers import answer
 from .errors import on_refusal
 from .origin import origin
+from .places import Places
 from .routing import Router
 
 PREFIX = "/uploads/"
@@ -30,11 +31,15 @@ _PREFLIGHT: Mapping[str, str] = {
     "Access-Control-Allow-Headers": "content-type",
     "Access-Control-Max-Age": "600",
 }
+PER_ADDRESS = 4
+"""Uploads under way from one client address in a process."""
+
 _LENGTH = re.compile(r"[0-9]{1,15}\Z")
 
 
 def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Router:
     """PUT and OPTIONS /uploads/{key}."""
+    places = Places(PER_ADDRESS)
 
     # One handler for both: beside one of PUT alone the framework answers OPTIONS by itself, without our headers.
     @route("/{file_key:str}", http_method=["PUT", "OPTIONS"], include_in_schema=False)
@@ -42,7 +47,7 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
         if request.method == "OPTIONS":
             return Response(b"", status_code=204, headers=dict(_PREFLIGHT))
         try:
-            await _receive(ports, trusted_proxies, request, file_key)
+            await _receive(ports, places, origin(request, trusted_proxies), request, file_key)
             response = answer({"status": "uploaded"})
         except Refusal as refusal:
             response = on_refusal(request, refusal)
@@ -52,21 +57,22 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
     return Router("/uploads", route_handlers=[upload])
 
 
-async def _receive(
-    ports: Ports, trusted_proxies: Sequence[Network], request: Request[Any, Any, Any], file_key: str
-) -> None:
+async def _receive(ports: Ports, places: Places, address: str, request: Request[Any, Any, Any], file_key: str) -> None:
     declared = request.headers.get("content-length")
     if declared is not None and not _LENGTH.match(declared):
         raise Refusal("VALIDATION_ERROR", "Content-Length is no length")
-    await receive_upload(
-        ports,
-        origin(request, trusted_proxies),
-        file_key,
-        request.query_params,
-        request.headers.get("content-type"),
-        None if declared is None else int(declared),
-        _parts(request),
-    )
+    if not places.has_room(address):
+        raise Refusal("PROVIDER_UNAVAILABLE", "Too many uploads at once from your address; try again", retry_after=10)
+    with places.taken(address):
+        await receive_upload(
+            ports,
+            address,
+            file_key,
+            request.query_params,
+            request.headers.get("content-type"),
+            None if declared is None else int(declared),
+            _parts(request),
+        )
 
 
 async def _parts(request: Request[Any, Any, Any]) -> AsyncIterator[bytes]:

@@ -1,7 +1,6 @@
 """Server-sent events of a page: what it is told when, and how all of them end when the server stops."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +9,7 @@ import msgspec
 
 from ...ports.clock import Clock
 from ...ports.faults import Unavailable
+from .places import Places
 
 HEARTBEAT = 15.0
 """Seconds of silence after which a stream says that it is alive, so that no proxy closes it."""
@@ -43,8 +43,8 @@ class WindowStreams:
         self.limit = limit
         """Above it pages poll instead: an open stream costs a read a second."""
         self.open = 0
-        self._pages: Counter[str] = Counter()
-        self._addresses: Counter[str] = Counter()
+        self._pages = Places(PER_PAGE)
+        self._addresses = Places(PER_ADDRESS)
         self._ended = asyncio.Event()
 
     def is_free(self, seat: Seat) -> bool:
@@ -52,22 +52,19 @@ class WindowStreams:
         return (
             not self._ended.is_set()
             and self.open < self.limit
-            and self._pages[seat.page] < PER_PAGE
-            and self._addresses[seat.address] < PER_ADDRESS
+            and self._pages.has_room(seat.page)
+            and self._addresses.has_room(seat.address)
         )
 
     @contextmanager
     def taken(self, seat: Seat) -> Iterator[None]:
         """Count a stream while it is open."""
         self.open += 1
-        self._pages[seat.page] += 1
-        self._addresses[seat.address] += 1
         try:
-            yield
+            with self._pages.taken(seat.page), self._addresses.taken(seat.address):
+                yield
         finally:
             self.open -= 1
-            _less(self._pages, seat.page)
-            _less(self._addresses, seat.address)
 
     def end(self) -> None:
         """Close all streams now, and open none any more. Call it in the server's event loop."""
@@ -118,12 +115,6 @@ async def follow(
             elif clock.monotonic() - spoken >= HEARTBEAT:
                 spoken = clock.monotonic()
                 yield b": alive\n\n"
-
-
-def _less(counted: Counter[str], name: str) -> None:
-    counted[name] -= 1
-    if not counted[name]:
-        del counted[name]
 
 
 def _frame(data: Mapping[str, Any]) -> bytes:

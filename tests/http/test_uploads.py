@@ -68,7 +68,9 @@ async def test_of_two_uploads_at_once_one_is_kept_whole(kyc: KycHouse, tmp_path:
     grant = await kyc.grant()
     contents = [JPEG + bytes([number]) * 1000 for number in range(8)]
     answers = await asyncio.gather(*(kyc.put(grant["upload_url"], content) for content in contents))
-    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    statuses = [answer.status_code for answer in answers]
+    assert statuses.count(200) == 1
+    assert set(statuses) <= {200, 409, 503}, "it is there, or it is being uploaded"
     [kept] = [content for content, answer in zip(contents, answers, strict=True) if answer.status_code == 200]
     assert [path.read_bytes() for path in files(tmp_path)] == [kept]
 
@@ -310,7 +312,7 @@ async def test_an_upload_that_stands_still_is_ended_and_lets_go_of_its_place(tmp
     assert (await one.receive("0" * 64, query_of(url), whole())).size == len(JPEG)
 
 
-async def test_an_upload_that_drips_ends_with_its_address(tmp_path: Path) -> None:
+async def test_an_upload_that_drips_ends_after_two_minutes(tmp_path: Path) -> None:
     clock = VirtualClock()
     one = LocalFiles(tmp_path, "https://pay.example", SealedVault({1: bytes(32)}, 1, bytes(32)), clock)
     url = one.grant("0" * 64, "image/jpeg", UPLOAD_MAX, clock.now() + timedelta(minutes=10))
@@ -326,8 +328,8 @@ async def test_an_upload_that_drips_ends_with_its_address(tmp_path: Path) -> Non
 
     with pytest.raises(UploadFault) as caught:
         await one.receive("0" * 64, query_of(url), drip())
-    assert caught.value.reason == "forbidden"
-    assert came == (10 + 5) * 3
+    assert caught.value.reason == "wrong_type"
+    assert came == 6
     assert files(tmp_path) == []
 
 

@@ -1,0 +1,87 @@
+"""One granted upload address does not take the places of all who upload (docs/limits.md, Sizes)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from litestar import Litestar
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.files.local import LocalFiles
+from cambist.adapters.vault.memory import MemoryVault
+from cambist.frontends.http.uploads import PER_ADDRESS, uploads_router
+from cambist.ports.files import UploadFault
+from tests.houses import TestHouse
+
+JPEG = b"\xff\xd8\xff" + b"x" * 100
+URL = "https://pay.example"
+
+
+class Slow:
+    """A file that goes on when it is told."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+        self.begun = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield JPEG
+        self.begun.set()
+        await self.go_on.wait()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    return LocalFiles(tmp_path, URL, MemoryVault(), VirtualClock())
+
+
+def granted(files: LocalFiles, number: int) -> str:
+    """An address, without its host."""
+    url = files.grant(f"{number:064x}", "image/jpeg", 1000, VirtualClock().now() + timedelta(minutes=10))
+    return url.removeprefix(URL)
+
+
+async def test_a_file_is_uploaded_once_at_a_time_and_again_after_a_failure(files: LocalFiles) -> None:
+    key, slow = f"{1:064x}", Slow()
+    query = dict(httpx.URL(granted(files, 1)).params)
+    first = asyncio.create_task(files.receive(key, query, aiter(slow)))
+    await slow.begun.wait()
+    with pytest.raises(UploadFault) as caught:
+        await files.receive(key, query, aiter(Slow()))
+    assert caught.value.reason == "busy"
+    first.cancel()
+    await asyncio.wait([first])
+    slow.go_on.set()
+    assert (await files.receive(key, query, aiter(slow))).size == len(JPEG)
+
+
+async def test_an_address_has_four_uploads_under_way_and_others_have_theirs(
+    house: TestHouse, files: LocalFiles
+) -> None:
+    app = Litestar(
+        [uploads_router(msgspec.structs.replace(house.ports, files=files))], openapi_config=None, logging_config=None
+    )
+    slow = [Slow() for _ in range(PER_ADDRESS)]
+
+    def client(address: str) -> httpx.AsyncClient:
+        transport: Any = httpx.ASGITransport(app, client=(address, 1))  # type: ignore[arg-type]  # as in other tests
+        return httpx.AsyncClient(transport=transport, base_url=URL, headers={"Content-Type": "image/jpeg"})
+
+    async with client("192.0.2.1") as one, client("192.0.2.2") as other:
+        held = [asyncio.create_task(one.put(granted(files, n), content=aiter(each))) for n, each in enumerate(slow)]
+        for each in slow:
+            await each.begun.wait()
+        refused, taken = (
+            await one.put(granted(files, 8), content=JPEG),
+            await other.put(granted(files, 9), content=JPEG),
+        )
+        for each in slow:
+            each.go_on.set()
+        answers = [*await asyncio.gather(*held), await one.put(granted(files, 8), content=JPEG)]
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+    assert {answer.status_code for answer in (taken, *answers)} == {200}
