@@ -9,13 +9,13 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from ...core.domain.days import iso
-from ...core.usecases.health import EVERY, LOOKED_AT_EVERY, PARTS, SIGNS, Rule
+from ...core.usecases.health import EVERY, LOOKED_AT_EVERY, PARTS, SIGNS, Question, Rule
 from ...ports.bundle import Ports
-from ...ports.faults import Fault
 from .answers import answer
 
-PATIENCE = 2.0
-"""Seconds after which a part that does not answer does not work."""
+PATIENCE = 1.9
+"""Seconds after which a part that does not answer does not work. All that one request asks has no more: monitors and
+balancers are told within 2 s, whatever hangs."""
 
 log = logging.getLogger("cambist.health")
 
@@ -31,45 +31,38 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `storage`, payments may go on."""
 
 
-async def storage_works(ports: Ports) -> bool:
-    """Whether the storage reads and writes: a full disk shows here."""
-    try:
-        await ports.storage.check()
-    except Fault as fault:
-        log.warning("the storage does not work: %s", fault)
-        return False
-    return True
-
-
 class _Looked:
     """One rule's answer, kept for a while; those who ask at the same time wait for the same look."""
 
     def __init__(self, ports: Ports, name: str, rule: Rule) -> None:
-        self._ports = ports
+        self._clock = ports.clock
         self._name = name
-        self._rule = rule
-        self._answer: asyncio.Task[bool] | None = None
+        self._question = Question(lambda: rule(ports))
         self._asked_at = 0.0
+        self._kept_until = 0.0
+        self._was_well = False
 
-    async def is_well(self) -> bool:
-        now = self._ports.clock.monotonic()
+    async def is_well(self, within: float) -> bool:
+        """By an answer that may be kept, or one that comes within so many seconds."""
+        now = self._clock.monotonic()
+        if now < self._kept_until and not self._question.is_under_way:
+            return self._was_well
+        return await self.is_well_now(within)
+
+    async def is_well_now(self, within: float) -> bool:
+        """By an answer that comes within so many seconds."""
+        if not self._question.is_under_way:
+            self._asked_at = self._clock.monotonic()
         kept_for = LOOKED_AT_EVERY.get(self._name, EVERY)
-        fresh = self._answer is not None and (not self._answer.done() or now - self._asked_at < kept_for)
-        if self._answer is None or not fresh:
-            self._asked_at = now
-            self._answer = asyncio.create_task(self._look())
-        # Who goes away while it looks takes the answer from nobody.
-        return await asyncio.shield(self._answer)
-
-    async def _look(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
-                well = await self._rule(self._ports)
+            well = await self._question.answer(within)
         except Exception as fault:  # noqa: BLE001 - whatever it is, the monitor gets its 503
             log.warning("health: %s cannot be told: %s", self._name, str(fault) or type(fault).__name__)
-            return False
-        if not well:
-            log.warning("health: %s is not well", self._name)
+            well, kept_for = False, EVERY
+        else:
+            if not well:
+                log.warning("health: %s is not well", self._name)
+        self._was_well, self._kept_until = well, self._asked_at + kept_for
         return well
 
 
@@ -81,13 +74,19 @@ class _Doctor:
         self._signs = {name: _Looked(ports, name, rule) for name, rule in SIGNS.items()}
 
     async def degraded(self) -> list[str]:
-        """The names of the rules by which something is not well."""
-        found = await _not_well(self._parts)
-        return found if "storage" in found else found + await _not_well(self._signs)
+        """The names of the rules by which something is not well, within PATIENCE."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE
+        found = await _not_well(self._parts, PATIENCE)
+        return found if "storage" in found else found + await _not_well(self._signs, until - loop.time())
+
+    async def storage_works(self) -> bool:
+        """Whether the storage reads and writes, looked at now: a full disk shows here."""
+        return await self._parts["storage"].is_well_now(PATIENCE)
 
 
-async def _not_well(looked: dict[str, _Looked]) -> list[str]:
-    well = await asyncio.gather(*(each.is_well() for each in looked.values()))
+async def _not_well(looked: dict[str, _Looked], within: float) -> list[str]:
+    well = await asyncio.gather(*(each.is_well(within) for each in looked.values()))
     return [name for name, is_well in zip(looked, well, strict=True) if not is_well]
 
 
@@ -115,7 +114,7 @@ def health_handlers(ports: Ports, is_leaving: Callable[[], bool] = lambda: False
         if is_leaving():
             return answer({"status": "leaving"}, status=503)
         # The storage alone: a balancer that goes by this must not take every process out while Redis is away.
-        ready = await storage_works(ports)
+        ready = await doctor.storage_works()
         return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503)
 
     return [health, livez, readyz]

@@ -4,14 +4,15 @@ it answers at once whatever is away."""
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from ...core.usecases import vitals
 from ...core.usecases.gateways import ShownGateway
+from ...core.usecases.health import Question
 from ...core.usecases.ledger_watch import ledger_faults
 from ...core.usecases.vitals import SettlementSigns, Unknown, Waiting
 from ...ports.bundle import Ports
@@ -54,6 +55,7 @@ class Reader:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._readings = 0
+        self._questions: dict[str, Question[Any]] = {}
         self._ledger: int | None = None
         self.signs: Signs | None = None
         """The last reading."""
@@ -62,7 +64,9 @@ class Reader:
         """Take a reading. Never raises, and never takes longer than some times `PATIENCE`."""
         ports = self._ports
         storage, meter, queue = await asyncio.gather(
-            _asked(_check(ports)), _asked(ports.meter.works()), _asked(ports.queue.works())
+            self._told("storage", lambda: _check(ports)),
+            self._told("meter", ports.meter.works),
+            self._told("queue", ports.queue.works),
         )
         up = {"storage": storage is True, "meter": meter is True, "queue": queue is True}
         read_at = ports.clock.monotonic()
@@ -70,44 +74,43 @@ class Reader:
         self._readings += 1
 
     async def _from_storage(self, read_at: float, up: dict[str, bool]) -> Signs:
-        ports = self._ports
-        due, waiting = await _asked(vitals.waiting_jobs(ports)) or (None, ())
+        ports, told = self._ports, self._told
+        due, waiting = await told("waiting", lambda: vitals.waiting_jobs(ports)) or (None, ())
         if self._readings % LEDGER_EVERY == 0 or self._ledger is None:
             self._ledger = await self._look_at_ledger()
         return Signs(
             read_at=read_at,
             up=up,
-            queue_age=await _asked(vitals.lateness(ports)),
+            queue_age=await told("lateness", lambda: vitals.lateness(ports)),
             jobs_due=due,
             waiting=waiting,
-            breakers_open=await _asked(vitals.open_breakers(ports)),
-            gateways=tuple(await _asked(vitals.gateways(ports)) or ()),
-            suspense=await _asked(vitals.waiting_suspense(ports)),
-            unknown=await _asked(vitals.unknown_outcomes(ports)) or (),
-            settlements=await _asked(vitals.settlements(ports)) or (),
+            breakers_open=await told("breakers", lambda: vitals.open_breakers(ports)),
+            gateways=tuple(await told("gateways", lambda: vitals.gateways(ports)) or ()),
+            suspense=await told("suspense", lambda: vitals.waiting_suspense(ports)),
+            unknown=await told("unknown", lambda: vitals.unknown_outcomes(ports)) or (),
+            settlements=await told("settlements", lambda: vitals.settlements(ports)) or (),
             ledger_faults=self._ledger,
         )
 
     async def _look_at_ledger(self) -> int | None:
-        faults = await _asked(ledger_faults(self._ports))
+        faults = await self._told("ledger", lambda: ledger_faults(self._ports))
         for fault in faults or ():
             log.error("the ledger does not hold: %s", fault)
         return None if faults is None else len(faults)
+
+    async def _told(self, name: str, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """The answer; None when there is none, or none in time."""
+        question: Question[T] = self._questions.setdefault(name, Question(ask))
+        try:
+            return await question.answer(PATIENCE)
+        except Exception as fault:  # noqa: BLE001 - what cannot be read must not end the reading of all else
+            log.info("a reading for the metrics failed: %s", type(fault).__name__)
+            return None
 
 
 async def _check(ports: Ports) -> bool:
     await ports.storage.check()
     return True
-
-
-async def _asked(question: Awaitable[T]) -> T | None:
-    """The answer; None when there is none, or none in time."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return await question
-    except Exception as fault:  # noqa: BLE001 - what cannot be read must not end the reading of all else
-        log.info("a reading for the metrics failed: %s", type(fault).__name__)
-        return None
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """The rules of /health (docs/operations.md, "Health rules"; SPEC "Conventions", health check)."""
 
 import asyncio
+import contextlib
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
+from tests.turns import at_rest
 
 
 @pytest.fixture
@@ -97,6 +99,52 @@ async def test_a_ledger_that_does_not_hold_is_degraded(house: TestHouse) -> None
     assert await degraded(house) == [], "the ledger is looked at once a minute"
     await house.clock.advance(61)
     assert "ledger" in await degraded(house)
+
+
+class Hanging:
+    """Something outside that gives no answer, and hears of no cancellation either, as a driver that waits for its
+    server to confirm one does."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.over = asyncio.Event()
+
+    async def __call__(self) -> bool:
+        self.asked += 1
+        while not self.over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.over.wait()
+        return True
+
+
+@pytest.mark.parametrize(("part", "named"), [("storage", ["storage"]), ("meter", ["meter"]), ("queue", ["queue"])])
+async def test_whatever_hangs_no_probe_waits_for_it_and_it_is_asked_once(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, part: str, named: list[str]
+) -> None:
+    """ "Nothing is waited for longer than 2 s" (docs/operations.md), nor does what hangs gather."""
+    hanging = Hanging()
+    monkeypatch.setattr(health, "PATIENCE", 0.01)
+    monkeypatch.setattr(getattr(house.ports, part), "check" if part == "storage" else "works", hanging)
+    for _ in range(3):
+        assert await degraded(house) == named
+        assert (await house.http.get("/readyz")).status_code == (503 if part == "storage" else 200)
+        assert (await house.http.get("/livez")).status_code == 200
+        await house.clock.advance(EVERY + 0.1)
+    assert hanging.asked == 1
+    hanging.over.set()
+    await at_rest()
+    assert await degraded(house) == []
+    assert (await house.http.get("/readyz")).status_code == 200
+
+
+async def test_a_sign_that_hangs_is_named_and_the_storage_is_not(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = Hanging()
+    monkeypatch.setattr(health, "PATIENCE", 0.2)
+    monkeypatch.setattr(house.ports.storage, "next_due", hanging)
+    assert await degraded(house) == ["worker"]
+    hanging.over.set()
 
 
 @pytest.mark.parametrize("trouble", ["fails", "hangs", "breaks"])

@@ -1,6 +1,7 @@
 """What is counted, under which labels, and how it is scraped (docs/operations.md, "Metrics")."""
 
 import asyncio
+import contextlib
 import re
 import socket
 import subprocess
@@ -161,6 +162,27 @@ async def test_a_scrape_answers_while_the_storage_is_away(
     assert found[sample("up", part="meter")] == 1
     read = {name for name, _ in found} & SHARED
     assert read == {"cambist_up", "cambist_signs_age_seconds"}, "what cannot be read is absent, not old"
+
+
+async def test_a_question_that_hangs_even_in_being_cancelled_is_left_alone_and_asked_once(
+    house: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, over = 0, asyncio.Event()
+
+    async def hangs() -> bool:
+        nonlocal asked
+        asked += 1
+        while not over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await over.wait()
+        return True
+
+    monkeypatch.setattr(house.ports.queue, "works", hangs)
+    monkeypatch.setattr(signs, "PATIENCE", 0.01)
+    for _ in range(2):
+        assert (await house.scrape())[sample("up", part="queue")] == 0
+    over.set()
+    assert asked == 1
 
 
 async def test_prometheus_scrapes_a_port_of_its_own(house: Watched) -> None:
