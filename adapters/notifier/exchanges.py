@@ -29,8 +29,8 @@ _UNPACKED = "identity"
 """Packed answers are not for us."""
 _ADDRESSES = 10_000
 """Requests that are kept."""
-_LOOKED_AT = 9
-"""Connections to one receiver that are looked at for a letter: the eight that rest there when the notifier is made as
+_LOOKED_AT = 65
+"""Connections to one host that are looked at for a letter: the 64 that rest there at most when the notifier is made as
 usual, and a new one."""
 
 

@@ -14,7 +14,7 @@ from .deadlines import Deadlines
 from .exchanges import EXCHANGE, Exchange, NeverFinal
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .resolver import ThreadResolver
-from .shares import Receiver, Shares
+from .shares import Host, Shares
 
 _NOTE_MAX = 200
 _DNS_SECONDS = 10
@@ -37,8 +37,8 @@ class HttpNotifier:
         clock: Clock,
         *,
         limit: float = 10.0,
-        per_receiver: int = 8,
-        connections: int = 256,
+        per_host: int = 64,
+        connections: int = 1280,
         keep_alive: float = 30.0,
         tls: ssl.SSLContext | None = None,
         resolver: AbstractResolver | None = None,
@@ -46,12 +46,12 @@ class HttpNotifier:
     ) -> None:
         """Opens nothing yet.
 
-        `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_receiver` and
+        `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host` and
         `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
-        further letters wait, which is not charged to the receiver. `connections` is generous, because every dead
-        receiver holds `per_receiver` of them for `limit` seconds. `keep_alive`: seconds an idle connection is kept.
-        `tls`: other than the system's trust, for receivers under a private authority. `exchange`: how letters go
-        out over connections (exchanges.py).
+        further letters wait, which is not charged to the receiver. Whoever posts gives out the turns
+        (core/usecases/slots.py, with the same bounds); these hold whatever it does. `keep_alive`: seconds an idle
+        connection is kept. `tls`: other than the system's trust, for receivers under a private authority. `exchange`:
+        how letters go out over connections (exchanges.py).
         """
         self._clock = clock
         self._limit = limit
@@ -59,8 +59,8 @@ class HttpNotifier:
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
         self._make_exchange = exchange
-        self._shares = {kind: Shares(per_receiver=per_receiver, total=connections) for kind in (False, True)}
-        self._checked: dict[tuple[str, bool], tuple[URL, Receiver]] = {}
+        self._shares = {kind: Shares(per_host=per_host, total=connections) for kind in (False, True)}
+        self._checked: dict[tuple[str, bool], tuple[URL, Host]] = {}
         self._exchanges: dict[bool, Exchange] = {}
         self._deadlines: Deadlines | None = None
         self._closed = False
@@ -71,18 +71,18 @@ class HttpNotifier:
         Raises RuntimeError when the notifier was closed before the letter's turn came.
         """
         try:
-            url, receiver = self._address(letter)
+            url, host = self._address(letter)
         except BadAddress as error:
             return Receipt(answer=Answer.BLOCKED, note=str(error))
         shares = self._shares[letter.open_network]
-        await shares.enter(receiver)
+        await shares.enter(host)
         try:
             exchange = self._exchange(letter.open_network)
             started = self._clock.monotonic()
             answer, status, note = await self._attempt(exchange, url, letter)
             took = self._clock.monotonic() - started
         finally:
-            shares.leave(receiver)
+            shares.leave(host)
         return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
 
     async def close(self) -> None:
@@ -95,7 +95,7 @@ class HttpNotifier:
             await exchange.close()
         await self._resolver.close()
 
-    def _address(self, letter: Letter) -> tuple[URL, Receiver]:
+    def _address(self, letter: Letter) -> tuple[URL, Host]:
         """The letter's address and whose it is, checked once for many letters: reading it takes a fifth of posting.
 
         Raises: BadAddress.

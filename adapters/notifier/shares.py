@@ -1,10 +1,10 @@
-"""How many letters may be on their way at once: to one receiver, and in all."""
+"""How many letters may be on their way at once: to one host, and in all."""
 
 import asyncio
 from collections import deque
 
-Receiver = tuple[str, int]
-"""Host and port."""
+Host = tuple[str, int]
+"""Its name, and the port."""
 
 
 class Gate:
@@ -39,29 +39,29 @@ class Gate:
 
 
 class Shares:
-    """Gives out turns, first come first served per receiver.
+    """Gives out turns, first come first served per host.
 
     Not the connector's own limits: its queue runs on the letter's time, and would charge our wait to the receiver.
     """
 
-    def __init__(self, *, per_receiver: int, total: int) -> None:
-        self._per_receiver = per_receiver
+    def __init__(self, *, per_host: int, total: int) -> None:
+        self._per_host = per_host
         self._total = Gate(total)
-        self._gates: dict[Receiver, Gate] = {}
+        self._gates: dict[Host, Gate] = {}
         """One that nobody holds is forgotten, so that memory follows what is under way."""
 
-    async def enter(self, receiver: Receiver) -> None:
-        """Wait for a turn at this receiver; `leave` ends it. Who waits for a receiver takes no place in all."""
-        gate = self._gates.get(receiver)
+    async def enter(self, host: Host) -> None:
+        """Wait for a turn at this host; `leave` ends it. Who waits for a host takes no place in all."""
+        gate = self._gates.get(host)
         if gate is None:
-            gate = self._gates[receiver] = Gate(self._per_receiver)
+            gate = self._gates[host] = Gate(self._per_host)
         try:
             if gate.free:
                 gate.free -= 1
             else:
                 await gate.wait()
         except BaseException:
-            self._forget(receiver, gate)
+            self._forget(host, gate)
             raise
         try:
             if self._total.free:
@@ -70,16 +70,16 @@ class Shares:
                 await self._total.wait()
         except BaseException:
             gate.give_back()
-            self._forget(receiver, gate)
+            self._forget(host, gate)
             raise
 
-    def leave(self, receiver: Receiver) -> None:
+    def leave(self, host: Host) -> None:
         """The turn is over."""
         self._total.give_back()
-        gate = self._gates[receiver]
+        gate = self._gates[host]
         gate.give_back()
-        self._forget(receiver, gate)
+        self._forget(host, gate)
 
-    def _forget(self, receiver: Receiver, gate: Gate) -> None:
-        if gate.free == self._per_receiver and self._gates.get(receiver) is gate:
-            del self._gates[receiver]
+    def _forget(self, host: Host, gate: Gate) -> None:
+        if gate.free == self._per_host and self._gates.get(host) is gate:
+            del self._gates[host]

@@ -14,10 +14,16 @@ from .slots import Slots
 
 
 class Dispatcher:
-    """Serves many receivers side by side. `at_once` and `per_receiver` bound the letters under way."""
+    """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the letters under way.
 
-    def __init__(self, ports: Ports, *, at_once: int = 256, per_receiver: int = 8) -> None:
-        self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=Slots(at_once, per_receiver))
+    `at_once` is generous: of a thousand receivers that begin to hang at one moment each holds a place for as long as
+    it may take to answer. `per_host` is more than `per_receiver`, because merchants share hosts, and no more than
+    anybody's host can bear.
+    """
+
+    def __init__(self, ports: Ports, *, at_once: int = 1280, per_receiver: int = 8, per_host: int = 64) -> None:
+        slots = Slots(at_once, per_receiver, per_host, ports.clock.monotonic)
+        self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=slots)
         self._services: set[Service] = set()
 
     async def run(self, job: Job) -> None:
@@ -34,6 +40,7 @@ class Dispatcher:
     def look(self) -> None:
         """To be called now and then while services run: they look for what became due meanwhile, and keep their
         leases."""
+        self._shared.slots.look()
         for service in self._services:
             service.look_around()
 

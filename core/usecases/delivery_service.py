@@ -18,7 +18,7 @@ from .backlog import Backlog, Ready
 from .letters import Signers, signed_letter
 from .outlook import Outlook
 from .receipts import Lane, Sent, enter, hold, leave, park
-from .slots import Slots
+from .slots import Place, Slots, Trust, host_of
 from .tenure import Tenure
 from .worlds import world_of
 
@@ -53,6 +53,9 @@ class Service:
         self._looked = False
         self._account: Account | None = None
         self._receives = False
+        self._receiver = ""
+        """This lane at its present address: another one is another receiver."""
+        self._host = ""
         self._world = shared.ports.clock.world
         self._moved = False
         self._outlook = Outlook(self._lane, shared.slots.per_receiver)
@@ -114,6 +117,11 @@ class Service:
     def _know(self, account: Account | None) -> None:
         self._account = account
         self._receives = account is not None and account.receives
+        url = None if account is None else account.settings.webhook_url
+        receiver = f"{self._lane.id} {url}"
+        if receiver != self._receiver:
+            self._receiver = receiver
+            self._host = host_of(url or "")
         # Whoever advances the clock of a test account serves its receiver, too.
         if self._world is not None and account is not None:
             self._moved = world_of(account, self._lane.mode) != self._world
@@ -189,32 +197,38 @@ class Service:
         """Begin as many letters as there is room for."""
         if self._halted:
             self._backlog.keep_only(None)
+        slots, trust = self._slots, self._trust()
         for _ in range(len(self._queue)):
-            if len(self._tasks) >= min(self._room(), self._slots.share()):
+            under_way = len(self._tasks)
+            if under_way >= min(self._room(), slots.share(self._host, trust, under_way)):
                 break
-            if not self._slots.take(self):
+            place = slots.take(self, self._receiver, self._host, trust)
+            if place is None:
                 return
-            self._tasks.add(asyncio.create_task(self._serve()))
-        self._slots.decline(self)
+            self._tasks.add(asyncio.create_task(self._serve(place)))
+        slots.decline(self)
+
+    def _trust(self) -> Trust:
+        return self._outlook.trust(slow=self._slots.is_slow(self._receiver))
 
     def _room(self) -> int:
         return 1 if self._probing else self._outlook.room
 
-    async def _serve(self) -> None:
-        """Send letters, one after the other, while there are any, on one slot."""
+    async def _serve(self, place: Place) -> None:
+        """Send letters, one after the other, while there are any, on one place."""
         try:
             ready = self._next()
             while ready is not None:
                 await self._send(ready.delivery, ready.event)
-                # When slots are short it goes back, and waits its turn.
-                ready = None if self._slots.wanted else self._next()
+                # When places are short it goes back, and waits its turn.
+                ready = self._next() if self._slots.goes_on(place) else None
         except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
             self._fault = fault
         finally:
             task = asyncio.current_task()
             if task is not None:
                 self._tasks.discard(task)
-            self._slots.give()
+            self._slots.give(place)
             self.stir()
 
     def _next(self) -> Ready | None:
@@ -288,8 +302,11 @@ class Service:
         now = self._ports.clock.monotonic()
         if now - self._read_at > _ACCOUNT_SECONDS:
             self._read_at = now
+            before = self._receiver
             async with self._ports.storage.unit() as unit:
                 self._know(await unit[Account].get(self._lane.account_id))
                 present = await unit[Job].get(self._tenure.job.id)
+                if self._receiver != before:
+                    self._outlook.take(await unit[Breaker].get(self._lane.id), self._sent)
             if present is None or present.version != self._tenure.job.version:
                 self._tenure.lost = True

@@ -3,10 +3,12 @@ yet, by which letters begin or wait."""
 
 from collections.abc import Iterable
 
+from ...ports.notifier import Answer
 from ..domain.breaker import Breaker, after_delivery, new_breaker, room
 from ..domain.delivery import Outcome
 from ..domain.events import Delivery
 from .receipts import Lane, Sent
+from .slots import Trust
 
 
 class Outlook:
@@ -31,6 +33,15 @@ class Outlook:
         # Of good ones in a row the next changes nothing.
         if not outcome.good or self.expected.failures:
             self._expect(after_delivery(self.expected, delivery, outcome)[0])
+
+    def trust(self, *, slow: bool) -> Trust:
+        """What is known of the receiver. `slow`: a letter was late since this process began; before that, and at other
+        processes, one that got no answer in time tells it."""
+        breaker = self.expected
+        if slow or (breaker.failures and breaker.last_answer == Answer.TIMEOUT):
+            return Trust.SLOW
+        good, reset = breaker.last_success_at, breaker.reset_at
+        return Trust.NEW if good is None or (reset is not None and good < reset) else Trust.PROVEN
 
     def _expect(self, breaker: Breaker) -> None:
         self.expected = breaker

@@ -73,7 +73,7 @@ async def test_cancelled_in_the_moment_of_the_deadline_the_cancelling_goes_on() 
 
 
 async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> None:
-    shares = Shares(per_receiver=1, total=10)
+    shares = Shares(per_host=1, total=10)
     here = ("receiver", 443)
     await shares.enter(here)
     came: list[int] = []
@@ -95,7 +95,7 @@ async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> No
 
 
 async def test_who_gives_up_after_all_others_left_leaves_nothing_behind() -> None:
-    shares = Shares(per_receiver=1, total=1)
+    shares = Shares(per_host=1, total=1)
     here, there = ("receiver", 443), ("other", 443)
     await shares.enter(here)
     waiting = [asyncio.create_task(shares.enter(where)) for where in (here, there)]

@@ -221,20 +221,28 @@ class TestSideBySide:
         assert await place.statuses(slow) == {"delivered": 40}
 
     async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, place: Place) -> None:
-        """Twelve slots for ten receivers that hang: each is served, none takes all."""
+        """Twelve places for ten receivers that answered well and now hang: each is served, none takes all; from then
+        on, five of the places are for slow ones."""
         slow = Receipt(answer=Answer.TIMEOUT, status=200)
-        for account in [await place.merchant(f"m{number}", slow) for number in range(10)]:
+        accounts = [await place.merchant(f"m{number}") for number in range(10)]
+        for account in accounts:
+            await place.happen(account)
+        await place.work()
+        for number, account in enumerate(accounts):
+            place.town.answers[place.url(f"m{number}")] = slow
             await place.happen(account, 6)
-        dispatcher = Dispatcher(place.ports, at_once=12, per_receiver=4)
+        dispatcher = Dispatcher(place.ports, at_once=12, per_receiver=3)
         jobs = await place.ports.storage.claim(100, LEASE)
         running = [asyncio.create_task(dispatcher.run(job)) for job in jobs]
         await place.clock.advance(0)
         assert place.town.under_way.total() == 12
         assert all(1 <= place.town.under_way[place.url(f"m{number}")] <= 3 for number in range(10))
-        await place.clock.advance(70)
+        await place.clock.advance(15)
+        assert place.town.under_way.total() == 5
+        await place.clock.advance(95)
         assert all(task.done() for task in running)
         assert place.town.most_in_all == 12
-        assert [len(place.town.letters[place.url(f"m{number}")]) for number in range(10)] == [6] * 10
+        assert [len(place.town.letters[place.url(f"m{number}")]) for number in range(10)] == [7] * 10
 
     async def test_one_slot_in_all_goes_round(self, place: Place) -> None:
         slow = Receipt(answer=Answer.TIMEOUT, status=200)

@@ -1,0 +1,305 @@
+"""Places for letters: who may take how many, in all and at one host, and whose turn is next."""
+
+import random
+
+import pytest
+
+from cambist.core.usecases import slots as rules
+from cambist.core.usecases.slots import LATE, Place, Slots, Trust, host_of
+
+HOST = "a.example:443"
+
+
+class Receiver:
+    """A customer that counts how often it was told."""
+
+    def __init__(self, name: str, host: str = HOST) -> None:
+        self.name = name
+        self.host = host
+        self.told = 0
+        self.places: list[Place] = []
+
+    def stir(self) -> None:
+        self.told += 1
+
+
+class Hall:
+    """Slots under a clock of the test."""
+
+    def __init__(self, total: int, per_receiver: int = 8, per_host: int = 1000) -> None:
+        self.time = 0.0
+        self.slots = Slots(total, per_receiver, per_host, lambda: self.time)
+
+    def take(self, receiver: Receiver, trust: Trust) -> bool:
+        place = self.slots.take(receiver, receiver.name, receiver.host, trust)
+        if place is not None:
+            receiver.places.append(place)
+        return place is not None
+
+    def give(self, receiver: Receiver) -> None:
+        self.slots.give(receiver.places.pop())
+
+
+def many(count: int, host: str | None = None) -> list[Receiver]:
+    return [Receiver(f"r{number}", host or f"r{number}.example:443") for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("trust", "places"),
+    [(Trust.SLOW, 8), (Trust.NEW, 16), (Trust.PROVEN, 20)],
+    ids=["slow", "new", "proven"],
+)
+def test_of_twenty_places_each_kind_of_receiver_takes_its_part(trust: Trust, places: int) -> None:
+    hall = Hall(20)
+    assert sum(hall.take(each, trust) for each in many(30)) == places
+
+
+def test_slow_and_new_receivers_together_leave_a_fifth_to_proven_ones() -> None:
+    hall = Hall(20)
+    slow, new, proven = many(30), many(30), many(30)
+    assert sum(hall.take(each, Trust.SLOW) for each in slow) == 8
+    assert sum(hall.take(each, Trust.NEW) for each in new) == 8
+    assert sum(hall.take(each, Trust.PROVEN) for each in proven) == 4
+
+
+def test_where_others_have_a_quarter_of_the_places_a_receiver_has_one() -> None:
+    hall = Hall(40)
+    first, second = many(2)
+    for _ in range(8):
+        assert hall.slots.share(first.host, Trust.PROVEN, len(first.places)) == 8
+        assert hall.take(first, Trust.PROVEN)
+    for mine in range(2):
+        assert hall.slots.share(second.host, Trust.PROVEN, mine) == 8
+        assert hall.take(second, Trust.PROVEN)
+    third = Receiver("r3")
+    assert hall.slots.share(third.host, Trust.PROVEN, 0) == 1
+
+
+def test_a_slow_receivers_share_goes_by_what_other_slow_ones_have() -> None:
+    hall = Hall(40)
+    proven, slow = many(2)
+    for _ in range(8):
+        hall.take(proven, Trust.PROVEN)
+    assert hall.slots.share(slow.host, Trust.SLOW, 0) == 8
+    for _ in range(4):
+        hall.take(slow, Trust.SLOW)
+    assert hall.slots.share("r3:443", Trust.SLOW, 0) == 1
+
+
+def test_turns_come_in_the_order_in_which_they_were_asked_for_whoever_may_take_them() -> None:
+    hall = Hall(5)  # two for slow ones
+    holder, slow, proven, other = many(4)
+    for _ in range(5):
+        hall.take(holder, Trust.PROVEN)
+    for each, trust in ((slow, Trust.SLOW), (proven, Trust.PROVEN), (other, Trust.PROVEN)):
+        assert not hall.take(each, trust)
+    for each, trust in ((slow, Trust.SLOW), (proven, Trust.PROVEN), (other, Trust.PROVEN)):
+        assert each.told == 0
+        hall.give(holder)
+        assert each.told == 1
+        assert hall.take(each, trust)
+
+
+def test_slow_ones_that_wait_do_not_stand_before_those_that_may_take_a_place() -> None:
+    hall = Hall(5)
+    slow, proven = many(4), many(9)[4:]
+    assert [hall.take(each, Trust.SLOW) for each in slow] == [True, True, False, False]
+    assert all(hall.take(each, Trust.PROVEN) for each in proven[:3])
+    assert not hall.take(proven[3], Trust.PROVEN)
+    hall.give(proven[0])
+    assert (proven[3].told, slow[2].told) == (1, 0)
+    hall.give(slow[0])
+    assert slow[2].told == 1
+
+
+def test_a_turn_that_is_declined_is_the_next_ones() -> None:
+    hall = Hall(1)
+    holder, first, second = many(3)
+    hall.take(holder, Trust.PROVEN)
+    assert not hall.take(first, Trust.PROVEN)
+    assert not hall.take(second, Trust.PROVEN)
+    hall.give(holder)
+    hall.slots.decline(first)
+    assert second.told == 1
+    assert hall.take(second, Trust.PROVEN)
+    assert not hall.take(first, Trust.PROVEN)
+
+
+def test_a_letter_that_is_late_makes_its_receiver_slow_while_it_is_still_under_way() -> None:
+    hall = Hall(20)
+    hanging = many(20)
+    assert all(hall.take(each, Trust.PROVEN) for each in hanging)
+    hall.time = LATE - 0.01
+    hall.slots.look()
+    assert not hall.slots.is_slow("r0")
+    hall.time = LATE
+    hall.slots.look()
+    assert all(hall.slots.is_slow(each.name) for each in hanging)
+    other = Receiver("other")
+    hall.give(hanging[0])
+    assert not hall.take(other, Trust.SLOW), "nineteen are more than the eight that slow ones may begin"
+    proven = Receiver("proven")
+    assert hall.take(proven, Trust.PROVEN)
+    for each in hanging[1:12]:
+        hall.give(each)
+    assert other.told == 0
+    hall.give(hanging[12])
+    assert other.told == 1
+
+
+def test_who_answers_in_time_again_is_slow_no_more() -> None:
+    hall = Hall(20)
+    [receiver] = many(1)
+    hall.take(receiver, Trust.PROVEN)
+    hall.time = LATE
+    assert not hall.slots.goes_on(receiver.places[0]), "a slow one asks as such"
+    assert hall.slots.is_slow(receiver.name)
+    hall.give(receiver)
+    hall.take(receiver, Trust.SLOW)
+    hall.slots.goes_on(receiver.places[0])
+    assert not hall.slots.is_slow(receiver.name)
+
+
+def test_a_place_is_kept_from_letter_to_letter_while_nobody_waits_who_could_have_it() -> None:
+    hall = Hall(5)
+    proven, *others = many(6)
+    hall.take(proven, Trust.PROVEN)
+    for each in others:
+        hall.take(each, Trust.SLOW)
+    assert hall.slots.goes_on(proven.places[0]), "the three slow ones could not have it"
+    for _ in range(2):
+        hall.take(proven, Trust.PROVEN)
+    assert not hall.take(Receiver("waits"), Trust.PROVEN)
+    assert not hall.slots.goes_on(proven.places[0])
+
+
+def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
+    hall = Hall(5)
+    [receiver] = many(1)
+    hall.take(receiver, Trust.PROVEN)
+    for _ in range(9):
+        hall.time += LATE / 2
+        hall.slots.look()
+        assert hall.slots.goes_on(receiver.places[0])
+    hall.time += LATE
+    hall.slots.look()
+    assert hall.slots.is_slow(receiver.name)
+
+
+def test_no_host_is_sent_more_letters_than_its_bound_however_many_merchants_name_it() -> None:
+    hall = Hall(1000, per_host=64)
+    theirs = many(500, host=HOST)
+    for each in theirs:
+        while hall.slots.share(HOST, Trust.PROVEN, len(each.places)) > len(each.places):
+            if not hall.take(each, Trust.PROVEN):
+                break
+    assert sum(len(each.places) for each in theirs) == 64
+    assert hall.take(Receiver("elsewhere", "b.example:443"), Trust.PROVEN), "who waits there takes no place in all"
+
+
+def test_on_a_shared_host_ten_that_hang_leave_places_for_the_eleventh() -> None:
+    hall = Hall(1000, per_host=64)
+    hanging = many(10, host=HOST)
+    for each in hanging:
+        while hall.slots.share(HOST, Trust.NEW, len(each.places)) > len(each.places):
+            assert hall.take(each, Trust.NEW)
+    assert hall.take(Receiver("eleventh"), Trust.NEW)
+
+
+def test_who_waits_for_a_place_in_all_keeps_its_place_at_the_host_and_gives_it_back_when_it_declines() -> None:
+    hall = Hall(1, per_host=1)
+    elsewhere, first, second = Receiver("e", "b.example:443"), Receiver("1"), Receiver("2")
+    assert hall.take(elsewhere, Trust.PROVEN)
+    assert not hall.take(first, Trust.PROVEN)
+    assert not hall.take(second, Trust.PROVEN)
+    hall.slots.decline(first)
+    assert second.told == 1
+    hall.give(elsewhere)
+    assert hall.take(second, Trust.PROVEN)
+
+
+def test_who_turns_out_slow_while_it_waits_waits_among_the_slow_ones() -> None:
+    hall = Hall(5)
+    slow, [waits] = many(3), many(4)[3:]
+    holder = Receiver("holder")
+    assert [hall.take(each, Trust.SLOW) for each in slow] == [True, True, False]
+    for _ in range(3):
+        assert hall.take(holder, Trust.PROVEN)
+    assert not hall.take(waits, Trust.PROVEN)
+    assert not hall.take(waits, Trust.SLOW)
+    hall.give(holder)
+    assert not waits.told
+    hall.give(slow[0])
+    assert (slow[2].told, waits.told) == (1, 0)
+
+
+def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "_REMEMBERED", 3)
+    hall = Hall(100)
+    for number, each in enumerate(many(5)):
+        hall.take(each, Trust.PROVEN)
+        hall.time = 10.0 * (number + 1)
+        hall.slots.goes_on(each.places[0])
+        hall.give(each)
+    assert [hall.slots.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_forgotten(seed: int) -> None:
+    """Takes, ends, lateness and changes of mind in any order: no more than the bounds is ever under way; who asked and
+    did not change his mind is told; when all is given back, nothing is remembered but who was slow."""
+    chance = random.Random(seed)
+    hall = Hall(10, per_receiver=3, per_host=4)
+    receivers = [Receiver(f"r{number}", f"h{number % 4}:443") for number in range(20)]
+    waiting: dict[Receiver, int] = {}
+    for _ in range(2000):
+        hall.time += chance.random() / 4
+        hall.slots.look()
+        each = chance.choice(receivers)
+        match chance.randrange(4):
+            case 0 | 1:
+                known = Trust.SLOW if hall.slots.is_slow(each.name) else chance.choice(list(Trust)[:2])
+                if hall.take(each, known):
+                    waiting.pop(each, None)
+                else:
+                    waiting[each] = each.told
+            case 2:
+                hall.slots.decline(each)
+                waiting.pop(each, None)
+            case _:
+                if each.places and not hall.slots.goes_on(each.places[-1]):
+                    hall.give(each)
+        assert sum(len(receiver.places) for receiver in receivers) <= 10
+        for host in range(4):
+            assert sum(len(receiver.places) for receiver in receivers[host::4]) <= 4
+    for each in receivers:
+        while each.places:
+            hall.give(each)
+    for _ in range(50):  # who is told takes its turn and is done
+        for each in [each for each, told in waiting.items() if each.told > told]:
+            known = Trust.SLOW if hall.slots.is_slow(each.name) else Trust.PROVEN
+            waiting[each] = each.told
+            if hall.take(each, known):
+                del waiting[each]
+                hall.give(each)
+    assert not waiting
+    assert not hall.slots._hosts
+    assert not hall.slots._asked
+    assert not hall.slots._young
+    assert hall.slots._all.empty
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://A.example/x", "a.example:443"),
+        ("https://a.example:443/y?z", "a.example:443"),
+        ("http://a.example", "a.example:80"),
+        ("http://127.0.0.1:8000/", "127.0.0.1:8000"),
+        ("https://[::1]:9/", "::1:9"),
+        ("https://a.example:port/", ""),
+        ("", "None:443"),
+    ],
+)
+def test_a_host_is_told_by_name_and_port(url: str, host: str) -> None:
+    assert host_of(url) == host
