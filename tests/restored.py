@@ -12,10 +12,13 @@ import msgspec
 from cambist.adapters.bank.script import Script
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.storage.memory import MemoryStorage
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.payments import Payment
+from cambist.core.domain.settlement import Settlement
+from cambist.core.domain.tron import tron_address
 from cambist.core.domain.withdrawals import Withdrawal
 from cambist.core.usecases import accounts
 from cambist.core.usecases.jobs import run_due
@@ -47,6 +50,7 @@ class World:
         self.script = Script()
         self.bank = SimulatedBank("bank", self.books, self.clock, self.ids, script=self.script)
         self.wallet = WatchedSender(SimulatedSender("wallet", self.books, self.clock, self.ids))
+        self.deposits = SimulatedDeposits("deposits", self.books, self.clock, self.ids, spell=tron_address)
         self.account_id = ""
         self._place = place
         self._kind = kind
@@ -67,7 +71,7 @@ class World:
                     each.unlink(missing_ok=True)
                 self._file.write_bytes(copy.read_bytes())
             await migrate(settings)
-        adapters = Adapters(banks={Mode.LIVE: [self.bank]}, payouts=self.wallet)
+        adapters = Adapters(banks={Mode.LIVE: [self.bank]}, payouts=self.wallet, deposits=self.deposits)
         if self._kind == "memory":
             adapters = msgspec.structs.replace(adapters, storage=lambda kick: self._filled(kick, copy))
         async with open_house(
@@ -117,6 +121,12 @@ class World:
             pages = [msgspec.json.decode(note.body) for note in await unit[ProviderNote].find(provider="bank")]
         return [(each["operation"], each["amount_kopecks"]) for page in pages for each in page.get("refunds", ())]
 
+    async def remitted(self) -> list[str]:
+        """The operation of every remittance in the bank's books."""
+        async with self.books.unit() as unit:
+            notes = await unit[ProviderNote].find(provider="bank/remittances")
+        return [note.id.partition(":")[2] for note in notes]
+
 
 class House:
     """A process of the service, and the merchant's live mode in it."""
@@ -129,7 +139,7 @@ class House:
         """A merchant with a wallet, who may refund without anybody's approval."""
         made = await accounts.create_account(self.ports, "Merchant")
         self.world.account_id = made.account_id
-        wish = {"payout_wallet": WALLET, "refunds": "true", "refund_approval": "auto"}
+        wish = {"payout_wallet": WALLET, "refunds": "true", "refund_approval": "auto", "exchange": "true"}
         await accounts.set_settings(self.ports, made.account_id, wish)
 
     async def caller(self) -> Caller:
@@ -146,6 +156,10 @@ class House:
     async def withdrawals(self) -> list[Withdrawal]:
         async with self.ports.storage.unit() as unit:
             return await unit[Withdrawal].find(order="created_at")
+
+    async def statements(self) -> list[Settlement]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Settlement].find(order="started_at")
 
     async def work(self, seconds: float = 0) -> None:
         """Let the time pass and do every job that falls due on the way."""

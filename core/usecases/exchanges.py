@@ -26,6 +26,7 @@ from ..domain.exchange_orders import (
 from ..domain.exchanges import ACTIVE_RULE, CANCELLABLE, Direction, DirectionSwitch, Exchange, ExchangeStatus
 from ..domain.idempotency import IdempotencyKey
 from .accounts import find_account
+from .causes import caused_id
 from .exchange_opening import open_new
 from .exchange_progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
 from .exchange_steps import first_watch, read_exchange, turn, watch_now
@@ -77,7 +78,7 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
             return await open_new(ports, exchange)
         return exchange
 
-    return await once(ports, caller, key, KIND, make=make, recall=recall)
+    return await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="exchanges_id")
 
 
 async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
@@ -151,8 +152,12 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
     """The exchange, its key (`lock`; None for an operator's) and its watch, on disk. Raises: Refusal; Conflict of the
     key."""
     phone, account = case.order.client_phone, case.account
-    exchange_id = ids.prefixed(ids.EXCHANGE, ports.ids.uuid())
-    key = None if lock is None else lock(exchange_id)
+    key = None
+    if lock is None:
+        exchange_id = ids.prefixed(ids.EXCHANGE, ports.ids.uuid())
+    else:
+        exchange_id = caused_id(ports, case.mode, ids.EXCHANGE, lock.record_id)
+        key = lock(exchange_id)
     digest = ports.vault.fingerprint(f"exchange:{account.id}:{case.mode}:{phone}")
     sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
 

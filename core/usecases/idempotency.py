@@ -1,6 +1,7 @@
 """Idempotency, in one place that every creating command passes (SPEC "Authentication", 5; DECISIONS 1)."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import msgspec
@@ -15,8 +16,19 @@ from ..domain.ids import canonical_uuid
 T = TypeVar("T")
 R = TypeVar("R")
 
-Lock = Callable[[str], IdempotencyKey]
-"""Gives the record that keeps a key for the resource of this id."""
+
+class Lock(msgspec.Struct, frozen=True):
+    """A key that has no resource yet."""
+
+    record_id: str
+    """Of the record that keeps it: it says account, mode and key."""
+    kind: str
+    at: datetime
+
+    def __call__(self, resource_id: str) -> IdempotencyKey:
+        """The record that keeps the key for the resource of this id."""
+        return IdempotencyKey(id=self.record_id, kind=self.kind, resource_id=resource_id, created_at=self.at)
+
 
 _MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
 _MAKER_PATIENCE = 25.0
@@ -52,20 +64,18 @@ async def once(
     *,
     make: Callable[[Lock], Awaitable[T]],
     recall: Callable[[str], Awaitable[T | None]],
+    id_rule: str = KEY_TAKEN,
 ) -> Made[T]:
     """Make the resource of this key, or recall the one it made, however many ask at once.
 
     `make(lock)` must add `lock(resource_id)` in the unit that adds the resource; it reads and checks the body, which
     a repeat never does. `recall(resource_id)` gives the resource in its present state, waiting for its maker where
     that is still at work; None when the maker was refused and took the key back. A Refusal from either goes out as
-    it is: what was not written does not lock the key.
+    it is: what was not written does not lock the key. `id_rule`: the resource's, where its id follows from the key: of
+    two that make it at once the storage may refuse the later one for either.
     """
     record_id = key_id(caller.account_id, caller.mode, read_key(header))
-    now = ports.clock.now()
-
-    def lock(resource_id: str) -> IdempotencyKey:
-        return IdempotencyKey(id=record_id, kind=kind, resource_id=resource_id, created_at=now)
-
+    lock = Lock(record_id, kind, ports.clock.now())
     for _ in range(_TRIES):
         known = await ports.storage.get(IdempotencyKey, record_id)
         if known is not None:
@@ -78,7 +88,7 @@ async def once(
         try:
             return Made(await make(lock), replayed=False)
         except Conflict as conflict:
-            if conflict.rule != KEY_TAKEN:
+            if conflict.rule not in (KEY_TAKEN, id_rule):
                 raise
     raise Refusal("PROVIDER_UNAVAILABLE", "Other requests with this key keep failing; try again", retry_after=30)
 

@@ -76,7 +76,8 @@ async def payment_of(unit: Unit, refund: Refund) -> Payment:
 
 async def refunds_of(unit: Unit, payment_id: str) -> list[Refund]:
     """All refunds of a payment, the oldest first; ten at most."""
-    return await unit[Refund].find(payment_id=payment_id, quick=True)
+    found = await unit[Refund].find(payment_id=payment_id, quick=True)
+    return sorted(found, key=lambda refund: (refund.created_at, refund.id))
 
 
 async def turn(

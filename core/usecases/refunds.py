@@ -16,6 +16,7 @@ from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Payment
 from ..domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
 from .accounts import find_account
+from .causes import caused_id
 from .idempotency import KEY_TAKEN, Lock, Made, once
 from .refund_steps import RACES, drop_job, plan, refunds_of, turn
 from .terminals import terminal_of
@@ -46,7 +47,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
 
     async def make(lock: Lock) -> Refund:
         order = read_order()
-        refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
+        refund_id = caused_id(ports, caller.mode, ids.REFUND, lock.record_id)
 
         async def work(unit: Unit) -> Refund:
             payment = await _payment(unit, order.payment_id)
@@ -68,7 +69,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
     async def recall(refund_id: str) -> Refund | None:
         return await ports.storage.get(Refund, refund_id)
 
-    return await once(ports, caller, key, KIND, make=make, recall=recall)
+    return await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="refunds_id")
 
 
 @in_its_time(Payment)

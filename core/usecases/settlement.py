@@ -25,7 +25,7 @@ from .ledger import seal_all
 from .rates import market_rate
 from .refund_progress import retry_waiting
 from .settlement_chunks import settle_chunk
-from .settlement_run import HELD, Run, hold_on, open_statement
+from .settlement_run import HELD, STATEMENT_RACES, Run, hold_on, open_statement
 from .units import retrying
 from .withdrawals import pay_out
 from .worlds import world_of
@@ -177,12 +177,12 @@ async def _close(ports: Ports, job: Job) -> None:
 async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, account: Account, progress: Progress) -> None:
     run = await Run.of(ports, batch, job, account)
     if batch.was_asked_for:
-        await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=("settlements_batch",))
+        await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=STATEMENT_RACES)
     # A completed statement was read, and is paid out: what became due since waits for the next settlement and its rate.
     if not await _is_complete(ports, run):
         await _settle_due(ports, run, progress)
     await retry_waiting(ports, account.id, batch.mode)
-    await pay_out(ports, account.id, batch.mode, settlement_id=await _complete(ports, run))
+    await pay_out(ports, account.id, batch.mode, batch_id=batch.id, settlement_id=await _complete(ports, run))
 
 
 async def _is_complete(ports: Ports, run: Run) -> bool:

@@ -13,7 +13,7 @@ from ..domain.events import EventType
 from ..domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
 from ..domain.money import Rub
 from ..domain.payments import Payment, PaymentStatus
-from ..domain.refunds import Refund, holds_money
+from ..domain.refunds import holds_money
 from ..domain.settlement import (
     Correction,
     ItemKind,
@@ -27,7 +27,8 @@ from ..domain.settlement import (
 )
 from .ledger import post
 from .outbox import announce, event_of, payment_payload
-from .settlement_run import Run, due_corrections, due_payments, hold_on, open_statement
+from .refund_steps import refunds_of
+from .settlement_run import STATEMENT_RACES, Run, due_corrections, due_payments, hold_on, open_statement
 from .tallies import save_all_moved
 from .units import retrying
 
@@ -65,7 +66,7 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
         _add_up(unit, run, statement, settled)
         return payments[-1].created_at if payments else True
 
-    done = await retrying(ports.storage, work, again_on=("settlements_batch",))
+    done = await retrying(ports.storage, work, again_on=STATEMENT_RACES)
     if isinstance(done, datetime):
         run.place.since = done
     elif not done and run.place.since is not None:
@@ -115,7 +116,7 @@ async def _settle_payments(
 
 async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
     """What refunds took out of the payment so far, the first taken first."""
-    refunds = await unit[Refund].find(payment_id=payment.id, order="id", quick=True)
+    refunds = await refunds_of(unit, payment.id)
     held = [refund for refund in refunds if holds_money(refund)]
     return [(refund.id, refund.taken_rub) for refund in held if refund.taken_rub is not None]
 

@@ -15,9 +15,13 @@ from ..domain.accounts import Account, Shop
 from ..domain.money import Rub
 from ..domain.payments import Payment, PaymentStatus
 from ..domain.settlement import Correction, Settlement, SettlementBatch, Terms, terms_of
+from .causes import caused_id
 
 CHUNK = 200
 """Payments in a unit. Encoding them takes the event loop for some 40 ms; larger units are hardly faster."""
+
+STATEMENT_RACES = ("settlements_batch", "settlements_id")
+"""Unique rules whose Conflict means that another unit opened the statement first: read again."""
 
 HELD = timedelta(seconds=60)
 """How long a run is left alone after each of its units, whoever makes it."""
@@ -78,7 +82,7 @@ async def open_statement(ports: Ports, unit: Unit, run: Run) -> Settlement:
     batch = run.batch
     return unit[Settlement].add(
         Settlement(
-            id=ids.prefixed(ids.SETTLEMENT, ports.ids.uuid()),
+            id=caused_id(ports, batch.mode, ids.SETTLEMENT, batch.id, run.account.id),
             batch_id=batch.id,
             account_id=run.account.id,
             mode=batch.mode,

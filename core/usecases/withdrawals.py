@@ -2,7 +2,7 @@
 the service does", 2; DECISIONS 4). How they get onto the chain is in withdrawal_progress.py."""
 
 import logging
-from collections import deque
+from heapq import nlargest
 from typing import Any
 
 import msgspec
@@ -10,7 +10,6 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured
 from ...ports.jobs import Job
-from ...ports.payouts import UsdtSender
 from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.accounts import Account, Caller, Mode
@@ -20,12 +19,16 @@ from ..domain.money import Usdt
 from ..domain.settlement import Settlement
 from ..domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, payable
 from .accounts import find_account
+from .causes import caused_id
 from .ledger import LEDGER_RULES, may_take, purses
 from .units import retrying
 from .withdrawal_progress import advance, announce_withdrawal, book, job_id, job_of
 from .worlds import in_its_time, in_the_account_time
 
 LONGEST_REASON = 255
+
+RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id")
+"""Unique rules whose Conflict means that another unit took the money, or made the very payout, first: read again."""
 
 log = logging.getLogger("cambist.payouts")
 
@@ -39,12 +42,15 @@ class WithdrawalPage(msgspec.Struct, frozen=True):
     total: int
 
 
-async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: str | None = None) -> Withdrawal | None:
+async def pay_out(
+    ports: Ports, account_id: str, mode: Mode, *, batch_id: str | None = None, settlement_id: str | None = None
+) -> Withdrawal | None:
     """Pay the merchant all that is available and that the network can move; the rest stays available.
 
     None when there is nothing to pay, no wallet to pay it to, or none to pay it from: then the balance stays, for the
     next settlement. What is paid is reserved in the unit that makes the payout, so a second call finds nothing more to
-    take. `settlement_id`: the statement that it follows; it names the first payout that did.
+    take. `batch_id`: the settlement's that causes it; None: somebody asked for it. `settlement_id`: the statement that
+    it follows, where the batch brought one; it names the first payout that did.
     """
     try:
         sender = ports.senders.of_mode(mode)
@@ -59,7 +65,19 @@ async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: s
         amount = await _take(unit, account_id, mode, sender.capabilities.step)
         if amount is None:
             return None
-        withdrawal = _made(ports, account_id, mode, amount, account.settings.payout_wallet, sender, settlement_id)
+        withdrawal = Withdrawal(
+            id=await _id(ports, unit, account_id, mode, batch_id),
+            account_id=account_id,
+            mode=mode,
+            status=WithdrawalStatus.PENDING,
+            amount=amount,
+            wallet=account.settings.payout_wallet,
+            sender=sender.name,
+            network=sender.capabilities.network.value,
+            created_at=ports.clock.now(),
+            settlement_id=settlement_id,
+            sequence=1,
+        )
         book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Job].add(job_of(withdrawal))
@@ -69,7 +87,19 @@ async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: s
                 unit[Settlement].save(msgspec.structs.replace(statement, withdrawal_id=withdrawal.id))
         return unit[Withdrawal].add(withdrawal)
 
-    return await retrying(ports.storage, work, again_on=LEDGER_RULES)
+    return await retrying(ports.storage, work, again_on=RACES)
+
+
+async def _id(ports: Ports, unit: Unit, account_id: str, mode: Mode, batch_id: str | None) -> str:
+    """The id of the next payout that a batch brings a merchant: of its first one, unless more became available after
+    that and the batch was settled on."""
+    if batch_id is None:
+        return ids.prefixed(ids.WITHDRAWAL, ports.ids.uuid())
+    number, made = 1, caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, "1")
+    while await unit[Withdrawal].get(made) is not None:
+        number += 1
+        made = caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, str(number))
+    return made
 
 
 async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | None:
@@ -82,30 +112,6 @@ async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | No
         if await may_take(unit, account_id, mode, amount, overdraft=Usdt(0)):
             return amount
         # A refund took some of it between the two reads.
-
-
-def _made(
-    ports: Ports,
-    account_id: str,
-    mode: Mode,
-    amount: Usdt,
-    wallet: str,
-    sender: UsdtSender,
-    settlement_id: str | None,
-) -> Withdrawal:
-    return Withdrawal(
-        id=ids.prefixed(ids.WITHDRAWAL, ports.ids.uuid()),
-        account_id=account_id,
-        mode=mode,
-        status=WithdrawalStatus.PENDING,
-        amount=amount,
-        wallet=wallet,
-        sender=sender.name,
-        network=sender.capabilities.network.value,
-        created_at=ports.clock.now(),
-        settlement_id=settlement_id,
-        sequence=1,
-    )
 
 
 @in_the_account_time
@@ -205,11 +211,10 @@ async def every_withdrawal(
             await find_account(unit, account_id)
     wanted: dict[str, Any] = {"account_id": account_id, "status": status}
     criteria = {field: value for field, value in wanted.items() if value is not None}
-    # Ids rise with time, and so does a scan: what it sees last is the newest.
-    newest: deque[Withdrawal] = deque(maxlen=limit)
+    newest: list[Withdrawal] = []
     async for batch in ports.storage.scan(Withdrawal, **criteria):
-        newest.extend(batch)
-    return [*reversed(newest)]
+        newest = nlargest(limit, (*newest, *batch), key=lambda each: (each.created_at, each.id))
+    return newest
 
 
 async def _find(unit: Unit, withdrawal_id: str) -> Withdrawal:

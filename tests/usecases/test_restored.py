@@ -1,8 +1,10 @@
 """A database that was restored from a backup has forgotten what was sent since; the bank and the wallet have not.
 Nothing is paid twice (ARCHITECTURE.md, "Three ends")."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -10,16 +12,22 @@ import pytest
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchange_orders import ExchangeOrder
 from cambist.core.domain.exchanges import Exchange, unsigned
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment
+from cambist.core.domain.refunds import Refund, RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.usecases.clients import ClientSimulation, simulate_client
 from cambist.core.usecases.exchange_return import return_money
+from cambist.core.usecases.exchanges import create_exchange
 from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_now
 from cambist.ports.payouts import SentTransfer, TransferState
-from tests.exchange_house import open_exchange_house
-from tests.payout_kit import OTHER_WALLET, WALLET
+from tests.exchange_house import BANK_ID, PHONE, open_exchange_house
+from tests.payout_kit import OTHER_WALLET, WALLET, open_payouts
+from tests.refund_house import open_refund_house
 from tests.restored import Copy, House, World
 
 BACK = OTHER_WALLET
@@ -130,6 +138,105 @@ class TestPayouts:
         await house.work(60)
         assert len(await world.paid_out()) == 1
         return copy
+
+
+class TestTheSameCauses:
+    """What a database has forgotten altogether and is asked for again has the ids that the world knows."""
+
+    async def test_a_refund_that_is_asked_for_again_by_its_key_is_sent_once(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await refund(house, payment, key)
+        async with world.opened(copy) as house:
+            again = await refund(house, payment, key)
+            other = await refund(house, payment, house.ports.ids.uuid())
+            await house.check()
+        assert again == first
+        assert await world.refunded() == [(first, 100_00), (other, 100_00)]
+
+    async def test_of_many_requests_with_one_key_at_once_one_makes_the_refund(self, world: World) -> None:
+        """The storage may refuse the others for the refund's id as well as for the key."""
+        async with world.opened() as house:
+            payment, key, caller = await paid(house), house.ports.ids.uuid(), await house.caller()
+            order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+            made = await asyncio.gather(*(create_refund(house.ports, caller, key, lambda: order) for _ in range(5)))
+            assert len({each.resource.id for each in made}) == 1
+            assert [each.replayed for each in made].count(False) == 1
+
+    async def test_a_settlement_that_is_made_again_pays_out_once(self, world: World) -> None:
+        async with world.opened() as house:
+            await paid(house)
+            copy = world.copy()
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work(60)
+            [first], [statement] = await house.withdrawals(), await house.statements()
+        async with world.opened(copy) as house:
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work(60)
+            [again], [statement_again] = await house.withdrawals(), await house.statements()
+            await house.check()
+        assert (again.id, again.status, again.tx_hash) == (first.id, S.COMPLETED, first.tx_hash)
+        assert statement_again.id == statement.id
+        assert len(await world.paid_out()) == 1
+
+    async def test_what_becomes_available_before_a_batch_ends_is_a_payout_of_its_own(self) -> None:
+        made = []
+        for _ in range(2):
+            async with open_payouts(mode=Mode.LIVE) as payouts:
+                ids = []
+                for _ in range(2):
+                    await payouts.credit()
+                    withdrawal = await payouts.pay_out(batch_id="live:2026-11-22")
+                    assert withdrawal is not None
+                    ids.append(withdrawal.id)
+                made.append((payouts.account_id, *ids))
+        assert made[0] == made[1], "the same accounts, settled alike"
+        assert made[0][1] != made[0][2]
+
+    async def test_an_exchange_that_is_asked_for_again_by_its_key_pays_once(self, world: World) -> None:
+        async with world.opened() as house:
+            await simulate_client(
+                house.ports, await house.caller(), ClientSimulation(phone=PHONE, kyc_status="verified")
+            )
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await exchange(house, key)
+            assert first.crypto_deposit_address is not None
+            await world.deposits.pretend_deposit(first.crypto_deposit_address, first.amount_usdt.units)
+            await house.work(60)
+        async with world.opened(copy) as house:
+            again = await exchange(house, key)
+            assert (again.id, again.crypto_deposit_address) == (first.id, first.crypto_deposit_address)
+            await house.work(60)
+            done = await house.ports.storage.get(Exchange, first.id)
+            assert (done and done.status) == "completed"
+        assert await world.remitted() == [f"{first.id}/1"]
+
+    async def test_in_test_mode_a_key_that_was_forgotten_makes_something_new(self) -> None:
+        """What is deleted there and made again is another object, though its key is the same."""
+        async with open_refund_house() as house:
+            payment, key = await house.paid(), str(uuid4())
+            made = [(await house.post({"payment_id": payment}, key=key)).json()["id"]]
+            assert (await house.house.http.delete("/api/v1/sandbox/data", headers=house.house.headers())).is_success
+            payment = await house.paid()
+            made += [(await house.post({"payment_id": payment}, key=key)).json()["id"]]
+            assert made[0] != made[1]
+
+
+async def refund(house: House, payment: Payment, key: str) -> str:
+    """A refund of 100 RUB that is carried out; its id."""
+    order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+    made = await create_refund(house.ports, await house.caller(), key, lambda: order)
+    await house.work(60)
+    done = await house.ports.storage.get(Refund, made.resource.id)
+    assert (done and done.status) == "completed"
+    return made.resource.id
+
+
+async def exchange(house: House, key: str) -> Exchange:
+    """An exchange of 100 USDT."""
+    order = ExchangeOrder(amount_usdt="100", client_phone=PHONE, client_bank_id=BANK_ID)
+    return (await create_exchange(house.ports, await house.caller(), key, lambda: order)).resource
 
 
 def remembers(world: World, monkeypatch: pytest.MonkeyPatch, blob: bytes | None = None, **other: Any) -> None:

@@ -197,10 +197,10 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
     other = await create_account(house.ports, "Another")
     broken = [other.account_id]
 
-    async def pay_out(ports: Ports, account_id: str, mode: Mode, *, settlement_id: str | None = None) -> Any:
+    async def pay_out(ports: Ports, account_id: str, mode: Mode, **more: Any) -> Any:
         if account_id in broken:
             raise RuntimeError("a slip of the program")
-        return await withdrawals.pay_out(ports, account_id, mode, settlement_id=settlement_id)
+        return await withdrawals.pay_out(ports, account_id, mode, **more)
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)
     await house.work(43_200)

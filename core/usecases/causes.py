@@ -1,0 +1,14 @@
+"""Ids of what sends money: in live mode they follow from their causes, so that a database that was restored from a
+backup asks its providers about the operations that they know, instead of making new ones (DECISIONS 4).
+
+In test mode they are new ones: no money is sent there, and what was made by a key may be deleted and made again by it.
+"""
+
+from ...ports.bundle import Ports
+from ..domain import ids
+from ..domain.accounts import Mode
+
+
+def caused_id(ports: Ports, mode: Mode, prefix: str, *causes: str) -> str:
+    """The id of what these causes bring about, and nothing else ever does."""
+    return ids.derived(prefix, *causes) if mode is Mode.LIVE else ids.prefixed(prefix, ports.ids.uuid())
