@@ -13,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ..core.domain.days import iso
+from ..core.domain.installation import Because
+from ..core.usecases.holding import hold
 from ..core.usecases.ledger_check import LedgerReport, verify_ledger
 from ..core.usecases.reseal import SealReport, inspect_seals
 from ..ports.bundle import Ports
@@ -89,13 +91,15 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
 
 
 async def _verified(settings: Settings, database: Path) -> tuple[LedgerReport, SealReport, str]:
-    """Open the copy as the service would, and prove the books and the seals in it."""
+    """Open the copy as the service would, and prove the books and the seals in it. It is held: who serves from it one
+    day does not know what went out since."""
     own = msgspec.structs.replace(settings, database_url=f"sqlite:///{database}", redis_url=None)
 
     async def inside(ports: Ports) -> tuple[LedgerReport, SealReport, str]:
         return await verify_ledger(ports), await inspect_seals(ports), iso(ports.clock.now())
 
-    async with open_house(own) as house:
+    async with open_house(own, recognising=False) as house:
+        await hold(house.ports, Because.BACKUP)
         found = await inside(house.ports)
     await asyncio.to_thread(_close_log, database)
     return found

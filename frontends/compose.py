@@ -16,6 +16,7 @@ from ..adapters.storage.memory import MemoryStorage
 from ..adapters.storage.worlds import WorldStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts import Account, Mode
+from ..core.usecases.marking import recognise
 from ..ports.bundle import Places, Ports
 from ..ports.clock import Clock, Ids
 from ..ports.jobs import Job
@@ -32,6 +33,7 @@ from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
 from .telemetry.telemetry import Telemetry
 from .telemetry.watched import watched_ports
+from .upkeep import open_beside
 
 __all__ = ["Adapters", "FurtherBank", "House", "key_file", "migrate", "open_house", "system_clock", "virtual_time"]
 
@@ -61,13 +63,16 @@ async def open_house(
     adapters: Adapters = _NONE_GIVEN,
     telemetry: Telemetry | None = None,
     patient: bool = False,
+    recognising: bool = True,
 ) -> AsyncIterator[House]:
     """Open everything that `settings` ask for, and close it at the end.
 
     What is given goes in place of the usual adapter (and stays the giver's to close): a virtual clock, ids from a
     seed, a bank that follows a `script`, `adapters`. A mode has the banks of its setting, and `further_banks`.
     `around_notifier` is put around whatever posts letters. With `telemetry` the ports to providers and receivers are
-    watched. Who is `patient` (an operator's command) waits longer for a database that others write to.
+    watched. Who is `patient` (an operator's command) waits longer for a database that others write to. A
+    database that is a copy is held (core/usecases/marking.py), unless `recognising` is off: for one that is only looked
+    into.
     Raises: Unavailable when the database cannot be opened or its schema is not at head; VaultError; PluginError for an
     adapter from elsewhere that cannot be used; NotInstalled, which says what to install.
     """
@@ -86,6 +91,8 @@ async def open_house(
         kept = await opening
         closing.push_async_callback(kept.close)
         closing.push_async_callback(meter.close)
+        if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
+            await recognise(kept, open_beside(settings), ticking, SystemIds())
         # What is kept elsewhere than in memory needs keys that are kept, too.
         keeping = settings if adapters.storage is None else msgspec.structs.replace(settings, database_url=None)
         vault = await _vault(keeping, kept)

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from ..ports.faults import NotSupported
+from ..ports.marks import Beside, Nowhere
 from ..ports.presence import Roll
 from .plugins import has_own_schema
 from .settings import Settings
@@ -24,6 +25,16 @@ def open_roll(settings: Settings) -> Roll | None:
     from ..adapters.presence.postgres import PostgresRoll
 
     return PostgresRoll(url)
+
+
+def open_beside(settings: Settings) -> Beside:
+    """What stands beside the database and tells a copy of it; nothing does for one in memory or from elsewhere."""
+    url = settings.storage_url
+    if url.startswith("sqlite:///"):
+        from ..adapters.storage.sqlite_marks import FileMarks
+
+        return FileMarks(Path(url.removeprefix("sqlite:///")))
+    return Nowhere()
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.sqlite_marks import FileMarks
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement
@@ -22,6 +23,7 @@ from cambist.core.domain.tron import tron_address
 from cambist.core.domain.withdrawals import Withdrawal
 from cambist.core.usecases import accounts
 from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.marking import mark_anew
 from cambist.core.usecases.sandbox import simulate_payment
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.providers import Adapters
@@ -77,6 +79,10 @@ class World:
         async with open_house(
             settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters
         ) as opened:
+            if copy is not None and self._kind == "sqlite":
+                # What is tried here is what protects without the hold, and after it.
+                beside = FileMarks(self._file)
+                await mark_anew(opened.ports.storage, beside, self.clock, opened.ports.ids, resuming=True)
             house = House(self, opened.ports)
             if copy is None:
                 await house.furnish()

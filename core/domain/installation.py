@@ -4,6 +4,7 @@ A copy of a database is older than the world: money that went out since is unkno
 copy is held: it does everything but send money in live mode, until an operator has compared it with the world.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 
@@ -63,6 +64,31 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     def told(self) -> str:
         """Why it is held, for operators."""
         return "it is not held" if self.held_because is None else TOLD[self.held_because]
+
+
+def recognised(
+    installation: Installation | None, place: str | None, marks: Collection[str] | None, *, begun: bool = False
+) -> Because | None:
+    """Why a database, read together with what is kept beside it, is taken for a copy; None: it is the one that it was.
+
+    `place`: where it lies now; `marks`: those that its row may have, None where none are kept any more; `begun`: they
+    are of a row that was about to be written for the first time.
+
+    One that is held already is no news. One without a row is of a version that marked none, or new, and taken for what
+    it is, unless something beside it says that it was marked before.
+    """
+    if installation is None:
+        return None if marks is None or begun else Because.OLDER
+    if installation.is_held:
+        return None
+    if installation.place != place or marks is None:
+        return Because.COPIED
+    return None if installation.mark in marks or begun else Because.OLDER
+
+
+def marked(installation: Installation, mark: str, place: str | None, now: datetime) -> Installation:
+    """The row with a newer mark."""
+    return msgspec.structs.replace(installation, mark=mark, place=place, marked_at=now)
 
 
 def held(installation: Installation, because: Because, now: datetime, as_of: datetime | None) -> Installation:

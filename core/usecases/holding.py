@@ -11,7 +11,7 @@ from ..domain.accounts import Mode
 from ..domain.installation import INSTALLATION, Because, Installation, held
 from .units import retrying
 
-_RACES = ("installations_id",)
+RACES = ("installations_id",)
 
 
 async def read_installation(storage: Storage) -> Installation | None:
@@ -47,4 +47,4 @@ async def hold(ports: Ports, because: Because, as_of: datetime | None = None) ->
             return unit[Installation].add(held(fresh, because, now, as_of or now))
         return unit[Installation].save(held(present, because, now, as_of or now))
 
-    return await retrying(ports.storage, work, again_on=_RACES)
+    return await retrying(ports.storage, work, again_on=RACES)

@@ -7,35 +7,34 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Stale
 from ...ports.jobs import Job
-from ...ports.storage import Between, Unit
+from ...ports.marks import Beside, Nowhere
+from ...ports.storage import Between
 from ..domain.errors import Refusal
-from ..domain.installation import INSTALLATION, Installation, let_go
+from ..domain.installation import Installation
 from .charge_progress import WATCH_CHARGE
 from .exchange_return_progress import RETURN_EXCHANGE
 from .exchange_steps import WATCH_EXCHANGE
+from .holding import read_hold
+from .marking import mark_anew
 from .refund_steps import CARRY_OUT
 from .suspense_return import RETURN
-from .units import retrying
 from .withdrawal_progress import EXECUTE
 
 SENDING = (EXECUTE, CARRY_OUT, RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
 """Jobs that may send money. What the hold put off would else wait for the next step of a ladder, hours perhaps."""
 
 
-async def resume(ports: Ports) -> Installation:
-    """Let go; the row as it was while it was held. Every process sees it at its next call to a provider.
+async def resume(ports: Ports, beside: Beside | None = None) -> Installation:
+    """Let go, and mark the database as the one that is in use from now on; the row as it was while it was held. Every
+    process sees it at its next call to a provider.
 
-    Raises: Refusal INVALID_STATE when it is not held.
+    `beside`: the database, where anything is kept there.
+    Raises: Refusal INVALID_STATE when it is not held; Unavailable.
     """
-
-    async def work(unit: Unit) -> Installation:
-        present = await unit[Installation].get(INSTALLATION)
-        if present is None or not present.is_held:
-            raise Refusal("INVALID_STATE", "The installation is not held")
-        unit[Installation].save(let_go(present))
-        return present
-
-    before = await retrying(ports.storage, work)
+    before = await read_hold(ports)
+    if before is None:
+        raise Refusal("INVALID_STATE", "The installation is not held")
+    await mark_anew(ports.storage, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
     await _bring_forward(ports)
     return before
 

@@ -11,7 +11,7 @@ from ...core.usecases import holding
 from ...core.usecases import resume as usecases
 from ...ports.bundle import Ports
 from .output import Answer, fields
-from .session import answering, in_house, reasoned
+from .session import answering, in_house, loaded_settings, reasoned
 
 
 def _document(installation: Installation) -> dict[str, Any]:
@@ -47,6 +47,9 @@ def resume(dry_run: bool, yes: bool) -> Answer:
     database that it is a copy of is stopped for good.
     """
 
+    settings = loaded_settings().settings
+    from ..upkeep import open_beside
+
     async def work(ports: Ports) -> dict[str, Any]:
         installation = await holding.read_hold(ports)
         if installation is None:
@@ -57,7 +60,7 @@ def resume(dry_run: bool, yes: bool) -> Answer:
             return {**shown, "held": True}
         if not yes:
             click.confirm("Does nothing else send money for these merchants, and shall this?", abort=True, err=True)
-        await usecases.resume(ports)
+        await usecases.resume(ports, open_beside(settings))
         return {**shown, "held": False}
 
     document = in_house(work)

@@ -18,6 +18,7 @@ from ...ports.bank import BankRoutes
 from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..holding import tell_if_held
+from ..marking import marks_kept
 from ..presence import counts_alone, on_the_roll
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
@@ -115,6 +116,7 @@ async def running(
             async with (
                 at_work(house, lambda: _stop(server)) if works else contextlib.nullcontext(),
                 hits_kept(house.ports, watch.hits),
+                marks_kept(house),
             ):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 ready = asyncio.create_task(server.ready.wait())

@@ -121,6 +121,10 @@ class TestBackup:
                         return new["id"] in {msgspec.json.decode(each.body)["payment_id"] for each in receiver.requests}
 
                     await eventually(has_told)
+            held = restored.call("doctor", "--json")
+            assert held.status == 1
+            assert [each["name"] for each in held.document["checks"] if each["level"] == "failed"] == ["hold"]
+            assert restored.call("resume", "--yes").status == 0
             well = restored.call("doctor", "--full", "--json")
             assert (well.status, well.document["status"]) == (0, "warning"), well.out
             levels = {each["name"]: each["level"] for each in well.document["checks"]}

@@ -18,6 +18,7 @@ from cambist.core.usecases.needs import read_needs
 from cambist.core.usecases.refunds import approve_refund
 from cambist.core.usecases.resume import resume
 from cambist.core.usecases.settlement_asked import settle_asked
+from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.withdrawals import every_withdrawal
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
@@ -132,6 +133,7 @@ async def test_the_bank_of_a_held_copy_is_not_judged_by_it() -> None:
 
 async def test_everybody_is_told() -> None:
     async with open_refund_house() as house:
+        await start_standing(house.ports)
         assert "degraded" not in (await house.house.http.get("/health")).json()
         assert (await check_hold(house.ports)).level is Level.OK
         await hold(house.ports, Because.COPIED)
