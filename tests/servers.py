@@ -8,6 +8,7 @@ Every run makes databases of its own and drops them, so that a server may be sha
 """
 
 import asyncio
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -170,9 +171,28 @@ class PostgresServer:
                     raise RuntimeError(f"Postgres did not start: {log_text}")
                 time.sleep(0.05)
 
+    def freeze(self) -> None:
+        """It and all its processes take connections and answer nothing, until `thaw`."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on where it was."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        # Itself first, so that it starts no more.
+        self._process.send_signal(number)
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text("ascii")
+        for child in children.split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), number)
+
     def stop(self, how: signal.Signals) -> None:
         """SIGINT: "fast". SIGQUIT: "immediate", a crash in all but name. SIGKILL leaves its children alone."""
         if self._process is not None:
+            self.thaw()
             self._process.send_signal(how)
             self._process.wait(_START_SECONDS)
             self._process = None

@@ -30,6 +30,7 @@ from .postgres_faults import translated
 from .postgres_groups import Groups
 from .postgres_lookups import HotReader
 from .postgres_pool import ACQUIRE_SECONDS, Connections
+from .postgres_stall import Stall
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
 from .statements import JobStatements, beat
@@ -37,6 +38,8 @@ from .unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kic
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
+_STALL_SECONDS = 5
+"""After which a server that hangs is asked anew whether it still does."""
 _SETTINGS = {
     "application_name": "cambist",
     "lock_timeout": "5s",
@@ -81,6 +84,15 @@ async def _prepare(connection: Any) -> None:
     await connection.execute(_DURABLE)
 
 
+async def _ask_by_itself(url: str) -> None:
+    """One question on a new connection. Raises: what asyncpg does; TimeoutError."""
+    connection = await asyncpg.connect(url, timeout=_STALL_SECONDS, command_timeout=_STALL_SECONDS)
+    try:
+        await connection.fetchval("SELECT 1")
+    finally:
+        connection.terminate()
+
+
 async def _leave(_: Any) -> None:
     """Connections go back to their pool as they are: nothing here changes a session, and asyncpg itself ends
     transactions. Its usual reset is one more round trip for every use."""
@@ -93,12 +105,21 @@ class PostgresStorage(SqlStorage):
     doubles work; by `clock` where one is given (tests, simulations).
     """
 
-    def __init__(self, pool: Any, reading: Any, clock: Clock | None, kick: Kick, catalogue: Sequence[Table]) -> None:
+    def __init__(
+        self,
+        pool: Connections,
+        reading: Connections,
+        stall: Stall,
+        clock: Clock | None,
+        kick: Kick,
+        catalogue: Sequence[Table],
+    ) -> None:
         dialect = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
-        self._pool = Connections(pool)
+        self._pool = pool
         self._long = reading
+        self._stall = stall
         self._hot = HotReader(self._tables, self._ask, self._fetch)
         bulk = Bulk()
         self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
@@ -153,7 +174,10 @@ class PostgresStorage(SqlStorage):
         except BaseException:
             pool.terminate()
             raise
-        return cls(pool, reading, clock, kick, catalogue)
+        stall = Stall(lambda: _ask_by_itself(url))
+        units, reads = Connections(pool, stall), Connections(reading, stall, kept=0)
+        stall.watch(units, reads)
+        return cls(units, reads, stall, clock, kick, catalogue)
 
     @property
     def _reader(self) -> Reader:
@@ -162,14 +186,12 @@ class PostgresStorage(SqlStorage):
     async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
         self._refuse_when_closed()
         with translated():
-            async with self._long.acquire(timeout=ACQUIRE_SECONDS) as connection:
-                rows: Sequence[Row] = await connection.fetch(text, *parameters)
-        return rows
+            return await self._long.fetch(text, parameters)
 
     @asynccontextmanager
     async def _seen_at_once(self) -> AsyncIterator[Ask]:
         with translated():
-            connection = await self._long.acquire(timeout=ACQUIRE_SECONDS)
+            connection = await self._long.take()
         try:
             seen = connection.transaction(isolation="repeatable_read", readonly=True)
             with translated():
@@ -186,7 +208,7 @@ class PostgresStorage(SqlStorage):
                 with translated():
                     await seen.rollback()
         finally:
-            await self._long.release(connection)
+            await self._long.drop(connection)
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
         """The record as it was read at most `within` seconds ago."""
@@ -238,6 +260,7 @@ class PostgresStorage(SqlStorage):
         if self._closed:
             return
         self._closed = True
+        await self._stall.end()
         try:
             # A connection that hangs must not keep the process from ending.
             await asyncio.wait_for(self._end(), _COMMAND_SECONDS)

@@ -120,13 +120,23 @@ class Fleet:
 class Load:
     """Merchants who create and pay, some at a time, until they are told to stop."""
 
-    def __init__(self, fleet: Fleet, shops: list[NewAccount], chance: random.Random, *, per_second: float) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        shops: list[NewAccount],
+        chance: random.Random,
+        *,
+        per_second: float,
+        again_after: tuple[float, float] = (0.05, 0.2),
+    ) -> None:
+        """`again_after`: the least and the most seconds after which what got no answer, or a 503, is sent again."""
         self.orders: list[Order] = []
         self.paid = 0
         self._fleet = fleet
         self._shops = shops
         self._chance = chance
         self._pause = 1 / per_second
+        self._again_after = again_after
         self._stopping = False
         self._progress = asyncio.Condition()
 
@@ -185,7 +195,7 @@ class Load:
                 # Temporary, and nothing else: a 404 would be a lost payment, a 500 a fault, a 502 a key that is dead.
                 assert answer.status == 503, (answer, order)
                 order.trouble[str(answer.status)] += 1
-            await asyncio.sleep(self._chance.uniform(0.05, 0.2))
+            await asyncio.sleep(self._chance.uniform(*self._again_after))
 
 
 @asynccontextmanager
