@@ -225,6 +225,16 @@ class Storage(Protocol):
 
 
 @runtime_checkable
+class Losable(Protocol):
+    """A storage that can be taken away under the process without its calls failing. Not every one can."""
+
+    def lost(self) -> str | None:
+        """Why what is written now is not kept, for operators; None while it is. Once lost it stays so, and every other
+        call raises Unavailable: only a new start can find what there is. Cheap: it may be asked often."""
+        ...
+
+
+@runtime_checkable
 class Queueing(Protocol):
     """A storage in which units that lose races can wait for one another. Not every one is."""
 

@@ -3,8 +3,8 @@
 Whoever waits while a commit is under way joins the next one. A batch is carried out in one go; when a unit of it is
 refused (it lost a race, or broke a rule) all of it is taken back and carried out again, now with a savepoint for each
 unit, so that the refused one takes back its own writes only. Refusals are rare, and savepoints are nearly half of all
-statements. Nobody hears of success before COMMIT returned. Other processes that wait have their turn between two
-batches (turnstile.py).
+statements. Nobody hears of success before COMMIT returned, nor once the file is not where its path leads
+(sqlite_place.py). Other processes that wait have their turn between two batches (turnstile.py).
 
 Statements run on the event loop and only what may block runs in the one thread: COMMIT, for its fsync, and BEGIN
 IMMEDIATE, but that only once it was refused because another process writes. Measured beside a busy HTTP loop this
@@ -25,6 +25,7 @@ import msgspec
 
 from ...ports.faults import Unavailable
 from .sqlite_file import BUSY
+from .sqlite_place import Place
 from .turnstile import Turnstile
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class Committer:
         self,
         connection: sqlite3.Connection,
         turnstile: Turnstile,
+        place: Place,
         *,
         begin: Callable[[], None],
         end: Callable[[sqlite3.Cursor], None],
@@ -92,6 +94,7 @@ class Committer:
         self._connection = connection
         self._cursor = connection.cursor()  # one for all statements: to make one costs as much as a small statement
         self._turnstile = turnstile
+        self._place = place
         self._begin_batch, self._end_batch = begin, end
         self._busy = busy
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
@@ -117,6 +120,7 @@ class Committer:
         """
         if self._closed:
             raise Unavailable("the storage is closed")
+        self._place.require()
         if len(self._waiting) >= QUEUE:
             raise Unavailable("too many units wait to be written")
         loop = asyncio.get_running_loop()
@@ -167,6 +171,12 @@ class Committer:
             await self._begin()
             taken = await self._carry_out(batch)
             await self._in_thread(self._connection.execute, "COMMIT")
+            self._place.look()
+            self._place.require()
+        except Unavailable as lost:
+            self._begun = None
+            for waiting in batch:
+                waiting.fail(Unavailable(str(lost)))
         except sqlite3.Error as fault:
             await self._roll_back()
             for waiting in batch:

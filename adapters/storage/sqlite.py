@@ -27,6 +27,7 @@ from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
+from .sqlite_place import Place
 from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading
 from .sqlite_units import Units, Work
@@ -48,6 +49,7 @@ def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite
         require_head(sqlite_current(path))
     writing = sqlite_file.connect(path)
     try:
+        writing.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the log
         return writing, sqlite_file.connect_to_read(path, wait=False)
     except BaseException:
         writing.close()
@@ -75,10 +77,13 @@ class SqliteStorage(SqlStorage):
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
         self._units = Units(self._tables)
-        self._committer = Committer(writing, Turnstile(path), begin=self._units.begin, end=self._units.end, busy=busy)
+        self._place = Place(path)
+        self._committer = Committer(
+            writing, Turnstile(path), self._place, begin=self._units.begin, end=self._units.end, busy=busy
+        )
         self._seen: int | None = None
         self._looked = False
-        self._reading = Reading(path, reading)
+        self._reading = Reading(path, reading, self._place)
         self._long = ReadingPool(path)
         self._hot = HotReader(self._tables, self._ask, self._reading)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
@@ -113,10 +118,12 @@ class SqliteStorage(SqlStorage):
 
     async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
         self._refuse_when_closed()
+        self._place.require()
         return await self._long.ask(text, parameters)
 
     @asynccontextmanager
     async def _seen_at_once(self) -> AsyncIterator[Ask]:
+        self._place.require()
         async with self._long.connection() as connection:
             await ask_on(connection, "BEGIN", ())
             yield partial(ask_on, connection)
@@ -203,6 +210,10 @@ class SqliteStorage(SqlStorage):
     async def now(self) -> datetime:
         """The clock given."""
         return self._clock.now()
+
+    def lost(self) -> str | None:
+        """As the port Losable has it: the file is compared with what its path leads to."""
+        return self._place.look()
 
     async def check(self) -> None:
         """Write and read the heartbeat. Many checks at once are one commit."""

@@ -14,14 +14,16 @@ from .codec import Row
 from .criteria import Query
 from .kept import Kept
 from .sql import Ask, SqlReader
+from .sqlite_place import Place
 from .tables import Tables
 
 
 class Reading:
     """A connection that only reads."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, place: Place) -> None:
         self._path = path
+        self._place = place
         self._connection = connection
         self._cursor = connection.cursor()  # one for all: to make one costs as much as a small read
         self._closed = False
@@ -36,6 +38,7 @@ class Reading:
         Raises Unavailable."""
         if self._closed:
             raise Unavailable("the storage is closed")
+        self._place.require()
         try:
             rows: list[Row] = self._cursor.execute(statement, parameters).fetchall()
         except sqlite3.Error:

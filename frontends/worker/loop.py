@@ -15,8 +15,9 @@ from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.outbox import DELIVER
 from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
-from ...ports.faults import Fault
+from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
+from ...ports.storage import Losable
 from ..telemetry.logs import job_context
 from ..telemetry.telemetry import Ending, Telemetry
 
@@ -28,6 +29,9 @@ LOOK = 0.25
 
 RECEIVERS = 1024
 """Receivers served at once, at most."""
+
+WATCH = 0.5
+"""Seconds between two looks whether the storage is lost."""
 
 STANDING_LOOK = 60.0
 """Seconds between two looks for standing jobs that are gone."""
@@ -52,16 +56,26 @@ class Worker:
         self._serves = asyncio.Event()
         self._works = asyncio.Event()
         self._stopping = False
+        self._lost: str | None = None
         self._resting: asyncio.Task[None] | None = None
         self._ailing = False
         """Something failed since it last looked for jobs."""
 
     async def work(self) -> None:
-        """Run until `stop()`; then finish what is under way."""
-        besides = [asyncio.create_task(each) for each in (self._keep_standing(), self._look(), self._renew())]
+        """Run until `stop()`; then finish what is under way. Raises: Unavailable when the storage is lost."""
+        besides = [
+            asyncio.create_task(each)
+            for each in (self._keep_standing(), self._look(), self._renew(), self._watch_storage())
+        ]
         try:
             while not self._stopping:
                 await self._turn()
+                begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
+                begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
+                if not begun:
+                    await self._rest()
+            if self._lost is not None:
+                raise Unavailable(self._lost)
             while under_way := [*self._running, *self._serving]:
                 await asyncio.wait(under_way)
         finally:
@@ -117,6 +131,16 @@ class Worker:
             else:
                 pauses, pause = iter(_STANDING_PAUSES), STANDING_LOOK
             await self._ports.clock.sleep(pause)
+
+    async def _watch_storage(self) -> None:
+        """Stop once the storage is lost: who watches over the process shall start it anew."""
+        storage = self._ports.storage
+        while isinstance(storage, Losable):
+            self._lost = storage.lost()
+            if self._lost is not None:
+                self.stop()
+                break
+            await self._ports.clock.sleep(WATCH)
 
     async def _look(self) -> None:
         """Let receivers that are being served look around. Nothing ticks while there are none."""

@@ -16,7 +16,7 @@ from cambist.core.usecases.outbox import DELIVER
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker import loop
-from cambist.frontends.worker.loop import SWEEP, Worker
+from cambist.frontends.worker.loop import SWEEP, WATCH, Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -243,3 +243,15 @@ async def test_the_loop_outlives_a_queue_and_a_storage_that_fail_where_it_rests(
         await shop.clock.advance(2 * SWEEP)
         assert len(shop.began_at[f"{QUICK}:1"]) == 1
         assert not working.done()
+
+
+async def test_a_worker_whose_storage_is_lost_dies_with_the_reason(shop: Shop) -> None:
+    """Its process ends with exit status 1, and a new one finds what there is."""
+    await shop.put(f"{SLOW}:1")
+    working = asyncio.create_task(shop.worker().work())
+    await shop.clock.advance(10)
+    assert not working.done()
+    shop.ports.storage.lost = lambda: "the file is gone"  # type: ignore[attr-defined]
+    await shop.clock.advance(WATCH)
+    with pytest.raises(Unavailable, match="the file is gone"):
+        await working
