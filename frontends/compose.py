@@ -119,6 +119,7 @@ async def open_house(
             queue=queue,
             vault=vault,
             places=places,
+            started=ticking.now(),
         )
         guard = Guard(ticking)
         closing.push_async_callback(guard.close)

@@ -1,5 +1,7 @@
 """All ports in one frozen record: the first argument of every use case."""
 
+from datetime import datetime
+
 import msgspec
 
 from .bank import BankRoutes
@@ -43,3 +45,5 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     vault: Vault
     places: Places
+    started: datetime
+    """When this process began, by the machine's clock."""

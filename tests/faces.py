@@ -7,12 +7,17 @@ has the face now. It is lent to one house at a time, and between two houses it r
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.window_streams import WindowStreams
 from cambist.ports.bundle import Places, Ports
 
+_OWN = ("places", "started")
+"""What a face has of its own, because it is no object that something else could stand for."""
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+"""Nothing is older."""
 _REMEMBERED = "health"
 """In the one path where a face keeps something of a house: for some seconds, what its look at the parts found."""
 
@@ -33,12 +38,12 @@ class Lent:
 
 
 class Face:
-    """An HTTP face, and all that it knows of the house it is lent to. Only the places are its own."""
+    """An HTTP face, and all that it knows of the house it is lent to. Only what is no object is its own."""
 
     def __init__(self, places: Places) -> None:
-        self._parts = {name: Lent() for name in Ports.__struct_fields__ if name != "places"}
+        self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN}
         self._streams = Lent()
-        self.app = create_app(Ports(**self._parts, places=places), streams=self._streams)  # type: ignore[arg-type]  # each stands for its port
+        self.app = create_app(Ports(**self._parts, places=places, started=_BEGINNING), streams=self._streams)  # type: ignore[arg-type]  # each stands for its port
 
     def lend(self, ports: Ports | None) -> None:
         """Reach these ports from now on; None: nobody's."""

@@ -22,6 +22,7 @@ from cambist.core.domain.settlement import Settlement
 from cambist.core.domain.tron import tron_address
 from cambist.core.domain.withdrawals import Withdrawal
 from cambist.core.usecases import accounts
+from cambist.core.usecases.clients import ClientSimulation, simulate_client
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.marking import mark_anew
 from cambist.core.usecases.sandbox import simulate_payment
@@ -51,6 +52,8 @@ class World:
         self.books = MemoryStorage(self.clock)
         self.script = Script()
         self.bank = SimulatedBank("bank", self.books, self.clock, self.ids, script=self.script)
+        self.banks = [self.bank, SimulatedBank("other", self.books, self.clock, self.ids)]
+        """The first is tried first."""
         self.wallet = WatchedSender(SimulatedSender("wallet", self.books, self.clock, self.ids))
         self.deposits = SimulatedDeposits("deposits", self.books, self.clock, self.ids, spell=tron_address)
         self.account_id = ""
@@ -73,7 +76,7 @@ class World:
                     each.unlink(missing_ok=True)
                 self._file.write_bytes(copy.read_bytes())
             await migrate(settings)
-        adapters = Adapters(banks={Mode.LIVE: [self.bank]}, payouts=self.wallet, deposits=self.deposits)
+        adapters = Adapters(banks={Mode.LIVE: self.banks}, payouts=self.wallet, deposits=self.deposits)
         if self._kind == "memory":
             adapters = msgspec.structs.replace(adapters, storage=lambda kick: self._filled(kick, copy))
         async with open_house(
@@ -128,9 +131,13 @@ class World:
         return [(each["operation"], each["amount_kopecks"]) for page in pages for each in page.get("refunds", ())]
 
     async def remitted(self) -> list[str]:
-        """The operation of every remittance in the bank's books."""
+        """The operation of every remittance in the banks' books."""
         async with self.books.unit() as unit:
-            notes = await unit[ProviderNote].find(provider="bank/remittances")
+            notes = [
+                note
+                for bank in self.banks
+                for note in await unit[ProviderNote].find(provider=f"{bank.name}/remittances")
+            ]
         return [note.id.partition(":")[2] for note in notes]
 
 
@@ -153,11 +160,16 @@ class House:
         assert account is not None
         return Caller(account=account, mode=Mode.LIVE, key_id="a-key")
 
-    async def pay(self, payment: Payment) -> None:
+    async def know_client(self, phone: str) -> None:
+        """Whoever has the phone is verified."""
+        wish = ClientSimulation(phone=phone, kyc_status="verified")
+        await simulate_client(self.ports, await self.caller(), wish)
+
+    async def pay(self, payment: Payment, *, again: bool = False) -> None:
         """The payer pays, and the bank tells."""
         present = await self.ports.storage.get(Payment, payment.id)
         assert present is not None
-        await simulate_payment(self.ports, present, Pretence(status=InvoiceStatus.PAID))
+        await simulate_payment(self.ports, present, Pretence(status=InvoiceStatus.PAID, again=again))
 
     async def withdrawals(self) -> list[Withdrawal]:
         async with self.ports.storage.unit() as unit:

@@ -18,6 +18,7 @@ from ..domain.exchange_payouts import PartStatus, PayoutPart, all_delivered, nex
 from ..domain.exchanges import Exchange, ExchangeStatus
 from ..domain.money import Rub
 from .exchange_steps import RACES, fail, read_exchange, turn
+from .forgotten import may_be_forgotten
 from .gateway_watch import watched
 from .gateways import first_open
 from .ledger import post
@@ -42,9 +43,9 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     """Choose the bank, write down all parts, and take the RUB out of the stock, in one unit; nothing is sent yet.
 
     Raises: NotConfigured when no bank of the mode sends money to people; Unavailable while all that do are out of
-    service.
+    service; what a bank's read raises, where one of several may have sent it already and gives no answer.
     """
-    bank = await _open_bank(ports, exchange)
+    bank = await _bank_that_knows(ports, exchange) or await _open_bank(ports, exchange)
     most = bank.capabilities.remittance_max_kopecks
     cap = None if most is None else Rub(most)
 
@@ -59,9 +60,26 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     return await retrying(ports.storage, work, again_on=RACES)
 
 
+async def _bank_that_knows(ports: Ports, exchange: Exchange) -> RemittanceBank | None:
+    """The bank that has this payout already, though we know nothing of that: another one would pay a second time. One
+    alone is asked before it is sent anything, anyway."""
+    banks = _remitting(ports, exchange)
+    if len(banks) > 1 and may_be_forgotten(ports, exchange.created_at):
+        [first, *_] = payout_parts(exchange.id, exchange.amount_rub, None)
+        for bank in banks:
+            async with watched(ports, exchange.mode, bank.name):
+                if await bank.find_remittance(first.operation) is not None:
+                    return bank
+    return None
+
+
+def _remitting(ports: Ports, exchange: Exchange) -> list[RemittanceBank]:
+    return [bank for bank in ports.banks.of_mode(exchange.mode) if remits(bank)]
+
+
 async def _open_bank(ports: Ports, exchange: Exchange) -> RemittanceBank:
     """The first bank that sends money to people and whose gateway is not down, as for payments."""
-    routes = [bank for bank in ports.banks.of_mode(exchange.mode) if remits(bank)]
+    routes = _remitting(ports, exchange)
     if not routes:
         raise NotConfigured(f"no bank of {exchange.mode} mode sends money to people")
     bank = await first_open(ports, routes, exchange.mode, exchange.account_id)
@@ -77,8 +95,9 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
     """
     bank = remitting(ports.banks.named(exchange.bank or ""))
     while exchange.status is _S.RUB_SENDING and (part := next_part(exchange.parts)) is not None:
-        asked_before = part.status is _P.SENT
-        exchange = exchange if asked_before else await _mark_sent(ports, exchange.id, part)
+        was_sent = part.status is _P.SENT
+        asked_before = was_sent or may_be_forgotten(ports, exchange.created_at)
+        exchange = exchange if was_sent else await _mark_sent(ports, exchange.id, part)
         state = await _send(ports, bank, exchange, part, asked_before=asked_before)
         if state is None or state.status is RemittanceStatus.PROCESSING:
             return Paying(exchange, None if state is None else state.check_after)

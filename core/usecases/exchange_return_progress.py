@@ -24,6 +24,7 @@ from ..domain.ledger import Currency
 from .again import set_due
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from .exchange_steps import read_exchange, watch_again
+from .forgotten import may_be_forgotten
 from .ledger import post
 from .transfers import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
 from .units import retrying
@@ -84,10 +85,10 @@ async def carry(ports: Ports, transfer_id: str, attempts: int = 1) -> Carried | 
 
 async def _carry_rub(ports: Ports, exchange: Exchange, transfer: ExchangeTransfer, attempts: int) -> Carried:
     back = _of(transfer)
-    asked_before = back.status is not _S.PLANNED
+    was_begun = back.status is not _S.PLANNED
     state: RefundState | None = None
     if back.status in UNDER_WAY:
-        if not asked_before:
+        if not was_begun:
             transfer = await _moved(ports, transfer, _S.SENDING)
             if _of(transfer).status is not _S.SENDING:
                 return Carried(transfer, ports.clock.now())  # another one has it in hand, or had
@@ -97,6 +98,7 @@ async def _carry_rub(ports: Ports, exchange: Exchange, transfer: ExchangeTransfe
             amount_kopecks=back.amount,
             transfer=transfer_source(transfer),
         )
+        asked_before = was_begun or may_be_forgotten(ports, back.created_at)
         state = await send_back(ports, exchange, request, asked_before=asked_before)
     elif back.status is _S.RETURNED:
         state = await look_up(ports, exchange, back.operation)

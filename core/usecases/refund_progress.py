@@ -22,6 +22,7 @@ from ..domain.payments import Payment
 from ..domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
 from .again import set_due
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
+from .forgotten import may_be_forgotten
 from .holding import holds_back
 from .played import is_played
 from .refund_contradictions import heard_of_failed
@@ -121,7 +122,8 @@ async def _ask(ports: Ports, refund: Refund, *, is_fresh: bool) -> RefundState |
         amount_kopecks=refund.amount.kopecks,
         transfer=payment.transfer_id,
     )
-    return await send_back(ports, payment, request, asked_before=not is_fresh)
+    asked_before = not is_fresh or may_be_forgotten(ports, refund.created_at)
+    return await send_back(ports, payment, request, asked_before=asked_before)
 
 
 async def send(ports: Ports, refund_id: str) -> Refund | None:

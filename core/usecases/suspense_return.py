@@ -31,6 +31,7 @@ from ..domain.suspense_returns import (
 from .accounts import storable
 from .again import set_due
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
+from .forgotten import may_be_forgotten
 from .ledger import post
 from .units import retrying
 from .worlds import in_its_time
@@ -138,7 +139,8 @@ async def send_suspense(ports: Ports, job: Job) -> None:
                 amount_kopecks=suspense.amount.kopecks,
                 transfer=suspended_transfer(suspense, payment),
             )
-            state = await send_back(ports, payment, request, asked_before=job.attempts > 1)
+            asked_before = job.attempts > 1 or may_be_forgotten(ports, job.created_at)
+            state = await send_back(ports, payment, request, asked_before=asked_before)
         if state is not None:
             await conclude_return(ports, operation, state)
     await _come_back(ports, job, suspense, state)

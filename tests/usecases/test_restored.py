@@ -9,6 +9,9 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from cambist.adapters.bank.script import Ending as BankEnding
+from cambist.adapters.bank.script import Twist as BankTwist
+from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.exchange_funds import ExchangeTransfer
@@ -18,12 +21,15 @@ from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import Refund, RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
-from cambist.core.usecases.clients import ClientSimulation, simulate_client
-from cambist.core.usecases.exchange_return import return_money
-from cambist.core.usecases.exchanges import create_exchange
+from cambist.core.usecases.exchange_return import list_suspended, return_money
+from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.operations import list_suspense
+from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_now
+from cambist.core.usecases.suspense_return import return_suspense
+from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.payouts import SentTransfer, TransferState
 from tests.exchange_house import BANK_ID, PHONE, open_exchange_house
 from tests.payout_kit import OTHER_WALLET, WALLET, open_payouts
@@ -196,9 +202,7 @@ class TestTheSameCauses:
 
     async def test_an_exchange_that_is_asked_for_again_by_its_key_pays_once(self, world: World) -> None:
         async with world.opened() as house:
-            await simulate_client(
-                house.ports, await house.caller(), ClientSimulation(phone=PHONE, kyc_status="verified")
-            )
+            await house.know_client(PHONE)
             copy, key = world.copy(), house.ports.ids.uuid()
             first = await exchange(house, key)
             assert first.crypto_deposit_address is not None
@@ -221,6 +225,140 @@ class TestTheSameCauses:
             payment = await house.paid()
             made += [(await house.post({"payment_id": payment}, key=key)).json()["id"]]
             assert made[0] != made[1]
+
+
+class TestOlderThanTheProcess:
+    """What is older than the process is asked about before it is sent: a bank that repeats an operation it knows may
+    know it for some days only."""
+
+    @pytest.fixture
+    def sent(self, world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Every operation by which a bank was asked to send money."""
+        operations: list[str] = []
+
+        def watch(bank: SimulatedBank, name: str) -> None:
+            call = getattr(bank, name)
+
+            async def watched(request: Any) -> Any:
+                operations.append(request.operation)
+                return await call(request)
+
+            monkeypatch.setattr(bank, name, watched)
+
+        for bank in world.banks:
+            watch(bank, "refund")
+            watch(bank, "remit")
+        return operations
+
+    @pytest.mark.parametrize("knows", [True, False])
+    async def test_a_refund_is_sent_unless_the_bank_has_it(self, world: World, sent: list[str], knows: bool) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+            made = (await create_refund(house.ports, await house.caller(), str(uuid4()), lambda: order)).resource
+            copy = world.copy()
+            if knows:
+                await house.work(60)
+        await world.clock.advance(60)
+        async with world.opened(copy) as house:
+            await house.work(60)
+            done = await house.ports.storage.get(Refund, made.id)
+            assert (done and done.status) == "completed"
+            await house.check()
+        assert sent == [made.id]
+
+    @pytest.mark.parametrize("knows", [True, False])
+    async def test_money_in_suspense_goes_back_unless_the_bank_has_it(
+        self, world: World, sent: list[str], knows: bool
+    ) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            await house.pay(payment, again=True)
+            [money] = await list_suspense(house.ports)
+            await return_suspense(house.ports, money.id)
+            copy = world.copy()
+            if knows:
+                await house.work(60)
+        await world.clock.advance(60)
+        async with world.opened(copy) as house:
+            await house.work(60)
+            assert await list_suspense(house.ports) == []
+            await house.check()
+        assert sent == [money.id]
+
+    @pytest.mark.parametrize("knows", [True, False])
+    async def test_rub_of_an_exchange_go_back_unless_the_bank_has_them(
+        self, world: World, sent: list[str], knows: bool
+    ) -> None:
+        async with world.opened() as house:
+            await house.know_client(PHONE)
+            made = await create_rub_usdt(
+                house.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+            )
+            await house.work(1000)
+            for notice in await world.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID)):
+                await on_notice(house.ports, notice)
+            await return_money(house.ports, made.id)
+            copy = world.copy()
+            if knows:
+                await house.work(60)
+        await world.clock.advance(60)
+        async with world.opened(copy) as house:
+            await house.work(60)
+            assert await list_suspended(house.ports) == []
+            await house.check()
+        assert len(sent) == 1
+
+    async def test_rub_for_a_client_stay_with_the_bank_that_sent_them(self, world: World, sent: list[str]) -> None:
+        """Though another one is first by now."""
+        async with world.opened() as house:
+            await house.know_client(PHONE)
+            made = await exchange(house, str(uuid4()))
+            copy = world.copy()
+            assert made.crypto_deposit_address is not None
+            await world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+            await house.work(60)
+        await world.clock.advance(60)
+        world.banks.reverse()
+        async with world.opened(copy) as house:
+            await house.work(60)
+            done = await house.ports.storage.get(Exchange, made.id)
+            assert (done and done.status, done and done.bank) == ("completed", "bank")
+            await house.check()
+        assert sent == [f"{made.id}/1"]
+
+    async def test_while_one_of_them_gives_no_answer_no_other_is_sent_it(self, world: World, sent: list[str]) -> None:
+        async with world.opened() as house:
+            await house.know_client(PHONE)
+            made = await exchange(house, str(uuid4()))
+            assert made.crypto_deposit_address is not None
+            await world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+            copy = world.copy()
+        await world.clock.advance(60)
+        world.script.find_remittance.append(BankTwist(ending=BankEnding.UNAVAILABLE))
+        world.banks.reverse()
+        async with world.opened(copy) as house:
+            await house.work(5)
+            waiting = await house.ports.storage.get(Exchange, made.id)
+            assert (waiting and waiting.status, sent) == ("usdt_received", [])
+            await house.work(600)
+            assert sent == [f"{made.id}/1"]
+
+    async def test_what_arises_while_it_runs_costs_no_further_question(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            asked: list[str] = []
+            find = world.bank.find_refund
+
+            async def counted(operation: str) -> Any:
+                asked.append(operation)
+                return await find(operation)
+
+            monkeypatch.setattr(world.bank, "find_refund", counted)
+            await refund(house, payment, str(uuid4()))
+            assert asked == []
 
 
 async def refund(house: House, payment: Payment, key: str) -> str:
