@@ -11,12 +11,14 @@ import select
 import signal
 import socket
 from collections.abc import Iterable
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from ...ports.clock import Clock
+from .entrance import Entrance
 from .window_streams import WindowStreams
 
 LOOK = 0.02
@@ -54,10 +56,14 @@ class LeavingServer(uvicorn.Server):
         self._clock = clock
         self._lame_duck = lame_duck
         self._hurried = False
+        self._doors: list[Entrance] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As the server's."""
-        await super().startup(sockets)
+        """As the server's, but that its sockets get doors of ours."""
+        await super().startup([])
+        protocol: Any = self.config.http_protocol_class
+        kept = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        self._doors = [Entrance(each, partial(protocol, **kept)) for each in sockets or []]
         self.ready.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -73,7 +79,8 @@ class LeavingServer(uvicorn.Server):
                 connection.cycle.keep_alive = False
         await self._serve_on()
         self._say_close()
-        await self._close_the_door(sockets or [])
+        for door in self._doors:
+            await door.close()
         # Payer windows listen for half an hour: they come back to another process by themselves.
         self._streams.end()
         await self._settle()
@@ -99,23 +106,6 @@ class LeavingServer(uvicorn.Server):
         if _CLOSE not in self.server_state.default_headers:
             self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
 
-    async def _close_the_door(self, sockets: Iterable[socket.socket]) -> None:
-        """The system has accepted connections that this process has not; closing the door would cut them off."""
-        came = [connection for door in sockets for connection in _knocking(door)]
-        for server in self.servers:
-            server.close()
-        for door in sockets:
-            door.close()
-        for connection in came:
-            await self._let_in(connection)
-
-    async def _let_in(self, connection: socket.socket) -> None:
-        protocol: Any = self.config.http_protocol_class
-        await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state),
-            connection,
-        )
-
     async def _settle(self) -> None:
         """Close what is at rest and silent. What asks now gets its answer, which ends its connection."""
         until = self._clock.monotonic() + SETTLING
@@ -131,18 +121,6 @@ class LeavingServer(uvicorn.Server):
             if not waiting or self._clock.monotonic() >= until:
                 return
             await self._clock.sleep(LOOK)
-
-
-def _knocking(door: socket.socket) -> list[socket.socket]:
-    """The connections that wait at a listening socket."""
-    found: list[socket.socket] = []
-    while True:
-        try:
-            connection, _ = door.accept()
-        except OSError:  # none is left, or it is closed
-            return found
-        connection.setblocking(False)
-        found.append(connection)
 
 
 def _is_resting(connection: Any) -> bool:

@@ -34,7 +34,7 @@ from .window_streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
 
-_BACKLOG = 1024
+_BACKLOG = 4096
 
 _KEEP_ALIVE = 75
 """Seconds an idle connection stays open: longer than clients and balancers (60 s is usual) keep theirs, so that it is

@@ -1,0 +1,100 @@
+"""The server's door (frontends/http/entrance.py)."""
+
+import asyncio
+import errno
+import socket
+from typing import Any
+
+import pytest
+import uvloop
+
+from cambist.frontends.http import entrance
+from cambist.frontends.http.entrance import Entrance
+
+
+class Guests:
+    """A listening socket, who knocks, and who was let in."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.listener.setblocking(False)
+        self.address = self.listener.getsockname()
+        self.entered: list[asyncio.BaseTransport] = []
+        self.knocked: list[socket.socket] = []
+
+    def knock(self, count: int) -> None:
+        self.knocked += [socket.create_connection(self.address) for _ in range(count)]
+
+    def open(self, listener: Any = None) -> Entrance:
+        guests = self
+
+        class Protocol(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                guests.entered.append(transport)
+
+        return Entrance(listener or self.listener, Protocol)
+
+    def leave(self) -> None:
+        for transport in self.entered:
+            transport.abort()  # type: ignore[attr-defined]  # a socket's has it
+        for one in self.knocked:
+            one.close()
+
+
+@pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
+def test_all_who_wait_are_let_in_within_some_turns_of_the_loop(run: Any) -> None:
+    """uvloop's own server lets in one in a turn."""
+
+    async def arrive() -> None:
+        guests = Guests()
+        door = guests.open()
+        guests.knock(100)
+        for _ in range(8):
+            await asyncio.sleep(0)
+        assert len(guests.entered) == 100
+        option = guests.entered[0].get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert option, "small answers leave at once"
+        guests.leave()
+        await door.close()
+
+    run(arrive())
+
+
+async def test_a_door_that_closes_lets_in_who_had_knocked_and_nobody_after() -> None:
+    guests = Guests()
+    door = guests.open()
+    guests.knock(3 + entrance.AT_ONCE)
+    await door.close()
+    assert len(guests.entered) == 3 + entrance.AT_ONCE
+    with pytest.raises(ConnectionRefusedError):
+        guests.knock(1)
+    guests.leave()
+
+
+async def test_while_the_system_gives_no_more_files_the_door_rests_and_opens_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(entrance, "PAUSE", 0.0)
+    guests, tries = Guests(), 0
+
+    class Exhausted:
+        """The listener, without files for the first two."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(guests.listener, name)
+
+        def accept(self) -> Any:
+            nonlocal tries
+            tries += 1
+            if tries <= 2:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return guests.listener.accept()
+
+    door = guests.open(Exhausted())
+    guests.knock(1)
+    async with asyncio.timeout(30):
+        while not guests.entered:
+            await asyncio.sleep(0)
+    assert caplog.text.count("no connection can be let in") == 2
+    guests.leave()
+    await door.close()
