@@ -12,7 +12,8 @@ import pytest
 import cambist
 from cambist.frontends.conformance.benches import BankBench
 from cambist.ports.bank import Invoice
-from examples.own_bank.bank import ExampleBank
+from cambist.ports.notes import ProviderNote
+from examples.own_bank.bank import NAME, ExampleBank
 from examples.own_bank.provider import Provider
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
@@ -24,6 +25,7 @@ class ExampleBench(BankBench):
     secrets = (TOKEN,)
 
     def __init__(self, tools: cambist.Tools) -> None:
+        self.tools = tools
         self.provider = Provider()
         self.bank = self.made = ExampleBank(tools, "https://bank.example", TOKEN, transport=self.provider)
 
@@ -32,6 +34,12 @@ class ExampleBench(BankBench):
 
     async def lose_next_answer(self, *, done: bool) -> None:
         self.provider.lose = done
+
+    async def forget(self) -> None:
+        async with self.tools.storage.unit() as unit:
+            for note in await unit[ProviderNote].find(provider=NAME):
+                unit[ProviderNote].remove(note)
+            await unit.commit()
 
     async def be_away(self) -> None:
         self.provider.away = True

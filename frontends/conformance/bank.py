@@ -188,6 +188,19 @@ class TestRefunds:
         with pytest.raises(Refused):
             await bank_bench.bank.refund(_back(invoice, 1, "ref_conformance_3"))
 
+    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        """By the operation alone: a restored database has no notes of what was done since."""
+        invoice = await self._paid(bank_bench)
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.forget()
+        found = await bank_bench.bank.find_invoice(OPERATION)
+        assert (found and found.reference) == invoice.reference
+        assert await self._ended(bank_bench, REFUND) is not None, "it would be sent a second time"
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.bank.refund(_back(invoice, 40_00, "ref_conformance_2"))
+        with pytest.raises(Refused):
+            await bank_bench.bank.refund(_back(invoice, 1, "ref_conformance_3"))
+
     async def test_no_more_goes_back_than_came_however_many_ask_at_once(self, bank_bench: BankBench) -> None:
         invoice = await self._paid(bank_bench)
         requests = [_back(invoice, 30_00, f"ref_conformance_{number}") for number in range(5)]

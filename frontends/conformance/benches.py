@@ -85,6 +85,11 @@ class BankBench:
         """No connection to the bank can be made from now on."""
         _unplayed("a bank that is away")
 
+    async def forget(self) -> None:
+        """What the adapter has noted in our storage is lost, as where a database was restored from an older backup; the
+        provider forgets nothing."""
+        _unplayed("notes that are lost")
+
     async def finish_refunds(self) -> None:
         """Whatever refund is in processing comes to a good end."""
 
@@ -246,6 +251,11 @@ class PayoutsBench:
     def restarted(self) -> UsdtSender:
         """The wallet as another process would make it."""
         _unplayed("a restart")
+
+    async def forget(self) -> None:
+        """What the wallet has noted in our storage is lost, as where a database was restored from an older backup; the
+        network forgets nothing, nor do books of the wallet's own."""
+        _unplayed("notes that are lost")
 
     async def make_final(self, signed: SignedTransfer) -> None:
         """The block that this transfer stands in becomes final."""

@@ -60,6 +60,15 @@ class TestCharges:
         assert paid.transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
         await has_debited(bank_bench, paid.reference, 250_00)
 
+    async def test_what_we_forgot_is_found_and_a_repeat_never_debits_again(self, bank_bench: BankBench) -> None:
+        """By the operation alone: a restored database has no notes of what was done since."""
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        await bank_bench.forget()
+        paid = await charge_of(bank_bench)
+        assert (await bank.charge(debit(mandate))).reference == paid.reference
+        await has_debited(bank_bench, paid.reference, 250_00)
+
     async def test_a_repeat_never_debits_again_whatever_it_says(self, bank_bench: BankBench) -> None:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))

@@ -65,6 +65,14 @@ class TestRemittances:
         await remitter(bank_bench).remit(to(bank_bench))
         assert await bank_bench.remitted() == AMOUNT
 
+    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        """By the operation alone: a restored database has no notes of what was done since."""
+        await remitter(bank_bench).remit(to(bank_bench))
+        await bank_bench.forget()
+        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+        await remitter(bank_bench).remit(to(bank_bench))
+        assert await bank_bench.remitted() == AMOUNT
+
     async def test_repeats_at_once_are_one_remittance(self, bank_bench: BankBench) -> None:
         bank, request = remitter(bank_bench), to(bank_bench)
         answers = await asyncio.gather(*(bank.remit(request) for _ in range(5)))

@@ -110,6 +110,9 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("remit", fresh, remittances.TestRemittances, "test_a_repeat_moves_no_second_money", ()),
     ("remit", UNSURE, remittances.TestFailures, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
     ("find_remittance", answering(None), remittances.TestRemittances, "test_a_remittance_can_be_found", ()),
+    ("find_refund", answering(None), bank.TestRefunds, "test_what_we_forgot", ()),
+    ("find_charge", answering(None), charges.TestCharges, "test_what_we_forgot", ()),
+    ("remit", fresh, remittances.TestRemittances, "test_what_we_forgot", ()),
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
