@@ -70,10 +70,6 @@ class Worker:
         try:
             while not self._stopping:
                 await self._turn()
-                begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
-                begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
-                if not begun:
-                    await self._rest()
             if self._lost is not None:
                 raise Unavailable(self._lost)
             while under_way := [*self._running, *self._serving]:
