@@ -5,8 +5,8 @@ import hashlib
 import os
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,11 +17,10 @@ from ..core.domain.installation import Because
 from ..core.usecases.holding import hold
 from ..core.usecases.ledger_check import LedgerReport, verify_ledger
 from ..core.usecases.reseal import SealReport, inspect_seals
-from ..ports.bundle import Ports
 from ..ports.faults import Refused
-from .compose import open_house
+from .compose import open_house, system_clock
 from .settings import Settings
-from .upkeep import copy_database
+from .upkeep import close_sqlite_log, copy_database
 
 DATABASE, UPLOADS, MANIFEST = "cambist.db", "uploads", "backup.json"
 _UPLOAD = re.compile(r"[0-9a-f]{64}\Z")
@@ -65,16 +64,17 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     draft.mkdir(mode=0o700, parents=True)
     try:
+        began = system_clock().now()
         await copy_database(settings, draft / DATABASE, lambda left, pages: progress(f"{left} of {pages} pages left"))
-        files = await asyncio.to_thread(_copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
+        files = await asyncio.to_thread(copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
         progress(f"{files} uploaded files copied; checking")
-        ledger, seals, now = await _verified(settings, draft / DATABASE)
+        ledger, seals = await _verified(settings, draft / DATABASE, began)
         made = Backup(
-            made_at=now,
+            made_at=iso(began),
             cambist=version("cambist"),
             database=DATABASE,
             database_bytes=(draft / DATABASE).stat().st_size,
-            database_sha256=await asyncio.to_thread(_digest, draft / DATABASE),
+            database_sha256=await asyncio.to_thread(digest, draft / DATABASE),
             uploads=files,
             ledger_holds=ledger.holds,
             ledger_entries=ledger.entries,
@@ -90,36 +90,24 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
     return made
 
 
-async def _verified(settings: Settings, database: Path) -> tuple[LedgerReport, SealReport, str]:
+async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, SealReport]:
     """Open the copy as the service would, and prove the books and the seals in it. It is held: who serves from it one
     day does not know what went out since."""
     own = msgspec.structs.replace(settings, database_url=f"sqlite:///{database}", redis_url=None)
 
-    async def inside(ports: Ports) -> tuple[LedgerReport, SealReport, str]:
-        return await verify_ledger(ports), await inspect_seals(ports), iso(ports.clock.now())
-
     async with open_house(own, recognising=False) as house:
-        await hold(house.ports, Because.BACKUP)
-        found = await inside(house.ports)
-    await asyncio.to_thread(_close_log, database)
+        await hold(house.ports, Because.BACKUP, as_of)
+        found = await verify_ledger(house.ports), await inspect_seals(house.ports)
+    await asyncio.to_thread(close_sqlite_log, database)
     return found
 
 
-def _close_log(database: Path) -> None:
-    """Leave one file, with nothing in a log beside it."""
-    connection = sqlite3.connect(database)
-    try:
-        connection.execute("PRAGMA journal_mode=DELETE")
-    finally:
-        connection.close()
-
-
-def _copy_uploads(source: Path, target: Path) -> int:
-    """How many. One that is deleted while it is copied is left out."""
-    target.mkdir(mode=0o700)
+def copy_uploads(source: Path, target: Path) -> int:
+    """How many were not there. One that is deleted while it is copied is left out."""
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
     count = 0
     for path in sorted(source.iterdir()) if source.exists() else ():
-        if not _UPLOAD.match(path.name):
+        if not _UPLOAD.match(path.name) or (target / path.name).exists():
             continue
         try:
             shutil.copy2(path, target / path.name)
@@ -130,7 +118,8 @@ def _copy_uploads(source: Path, target: Path) -> int:
     return count
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -99,3 +99,27 @@ async def copy_database(settings: Settings, target: Path, progress: Callable[[in
     from ..adapters.storage.sqlite_copy import copy
 
     await copy(Path(url.removeprefix("sqlite:///")), target, progress)
+
+
+async def copy_sqlite(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:
+    """The same of any SQLite file. Raises: Unavailable, also for one that is damaged."""
+    from ..adapters.storage.sqlite_copy import copy
+
+    await copy(source, target, progress)
+
+
+def close_sqlite_log(path: Path) -> None:
+    """Leave one file, with nothing in a log beside it. Raises: sqlite3.Error."""
+    from ..adapters.storage.sqlite_swap import close_log
+
+    close_log(path)
+
+
+def swap_sqlite(draft: Path, target: Path, former: Path) -> Path | None:
+    """Let `draft` stand as `target` in one step, and what stood there as `former`; None: nothing did.
+
+    Raises: Refused while somebody has it open; Unavailable.
+    """
+    from ..adapters.storage.sqlite_swap import put_in_place
+
+    return put_in_place(draft, target, former)

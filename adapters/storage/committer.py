@@ -146,12 +146,17 @@ class Committer:
         (number,) = self._connection.execute("PRAGMA data_version").fetchone()
         return int(number)
 
+    def _let_go(self) -> None:
+        """A cursor that is left open keeps the file open behind a connection that is closed."""
+        self._cursor.close()
+        self._connection.close()
+
     async def close(self) -> None:
         """Write what waits, then close the connection."""
         self._closed = True
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
-        await self._in_thread(self._connection.close)
+        await self._in_thread(self._let_go)
         self._thread.shutdown()
         self._turnstile.close()
 

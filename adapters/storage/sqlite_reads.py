@@ -55,6 +55,8 @@ class Reading:
     def close(self) -> None:
         """Let go of the file."""
         self._closed = True
+        # A cursor that is left open keeps the file open behind a connection that is closed.
+        self._cursor.close()
         self._connection.close()
 
     def _in_thread(self, statement: str, parameters: Sequence[Any]) -> list[Row]:

@@ -36,8 +36,8 @@ async def holds_back(unit: Unit, mode: Mode) -> bool:
 
 
 async def hold(ports: Ports, because: Because, as_of: datetime | None = None) -> Installation:
-    """Set the hold; the row as it then stands. `as_of`: a moment that the state is not older than, where it is not the
-    present one."""
+    """Set the hold; the row as it then stands. `as_of`: a moment that the state is not older than, where one is known
+    that is later than its last mark."""
 
     async def work(unit: Unit) -> Installation:
         now = ports.clock.now()
@@ -45,6 +45,6 @@ async def hold(ports: Ports, because: Because, as_of: datetime | None = None) ->
         if present is None:
             fresh = Installation(mark=str(ports.ids.uuid()), marked_at=now)
             return unit[Installation].add(held(fresh, because, now, as_of or now))
-        return unit[Installation].save(held(present, because, now, as_of or now))
+        return unit[Installation].save(held(present, because, now, as_of or present.marked_at))
 
     return await retrying(ports.storage, work, again_on=RACES)

@@ -17,7 +17,7 @@ def backup(*, path: Path, as_json: bool) -> None:
     """Copy database and uploaded files into the new folder PATH, and check the copy: its pages, the ledger, the seals.
 
     The service may go on. The vault's keys are not copied: keep them apart, for who has both can read everything. To
-    restore, use a copy of the folder as CAMBIST_DATA_DIR, with the keys. Exit 1 when there is no backup, or when what
+    restore, `cambist restore`. Exit 1 when there is no backup, or when what
     it holds is not sound. For Postgres use pg_dump. docs/operations.md, "Backup and restore".
     """
 

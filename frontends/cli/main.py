@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "vault": "vault",
     "doctor": "doctor",
     "backup": "backup",
+    "restore": "restore",
     "hold": "hold",
     "resume": "hold",
     "event": "events",

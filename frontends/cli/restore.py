@@ -1,0 +1,43 @@
+"""`cambist restore PATH`: a backup in the place of the database, held."""
+
+import asyncio
+from pathlib import Path
+
+import click
+import msgspec
+
+from .output import Answer, fields, give
+from .session import REFUSED, guarded, loaded_settings
+
+
+@click.command()
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def restore(*, path: Path, yes: bool, as_json: bool) -> None:
+    """Put the backup PATH in the place of the database, once its pages, books and seals were checked.
+
+    Refused while anybody uses the database. What stood there is kept beside it. The keys are not in a backup: put the
+    key file into the data folder first. What was restored is held: it sends no money in live mode until `cambist
+    resume`. Exit 1 when nothing was restored, or when its books do not hold. docs/operations.md, "Backup and restore".
+    """
+
+    def run() -> Answer:
+        settings = loaded_settings().settings
+        from ..restore import restore as put_back
+
+        if not yes:
+            click.confirm(f"Put {path} in the place of {_shown(settings.storage_url)}?", abort=True, err=True)
+        done = asyncio.run(put_back(settings, path, lambda text: click.echo(text, err=True)))
+        document = msgspec.to_builtins(done)
+        return Answer(document=document, text=fields({name.replace("_", " "): each for name, each in document.items()}))
+
+    answer = guarded(run, as_json=as_json)
+    give(answer, as_json=as_json)
+    if not answer.document["ledger_holds"]:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _shown(url: str) -> str:
+    """Where the database is, without a password."""
+    return url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url.rpartition("@")[2]

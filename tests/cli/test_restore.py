@@ -1,0 +1,207 @@
+"""`cambist restore`: a checked copy in the place of the database in one step, held; or nothing at all."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cambist.adapters.presence.file import FileRoll
+from cambist.adapters.storage import sqlite_swap
+from cambist.adapters.storage.migrate import head, sqlite_current
+from cambist.core.usecases.accounts import set_settings
+from cambist.frontends import restore as room
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.ports.presence import Part
+from tests.cli.conftest import Call
+
+SECRET = "a-webhook-secret-of-the-tests"
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def data(folder: Path) -> Path:
+    return folder / "cambist-data"
+
+
+@pytest.fixture
+def backup(call: Call, folder: Path, data: Path) -> Path:
+    """A backup with one account, of which another was made since; it has a secret that is sealed."""
+    made = call("account", "create", "Before", "--json").document["account_id"]
+
+    async def seal() -> None:
+        async with open_house(Settings(data_dir=data)) as house:
+            await set_settings(house.ports, made, {"webhook_secret": SECRET, "webhook_url": "https://a.example/x"})
+
+    asyncio.run(seal())
+    assert call("backup", str(folder / "b1")).status == 0
+    call("account", "create", "After")
+    return folder / "b1"
+
+
+def accounts(call: Call) -> list[str]:
+    return sorted(each["name"] for each in call("account", "list", "--json").document["data"])
+
+
+def test_what_was_backed_up_stands_there_again_held_and_the_former_is_kept(
+    call: Call, backup: Path, data: Path
+) -> None:
+    told = call("restore", str(backup), "--yes", "--json")
+    assert told.status == 0, told.err
+    assert told.document["held"] is True
+    assert told.document["made_at"] == told.document["as_of"]
+    assert accounts(call) == ["Before"]
+    line = next(line for line in call("doctor").out.splitlines() if " hold " in line)
+    assert "restored from a backup" in line
+    with closing(sqlite3.connect(told.document["former"])) as former:
+        assert former.execute("SELECT count(*) FROM accounts").fetchone() == (2,)
+    assert list(data.glob(".*")) == [], "no draft is left"
+    assert call("resume", "--yes").status == 0
+    assert next(line for line in call("doctor").out.splitlines() if " hold " in line).startswith("ok")
+
+
+def test_an_empty_place_needs_the_keys_and_then_takes_it(call: Call, backup: Path, data: Path, folder: Path) -> None:
+    other = {"CAMBIST_DATA_DIR": str(folder / "other")}
+    told = call("restore", str(backup), "--yes", env=other)
+    assert (told.status, "vault.key is missing" in told.err) == (1, True)
+    assert not (folder / "other" / "cambist.db").exists()
+    (folder / "other").mkdir(exist_ok=True)
+    shutil.copy(data / "vault.key", folder / "other")
+    assert call("restore", str(backup), "--yes", env=other).status == 0
+
+
+def test_keys_that_do_not_open_it_are_refused(call: Call, backup: Path, folder: Path) -> None:
+    env = {
+        "CAMBIST_DATA_DIR": str(folder / "other"),
+        "CAMBIST_VAULT_KEY": "ab" * 32,
+        "CAMBIST_VAULT_PEPPER": "cd" * 32,
+    }
+    told = call("restore", str(backup), "--yes", env=env)
+    assert (told.status, "do not open" in told.err) == (1, True)
+    assert not (folder / "other" / "cambist.db").exists()
+
+
+@pytest.mark.parametrize("part", [*Part])
+def test_a_folder_in_use_is_refused(call: Call, backup: Path, data: Path, part: Part) -> None:
+    async def used() -> None:
+        roll = FileRoll(data / "cambist.db")
+        assert await roll.enter(part, alone=False)
+        told = await asyncio.to_thread(call, "restore", str(backup), "--yes")
+        await roll.close()
+        assert (told.status, "is in use" in told.err) == (1, True)
+
+    asyncio.run(used())
+    assert accounts(call) == ["After", "Before"]
+
+
+def test_a_file_that_a_command_has_open_is_refused(call: Call, backup: Path, data: Path) -> None:
+    with closing(sqlite3.connect(data / "cambist.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM accounts").fetchone()
+        told = call("restore", str(backup), "--yes")
+        assert (told.status, "has" in told.err) == (1, True)
+    assert accounts(call) == ["After", "Before"]
+
+
+def test_what_is_not_what_was_backed_up_is_refused(call: Call, backup: Path, data: Path) -> None:
+    with (backup / "cambist.db").open("r+b") as file:
+        file.seek(-1, 2)
+        last = file.read(1)
+        file.seek(-1, 2)
+        file.write(bytes([last[0] ^ 1]))
+    told = call("restore", str(backup), "--yes")
+    assert (told.status, "checksum" in told.err) == (1, True)
+    assert accounts(call) == ["After", "Before"]
+
+
+def test_a_bare_file_is_checked_page_by_page(call: Call, backup: Path, data: Path, folder: Path) -> None:
+    content = bytearray((backup / "cambist.db").read_bytes())
+    content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+    (folder / "bare.db").write_bytes(bytes(content))
+    told = call("restore", str(folder / "bare.db"), "--yes")
+    assert told.status == 1
+    assert accounts(call) == ["After", "Before"]
+    shutil.copy(backup / "cambist.db", folder / "bare.db")
+    assert call("restore", str(folder / "bare.db"), "--yes").status == 0
+    assert accounts(call) == ["Before"]
+
+
+def test_a_former_file_that_is_damaged_is_replaced_and_its_log_taken_away(call: Call, backup: Path, data: Path) -> None:
+    (data / "cambist.db").write_bytes(b"not a database at all, " * 1000)
+    (data / "cambist.db-wal").write_bytes(b"a log of it")
+    told = call("restore", str(backup), "--yes", "--json")
+    assert told.status == 0, told.err
+    assert Path(told.document["former"]).read_bytes().startswith(b"not a database")
+    assert not (data / "cambist.db-wal").exists(), "it would be taken for the new one's"
+    assert accounts(call) == ["Before"]
+
+
+def test_without_a_yes_nothing_is_done(call: Call, backup: Path) -> None:
+    assert call("restore", str(backup)).status != 0
+    assert accounts(call) == ["After", "Before"]
+
+
+STEPS = ("copy_sqlite", "migrate", "_held", "copy_uploads", "swap_sqlite")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("after", [False, True])
+def test_broken_off_anywhere_the_one_or_the_other_stands_there_whole(
+    call: Call, backup: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, after: bool
+) -> None:
+    real = getattr(room, step)
+
+    def dies(*given: object) -> object:
+        if not after:
+            raise Died
+        done = real(*given)
+        if asyncio.iscoroutine(done):
+
+            async def awaited() -> None:
+                await done
+                raise Died
+
+            return awaited()
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(room, step, dies)
+        with pytest.raises(Died):
+            call("restore", str(backup), "--yes")
+    stands = ["Before"] if after and step == "swap_sqlite" else ["After", "Before"]
+    assert accounts(call) == stands
+    assert call("restore", str(backup), "--yes").status == 0, "another run is not in its own way"
+
+
+@pytest.mark.parametrize("call_of", ["link", "fsync"])
+def test_a_swap_that_fails_leaves_the_former(
+    tmp_path: Path, migrated_file: Path, monkeypatch: pytest.MonkeyPatch, call_of: str
+) -> None:
+    draft, target = tmp_path / "draft", tmp_path / "house.db"
+    shutil.copy(migrated_file, draft)
+    shutil.copy(migrated_file, target)
+
+    def fails(*_: object) -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call_of, fails)
+        if call_of == "link":
+            assert sqlite_swap.put_in_place(draft, target, tmp_path / "former") == tmp_path / "former"
+        else:
+            with pytest.raises(Exception, match="cannot be put in place"):
+                sqlite_swap.put_in_place(draft, target, tmp_path / "former")
+    assert sqlite_current(target) == head()
+
+
+def test_what_holds_no_backup_is_refused(call: Call, backup: Path, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    told = call("restore", str(folder / "empty"), "--yes")
+    assert (told.status, "holds no backup" in told.err) == (1, True)
