@@ -29,6 +29,10 @@ class Unavailable(Fault):
         self.retry_after = retry_after
 
 
+class NoPlace(Unavailable):
+    """So many calls wait for this provider already that this one was not begun."""
+
+
 class Held(Unavailable):
     """Nothing that sends money runs, because the database is a copy that nobody has compared with the world yet
     (core/domain/installation.py): not executed, and of no provider's doing."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import Fault, Held, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.meter import Gauge
 from ...ports.notes import ProviderNote
 from ...ports.storage import Unit
@@ -37,7 +37,7 @@ async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIter
     """Ask a gateway's bank inside. A refusal is a good answer: somebody is there and judges."""
     try:
         yield
-    except Held:
+    except (Held, NoPlace):
         # The bank was not asked.
         raise
     except OutcomeUnknown:

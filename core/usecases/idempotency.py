@@ -31,8 +31,9 @@ class Lock(msgspec.Struct, frozen=True):
 
 
 _MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
-_MAKER_PATIENCE = 25.0
-"""Seconds a repeat waits for the request that holds its key, or for the recovery of one that died."""
+_MAKER_PATIENCE = 22.0
+"""Seconds a repeat waits for the request that holds its key, or for the recovery of one that died: longer than one call
+to a bank may take, and short enough to answer within 25."""
 
 KEY_TAKEN = "idempotency_keys_id"
 """The storage's unique rule. A `make` may raise its Conflict itself, when it finds the key taken."""

@@ -1,4 +1,5 @@
-"""The layer that every call to a provider passes: it ends in time, and in one of the three ends.
+"""The layer that every call to a provider passes: it ends in time, in one of the three ends, and takes a place of its
+provider's only.
 
 An adapter that hangs, does not let itself be cancelled, or raises what is no fault, is a matter of its own operation
 alone: the caller is answered as if the provider had not been heard.
@@ -15,11 +16,20 @@ from ...ports.clock import Clock
 from ...ports.faults import Fault, OutcomeUnknown, Unavailable
 from ...ports.kyc import NoAnswer
 from ..wrapping import OPERATIONS, Call, Does, with_providers, wrapped
+from .asker import Asker, present_asker
+from .places import SLOW, Places
 
 P = TypeVar("P")
 
 LIMIT = 20.0
 """Seconds that one call to a provider may take. Adapters that give up sooner are heard sooner."""
+
+REQUEST_LIMIT = 24.0
+"""Seconds that all calls of one merchant's request may take together, so that it is answered within 25: a second bank
+is asked in what the first one left."""
+
+LEAST = 2.0
+"""Seconds without which a call is not begun: it would most likely end with nobody knowing."""
 
 _CLOSING = 1.0
 """Seconds that calls under way get to end when the house is closed."""
@@ -37,61 +47,119 @@ class NotInTime(TimeoutError):
 class Guard:
     """Stands around the adapters of one house."""
 
-    def __init__(self, clock: Clock, *, limit: float = LIMIT) -> None:
+    def __init__(self, clock: Clock) -> None:
         """`clock`: the machine's, so that a test account's time that is advanced ends no call."""
         self._clock = clock
-        self._limit = limit
         self._under_way: set[asyncio.Task[Any]] = set()
+        self._closed = False
 
     def over(self, port: str, adapter: P) -> P:
         """The adapter, with its operations guarded."""
-        provider = str(getattr(adapter, "name", port))
+        provider = f"{port} {getattr(adapter, 'name', port)}"
+        places = {
+            (does, of_jobs): Places(self._clock, f"{provider}: {does.value}s of {'jobs' if of_jobs else 'requests'}")
+            for does in Does
+            for of_jobs in (True, False)
+        }
 
         def guarded(operation: str, call: Call) -> Call:
             asked = _Asked(port, provider, operation)
 
             async def ask(*given: Any, **named: Any) -> Any:
-                return await self._answer(asked, call, given, named)
+                asker = present_asker()
+                mine = places[asked.does, asker is not None and asker.is_job]
+                place = object()
+                await mine.take(place)
+                try:
+                    limit = self._time_left(asked, asker)
+                except Unavailable:
+                    mine.give_back(place, heard=True)
+                    raise
+                return await self._answer(asked, asker, mine, place, limit, lambda: call(*given, **named))
 
             return ask
 
         return wrapped(adapter, OPERATIONS[port], guarded)
 
     async def close(self) -> None:
-        """End the calls under way. Who does not let itself be ended is left alone."""
+        """End the calls under way, and begin none. Who does not let itself be ended is left alone."""
+        self._closed = True
         for task in self._under_way:
             task.cancel()
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=_CLOSING)
 
-    async def _answer(self, asked: "_Asked", call: Call, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    def _time_left(self, asked: "_Asked", asker: Asker | None) -> float:
+        """Raises: Unavailable when the request has none for another call, or nobody has."""
+        if self._closed:
+            raise Unavailable(f"{asked}: not begun, because the process is stopping")
+        if asker is None or asker.is_job:
+            return LIMIT
+        now = self._clock.monotonic()
+        if asker.until is None:
+            asker.until = now + REQUEST_LIMIT
+        left = min(asker.until - now, LIMIT)
+        if left < LEAST:
+            raise Unavailable(f"{asked}: not begun, because the request has to be answered")
+        return left
+
+    async def _answer(
+        self,
+        asked: "_Asked",
+        asker: Asker | None,
+        places: Places,
+        place: object,
+        limit: float,
+        begin: Callable[[], Any],
+    ) -> Any:
         """In a task of its own, so that a call which cannot be cancelled holds nobody."""
         loop = asyncio.get_running_loop()
-        task = loop.create_task(call(*given, **named))
-        self._under_way.add(task)
         ended: asyncio.Future[None] = loop.create_future()
+        begun = self._clock.monotonic()
+        is_slow = False
 
         def end(_: object = None) -> None:
             if not ended.done():
                 ended.set_result(None)
 
+        def slow() -> None:
+            nonlocal is_slow
+            is_slow = True
+            if asker is not None:
+                asker.begin_slow()
+
+        task = loop.create_task(begin())
+        self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         task.add_done_callback(end)
-        begun = self._clock.monotonic()
-        alarm = self._clock.call_later(self._limit, end)
+        alarms = [self._clock.call_later(limit, end)]
+        if asker is not None and asker.is_job:
+            alarms.append(self._clock.call_later(SLOW, slow))
         try:
             await ended
         finally:
-            alarm.cancel()
-            if not task.done():
+            for alarm in alarms:
+                alarm.cancel()
+            if is_slow and asker is not None:
+                asker.end_slow()
+            if task.done():
+                places.give_back(place, heard=_is_heard(task))
+            else:
+                places.give_up(place, silent=ended.done() and not ended.cancelled())
                 task.cancel()
                 task.add_done_callback(lambda done: self._late(asked, done, begun))
+                task.add_done_callback(lambda _: places.end())
+        return self._read(asked, task, limit)
+
+    def _read(self, asked: "_Asked", task: "asyncio.Task[Any]", limit: float) -> Any:
+        """Raises: the adapter's fault, or the one that its silence, or whatever else it did, comes to."""
         if not task.done():
-            log.warning("%s gave no answer within %.0f s", asked, self._limit)
-            raise asked.unheard(f"no answer within {self._limit:.0f} s", silent=True) from NotInTime()
+            log.warning("%s gave no answer within %.0f s", asked, limit)
+            raise asked.unheard(f"no answer within {limit:.0f} s", silent=True) from NotInTime()
         if task.cancelled():
-            log.error("%s was cancelled by its own adapter", asked)
-            raise asked.unheard("cancelled by its own adapter")
+            if not self._closed:
+                log.error("%s was cancelled by its own adapter", asked)
+            raise asked.unheard("cancelled")
         fault = task.exception()
         if fault is None:
             return task.result()
@@ -110,13 +178,21 @@ class Guard:
         log.warning("%s came to an end after %.0f s with %s, which nobody waited for: dropped", asked, took, how)
 
 
+def _is_heard(task: "asyncio.Task[Any]") -> bool:
+    """Whether the provider said something, be it a no."""
+    if task.cancelled():
+        return False
+    fault = task.exception()
+    return fault is None or (isinstance(fault, Fault) and not isinstance(fault, (OutcomeUnknown, Unavailable)))
+
+
 class _Asked:
     """An operation of a provider, as logs and faults name it."""
 
     def __init__(self, port: str, provider: str, operation: str) -> None:
-        self._named = f"{port} {provider}: {operation}"
+        self.does = OPERATIONS[port][operation]
+        self._named = f"{provider}: {operation}"
         self._operation = operation
-        self._writes = OPERATIONS[port][operation] is Does.WRITE
         self._silent: Callable[[str], Fault] = NoAnswer if port == "kyc" else Unavailable
 
     def __str__(self) -> str:
@@ -129,7 +205,7 @@ class _Asked:
     def unheard(self, why: str, *, silent: bool = False) -> Fault:
         """The fault of a call whose end is not known. `silent`: nothing at all was heard."""
         message = f"{self._named}: {why}"
-        if self._writes:
+        if self.does is Does.WRITE:
             return OutcomeUnknown(message)
         return self._silent(message) if silent else Unavailable(message)
 

@@ -16,6 +16,7 @@ from ...core.domain.errors import Refusal
 from ...core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
 from ...core.usecases.admission import admit
 from ...ports.bundle import Ports
+from ..guard.asker import request_asks
 from ..telemetry.logs import request_context
 from ..telemetry.requests import RequestWatch
 from .errors import envelope, internal_error
@@ -83,7 +84,7 @@ class Edge:
                 return
             try:
                 # Whoever calls may serve many requests in one task: none leaves the world behind that it entered.
-                with self._ports.clock.entered(None):
+                with self._ports.clock.entered(None), request_asks():
                     await self._app(scope, receive, send_with_headers)
             except Exception:
                 log.exception("an error came through the application")

@@ -64,8 +64,8 @@ _OWN = (
         "provider_calls",
         "port provider operation outcome",
         "calls to banks, chains, the KYC verifier and rate sources: `done`, `refused` (for certain), `unknown` (it may "
-        "have happened), `unavailable` (certainly not executed), `timeout` (no answer within 20 s), `not_possible` "
-        "(not configured or supported), `error`",
+        "have happened), `unavailable` (certainly not executed), `timeout` (no answer within 20 s), `full` (too "
+        "many wait for it already), `not_possible` (not configured or supported), `error`",
     ),
     _histogram("provider_call_seconds", "port provider operation", "time that such a call took"),
     _counter(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...ports.clock import Clock
-from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.faults import NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
 from ..guard.guard import NotInTime
 from .counters import Counters
@@ -32,6 +32,7 @@ def outcome_of(fault: BaseException) -> str:
     words = {
         Refused: "refused",
         OutcomeUnknown: "unknown",
+        NoPlace: "full",
         Unavailable: "unavailable",
         NotConfigured: "not_possible",
         NotSupported: "not_possible",

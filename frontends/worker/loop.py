@@ -1,8 +1,9 @@
 """The worker: claims due jobs and does them side by side, until told to stop.
 
 Deliveries and other jobs do not take each other's places: they are claimed apart, and every receiver is served by a
-task of its own, under bounds of its own (core/usecases/deliveries.py). So neither receivers nor banks that hang hold up
-the others.
+task of its own, under bounds of its own (core/usecases/deliveries.py). A job whose provider takes long gives its slot
+back meanwhile; how many such calls there are is bounded for each provider (frontends/guard). So neither receivers nor
+banks that hang hold up the others.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Losable
+from ..guard.asker import job_asks
 from ..telemetry.logs import job_context
 from ..telemetry.telemetry import Ending, Telemetry
 
@@ -43,7 +45,8 @@ log = logging.getLogger("cambist.worker")
 
 
 class Worker:
-    """One claiming loop; `at_once` bounds how many jobs other than deliveries are under way."""
+    """One claiming loop; `at_once` bounds how many jobs other than deliveries are under way, aside from those that wait
+    for a slow provider."""
 
     def __init__(self, ports: Ports, *, at_once: int = 64, telemetry: Telemetry | None = None) -> None:
         self._ports = ports
@@ -53,6 +56,8 @@ class Worker:
         self._handlers: Mapping[str, Handler] = {**HANDLERS, DELIVER: lambda _, job: self._dispatcher.run(job)}
         self._running: dict[asyncio.Task[None], Job] = {}
         self._serving: dict[asyncio.Task[None], Job] = {}
+        self._waiting = 0
+        """Jobs among those running that wait for a slow provider, and need no slot."""
         self._serves = asyncio.Event()
         self._works = asyncio.Event()
         self._stopping = False
@@ -103,8 +108,17 @@ class Worker:
 
     async def _do(self, job: Job) -> None:
         watched = nullcontext(Ending()) if self._telemetry is None else self._telemetry.job(job)
-        with job_context(job), watched as ending:
+        with job_context(job), watched as ending, job_asks(self._lend_slot, self._take_slot_back):
             ending.outcome = await run(self._ports, job, self._handlers)
+
+    def _lend_slot(self) -> None:
+        if self._is_full():
+            self._wake()
+        self._waiting += 1
+
+    def _take_slot_back(self) -> None:
+        """There may be more jobs than slots for a moment: none is claimed until there are fewer."""
+        self._waiting -= 1
 
     def _end(self, mine: dict[asyncio.Task[None], Job], task: asyncio.Task[None]) -> None:
         if self._is_full():
@@ -182,7 +196,7 @@ class Worker:
         return RECEIVERS - len(self._serving)
 
     def _room_for_others(self) -> int:
-        return self._at_once - len(self._running)
+        return self._at_once - (len(self._running) - self._waiting)
 
     def _is_full(self) -> bool:
         return self._room_for_receivers() <= 0 or self._room_for_others() <= 0

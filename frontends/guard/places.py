@@ -1,0 +1,116 @@
+"""How many calls of one kind one provider may hold at once: one that hangs takes its own places, and nobody else's.
+
+While it answers there is room for all that there usually is, and what is more waits a moment for its turn. Of one that
+hangs a few calls are under way, to see when it is back; all others are told at once that there is no place.
+"""
+
+import logging
+from asyncio import Future, get_running_loop
+from collections import deque
+
+from ...ports.clock import Clock
+from ...ports.faults import NoPlace
+
+PLACES = 64
+"""Calls under way at once, while it answers: as many as a worker has slots, unless a setting says otherwise."""
+
+TRIALS = 8
+"""While it does not."""
+
+SLOW = 2.0
+"""Seconds after which a call takes long: nobody waits for a place behind it, and its job needs no slot any more."""
+
+WAITING = 256
+"""Calls that wait for their turn."""
+
+LEFT = 128
+"""Calls that were given up and go on, because their adapter does not let itself be cancelled."""
+
+log = logging.getLogger("cambist.providers")
+
+
+class Places:
+    """For one kind of calls to one provider."""
+
+    def __init__(self, clock: Clock, name: str) -> None:
+        self._clock = clock
+        self._name = name
+        self._begun: dict[object, float] = {}
+        """When the calls that hold a place began, the oldest first."""
+        self._waiting: deque[tuple[object, Future[bool]]] = deque()
+        self._left = 0
+        self._ended_at = float("-inf")
+        self._hangs = False
+
+    async def take(self, call: object) -> None:
+        """Take a place for a call; wait for one a moment where calls come to an end. Raises: NoPlace."""
+        if self._left >= LEFT:
+            raise NoPlace(f"{self._name}: {self._left} calls that were given up go on: its adapter cannot be cancelled")
+        if self._has_room() and not self._waiting:
+            self._begun[call] = self._clock.monotonic()
+        elif self._hangs or self._none_ends() or len(self._waiting) >= WAITING:
+            raise self._full()
+        else:
+            await self._turn(call)
+
+    def give_back(self, call: object, *, heard: bool) -> None:
+        """The call has ended. `heard`: by the provider's word, good or bad."""
+        self._leave(call, hangs=not heard and self._is_slow(call))
+
+    def give_up(self, call: object, *, silent: bool) -> None:
+        """Nobody waits for the call any more, but it may go on: `end` is called when it has ended. `silent`: because
+        its time was over."""
+        self._left += 1
+        self._leave(call, hangs=silent or self._hangs)
+
+    def end(self) -> None:
+        """A call that was given up has ended."""
+        self._left -= 1
+
+    def _leave(self, call: object, *, hangs: bool) -> None:
+        del self._begun[call]
+        if hangs is not self._hangs:
+            self._hangs = hangs
+            log.warning("%s %s", self._name, f"hang: {TRIALS} at a time until one ends" if hangs else "end again")
+        self._ended_at = self._clock.monotonic()
+        while self._waiting and self._has_room():
+            following, turn = self._waiting.popleft()
+            if _answer(turn, has_place=True):
+                self._begun[following] = self._ended_at
+
+    async def _turn(self, call: object) -> None:
+        turn: Future[bool] = get_running_loop().create_future()
+        self._waiting.append((call, turn))
+        alarm = self._clock.call_later(SLOW, lambda: _answer(turn, has_place=False))
+        try:
+            has_place = await turn
+        except BaseException:
+            if call in self._begun:
+                self._leave(call, hangs=self._hangs)
+            raise
+        finally:
+            alarm.cancel()
+        if not has_place:
+            raise self._full()
+
+    def _has_room(self) -> bool:
+        return len(self._begun) < (TRIALS if self._hangs else PLACES)
+
+    def _none_ends(self) -> bool:
+        """Whether none of the calls under way has come to an end for long."""
+        since = max(self._ended_at, next(iter(self._begun.values()), 0.0))
+        return self._clock.monotonic() - since >= SLOW
+
+    def _is_slow(self, call: object) -> bool:
+        return self._clock.monotonic() - self._begun[call] >= SLOW
+
+    def _full(self) -> NoPlace:
+        return NoPlace(f"{self._name}: {len(self._begun)} calls are under way already")
+
+
+def _answer(turn: Future[bool], *, has_place: bool) -> bool:
+    """Whether somebody hears it still."""
+    if turn.done():
+        return False
+    turn.set_result(has_place)
+    return True

@@ -1,0 +1,326 @@
+"""A provider that hangs takes its own places: its own calls are refused soon, everybody else's go on."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.frontends.guard import places
+from cambist.frontends.guard.asker import job_asks, request_asks
+from cambist.frontends.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard
+from cambist.frontends.guard.places import LEFT, PLACES, SLOW, TRIALS
+from cambist.frontends.telemetry.telemetry import outcome_of
+from cambist.frontends.worker.loop import Worker
+from cambist.ports.faults import OutcomeUnknown, Refused, Unavailable
+from tests.houses import TestHouse, open_test_house
+from tests.turns import at_rest
+
+
+def inside(adapter: Any) -> Any:
+    """The adapter within its layers."""
+    while "_adapter" in vars(adapter):
+        adapter = adapter._adapter
+    return adapter
+
+
+class Bank:
+    """Answers after as long as a test says; None: never."""
+
+    name = "theirs"
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.takes: float | None = None
+        self.stubborn = False
+        self.fault: Exception | None = None
+        self.asked = 0
+
+    async def _act(self, _: str) -> str:
+        self.asked += 1
+        while self.takes is None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if not self.stubborn:
+                    raise
+        await self.clock.sleep(self.takes)
+        if self.fault is not None:
+            raise self.fault
+        return "answer"
+
+    refund = invoice_state = find_invoice = _act
+
+
+def how_ended(task: "asyncio.Task[Any]") -> str:
+    if not task.done():
+        return "under way"
+    fault = task.exception()
+    return "answer" if fault is None else outcome_of(fault)
+
+
+class Asking:
+    """Calls of one bank, and how they ended."""
+
+    def __init__(self, guard: Guard, clock: VirtualClock) -> None:
+        self.guard = guard
+        self.clock = clock
+        self.bank = Bank(clock)
+        self.guarded: Any = guard.over("bank", self.bank)
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    async def ask(self, count: int = 1, operation: str = "invoice_state") -> None:
+        method = getattr(self.guarded, operation)
+        self.tasks += [asyncio.ensure_future(method("given")) for _ in range(count)]
+        await at_rest()
+
+    def ends(self) -> Counter[str]:
+        """How those that have ended did, and how many have not; they are forgotten then."""
+        found = Counter(map(how_ended, self.tasks))
+        self.tasks = [task for task in self.tasks if not task.done()]
+        return found
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[Asking]:
+    clock = VirtualClock(settle=at_rest)
+    guard = Guard(clock)
+    made = Asking(guard, clock)
+    yield made
+    made.bank.stubborn = False
+    await guard.close()
+    await asyncio.gather(*made.tasks, return_exceptions=True)
+
+
+async def test_of_a_provider_that_hangs_no_more_calls_are_under_way_than_it_has_places(asking: Asking) -> None:
+    await asking.ask(PLACES)
+    await asking.clock.advance(SLOW)
+    await asking.ask(10)
+    assert asking.ends() == {"under way": PLACES, "full": 10}
+    assert asking.bank.asked == PLACES
+
+
+async def test_after_its_calls_were_given_up_a_few_try_until_one_ends(asking: Asking) -> None:
+    await asking.ask(PLACES)
+    await asking.clock.advance(LIMIT)
+    assert asking.ends() == {"timeout": PLACES}
+    asking.bank.takes = 1.0
+    await asking.ask(TRIALS + 5)
+    assert asking.ends() == {"under way": TRIALS, "full": 5}
+    await asking.clock.advance(1)
+    await asking.ask(PLACES)
+    assert asking.ends() == {"answer": TRIALS, "under way": PLACES}
+
+
+@pytest.mark.parametrize(
+    ("fault", "hangs"),
+    [(Unavailable("away"), True), (OutcomeUnknown("?"), True), (Refused("no"), False), (None, False)],
+)
+async def test_an_adapter_s_own_limit_tells_of_a_provider_that_hangs_as_well(
+    asking: Asking, fault: Exception | None, hangs: bool
+) -> None:
+    asking.bank.takes, asking.bank.fault = SLOW, fault
+    await asking.ask()
+    await asking.clock.advance(SLOW)
+    asking.ends()
+    await asking.ask(PLACES)
+    assert asking.ends()["under way"] == (TRIALS if hangs else PLACES)
+
+
+async def test_one_that_is_away_and_says_so_quickly_hangs_not(asking: Asking) -> None:
+    asking.bank.takes, asking.bank.fault = SLOW - 0.001, Unavailable("away")
+    await asking.ask()
+    await asking.clock.advance(SLOW)
+    await asking.ask(PLACES)
+    assert asking.ends() == {"unavailable": 1, "under way": PLACES}
+
+
+async def test_its_other_kinds_of_calls_have_places_of_their_own(asking: Asking) -> None:
+    await asking.ask(PLACES, "invoice_state")
+    await asking.clock.advance(SLOW)
+    await asking.ask(1, "refund")
+    with job_asks(lambda: None, lambda: None):
+        await asking.ask(1, "invoice_state")
+    assert asking.ends() == {"under way": PLACES + 2}
+
+
+async def test_another_provider_has_all_its_places(asking: Asking) -> None:
+    await asking.ask(PLACES)
+    await asking.clock.advance(SLOW)
+    other = Asking(asking.guard, asking.clock)
+    other.bank.takes = 0.5
+    await other.ask(PLACES)
+    await asking.clock.advance(0.5)
+    assert other.ends() == {"answer": PLACES}
+
+
+class TestWaitingForATurn:
+    """While calls come to an end, what is more than there is room for waits a moment."""
+
+    async def test_all_get_their_turn_in_order(self, asking: Asking) -> None:
+        asking.bank.takes = 0.5
+        await asking.ask(3 * PLACES)
+        assert asking.bank.asked == PLACES
+        await asking.clock.advance(0.5)
+        assert asking.bank.asked == 2 * PLACES
+        await asking.clock.advance(1)
+        assert asking.ends() == {"answer": 3 * PLACES}
+
+    async def test_nobody_waits_for_long(self, asking: Asking) -> None:
+        await asking.ask(PLACES + 1)
+        await asking.clock.advance(SLOW - 0.001)
+        assert asking.ends() == {"under way": PLACES + 1}
+        await asking.clock.advance(0.001)
+        assert asking.ends() == {"under way": PLACES, "full": 1}
+
+    async def test_not_more_wait_than_may(self, asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(places, "WAITING", 3)
+        await asking.ask(PLACES + 5)
+        assert asking.ends() == {"under way": PLACES + 3, "full": 2}
+
+    @pytest.mark.parametrize("at", [0.4, 0.5])
+    async def test_who_is_cancelled_leaves_the_turn_to_the_next(self, asking: Asking, at: float) -> None:
+        asking.bank.takes = 0.5
+        await asking.ask(PLACES)
+        await asking.ask(2)
+        first = asking.tasks[PLACES]
+        # At the very moment, too, at which the place is given to it.
+        asking.clock.call_later(at, first.cancel)
+        await asking.clock.advance(1)
+        del asking.tasks[PLACES]
+        assert (first.cancelled(), asking.ends()) == (True, {"answer": PLACES + 1})
+        asking.bank.takes = None
+        await asking.ask(PLACES + 1)
+        await asking.clock.advance(SLOW)
+        assert asking.ends() == {"under way": PLACES, "full": 1}, "no place is lost, and none was made"
+
+
+async def test_calls_that_cannot_be_cancelled_are_bounded_and_leave_room_until_then(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking.bank.stubborn = True
+    for _ in range(LEFT // TRIALS):
+        await asking.ask(TRIALS)
+        await asking.clock.advance(LIMIT)
+    assert asking.ends() == {"timeout": LEFT}
+    await asking.ask()
+    assert asking.ends() == {"full": 1}
+    assert asking.bank.asked == LEFT
+
+
+async def test_whoever_reads_the_log_sees_it_begin_and_end(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        await asking.ask()
+        await asking.clock.advance(LIMIT)
+        asking.bank.takes = 0.1
+        await asking.ask()
+        await asking.clock.advance(1)
+    said = [line for line in caplog.messages if "reads of requests" in line]
+    assert said == [
+        "bank theirs: reads of requests hang: 8 at a time until one ends",
+        "bank theirs: reads of requests end again",
+    ]
+
+
+class TestRequest:
+    """A merchant's request has one limit for all that it asks."""
+
+    @staticmethod
+    async def ask_in_turn(asking: Asking, *seconds: float | None) -> tuple[list[str], float]:
+        """How each ended, and how long all took together."""
+
+        async def request() -> list[str]:
+            found = []
+            with request_asks():
+                for each in seconds:
+                    asking.bank.takes = each
+                    try:
+                        found.append(await asking.guarded.invoice_state("given"))
+                    except Unavailable as fault:
+                        found.append(outcome_of(fault))
+            return found
+
+        begun = asking.clock.monotonic()
+        task = asyncio.create_task(request())
+        while not task.done():
+            await asking.clock.advance(0.5)
+        return task.result(), asking.clock.monotonic() - begun
+
+    async def test_the_second_provider_has_what_the_first_one_left(self, asking: Asking) -> None:
+        assert await self.ask_in_turn(asking, None, None) == (["timeout", "timeout"], REQUEST_LIMIT)
+
+    async def test_what_has_no_time_left_is_not_asked(self, asking: Asking) -> None:
+        took = REQUEST_LIMIT - LEAST + 1
+        ends, seconds = await self.ask_in_turn(asking, 15, took - 15, 0.1)
+        assert (ends, seconds, asking.bank.asked) == (["answer", "answer", "unavailable"], took, 2)
+
+    async def test_a_job_has_the_whole_limit_each_time(self, asking: Asking) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(job_asks(lambda: None, lambda: None))
+            for _ in range(3):
+                await asking.ask()
+                await asking.clock.advance(LIMIT - 0.5)
+                assert asking.ends() == {"under way": 1}
+                await asking.clock.advance(0.5)
+                assert asking.ends() == {"timeout": 1}
+
+    async def test_a_creation_over_two_banks_is_answered_within_25_seconds(self) -> None:
+        """The first bank's adapter gives up after 19 s, certain that nothing happened; the second hangs."""
+        banks = ("simulator-asked", "simulator")
+        async with open_test_house(test_banks=banks) as house:
+            first, second = (house.ports.banks.named(name) for name in house.ports.banks.order["test"])
+
+            async def away(_: Any) -> None:
+                await house.clock.sleep(19)
+                raise Unavailable("away")
+
+            async def lost(_: Any) -> None:
+                await asyncio.Event().wait()
+
+            inside(first).create_invoice = away
+            inside(second).create_invoice = lost
+            creating = asyncio.create_task(house.create())
+            for _ in range(25):
+                await house.clock.advance(1)
+            assert creating.done()
+            response = await creating
+            assert (response.status_code, response.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
+
+
+class TestWorker:
+    """A live bank that hangs delays no job but its own payments', and those by no more than a call may take."""
+
+    @staticmethod
+    async def advance(house: TestHouse, seconds: float) -> None:
+        for _ in range(round(seconds)):
+            await house.clock.advance(1)
+
+    async def test_80_payments_at_a_bank_that_hangs_delay_nobody_else(self) -> None:
+        async with open_test_house() as house:
+            [live] = house.ports.banks.order["live"]
+            ours = [(await house.create(mode="live")).json()["id"] for _ in range(PLACES + 16)]
+            theirs = [(await house.created())["id"] for _ in range(30)]
+            bank = inside(house.ports.banks.named(live))
+            usual = bank.invoice_state
+            bank.invoice_state = lambda _: asyncio.Event().wait()
+            worker = Worker(house.ports)
+            working = asyncio.create_task(worker.work())
+            await house.clock.advance(15 * 60)
+            assert await statuses(house, theirs) == {"expired": 0, "pending": 30}, "all wait behind the hanging ones"
+            await self.advance(house, SLOW + 1)
+            assert await statuses(house, theirs) == {"expired": 30, "pending": 0}
+            await self.advance(house, 2 * LIMIT)
+            assert await statuses(house, ours) == {"expired": len(ours), "pending": 0}, "a bank that is away keeps none"
+            bank.invoice_state = usual
+            worker.stop()
+            await self.advance(house, LIMIT)
+            await working
+
+
+async def statuses(house: TestHouse, payment_ids: list[str]) -> dict[str, int]:
+    found = Counter([(await house.payment(payment_id)).status.value for payment_id in payment_ids])
+    return {"expired": found["expired"], "pending": found["pending"]}
