@@ -5,6 +5,7 @@ read-only, so that a slow list never keeps a payment from being written.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from ...ports.clock import Clock
-from ...ports.faults import NotConfigured
+from ...ports.faults import NotConfigured, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import R
 from ...ports.unreadable import UnreadableRow
@@ -31,6 +32,7 @@ from .postgres_groups import Groups
 from .postgres_lookups import HotReader
 from .postgres_pool import ACQUIRE_SECONDS, Connections
 from .postgres_stall import Stall
+from .room import Room
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
 from .statements import JobStatements, beat
@@ -98,6 +100,10 @@ async def _leave(_: Any) -> None:
     transactions. Its usual reset is one more round trip for every use."""
 
 
+def _is_full(fault: BaseException | None) -> bool:
+    return isinstance(fault, asyncpg.DiskFullError)
+
+
 class PostgresStorage(SqlStorage):
     """A Storage (ports/storage.py) in Postgres.
 
@@ -120,6 +126,7 @@ class PostgresStorage(SqlStorage):
         self._pool = pool
         self._long = reading
         self._stall = stall
+        self._room = Room(time.monotonic if clock is None else clock.monotonic, _is_full)
         self._hot = HotReader(self._tables, self._ask, self._fetch)
         bulk = Bulk()
         self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
@@ -250,7 +257,8 @@ class PostgresStorage(SqlStorage):
         return found
 
     async def check(self) -> None:
-        """Write and read the heartbeat, over both pools."""
+        """Write and read the heartbeat, over both pools; what does not fit is known from the last unit that did not."""
+        self._room.check()
         now = microseconds(await self.now())
         await self._fetch(beat("$1"), (now,))
         await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
@@ -290,6 +298,11 @@ class PostgresStorage(SqlStorage):
         try:
             with translated():
                 await self._groups.carry_out(pending.all_writes(), lambda: self._wrote_late(pending))
+        except Unavailable as fault:
+            self._room.refused(fault)
+            raise
+        else:
+            self._room.taken()
         finally:
             self._recent.forget(pending)
         await kick_safely(self._kick, pending.jobs)

@@ -25,6 +25,7 @@ from .codec import Row, microseconds, nearest_moment
 from .committer import Committer
 from .kept import kept_of
 from .migrate import migrate_sqlite, require_head, sqlite_current
+from .room import Room, check_disk
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
 from .sqlite_place import Place
@@ -56,6 +57,10 @@ def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite
         raise
 
 
+def _is_full(fault: BaseException | None) -> bool:
+    return isinstance(fault, sqlite3.Error) and getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
 class SqliteStorage(SqlStorage):
     """A Storage (ports/storage.py) in one file. Leases and due times are judged by `clock`.
 
@@ -76,6 +81,8 @@ class SqliteStorage(SqlStorage):
         dialect = pysqlite.dialect()
         super().__init__(dialect, catalogue, kick)
         self._clock = clock
+        self._path = path
+        self._room = Room(clock.monotonic, _is_full)
         self._units = Units(self._tables)
         self._place = Place(path)
         self._committer = Committer(
@@ -216,7 +223,13 @@ class SqliteStorage(SqlStorage):
         return self._place.look()
 
     async def check(self) -> None:
-        """Write and read the heartbeat. Many checks at once are one commit."""
+        """Write and read the heartbeat, and see that there is room for more. Many checks at once are one commit."""
+        self._refuse_when_closed()
+        self._room.check()
+        try:
+            check_disk(self._path)
+        except OSError as fault:
+            raise Unavailable(f"SQLite's file cannot be seen: {fault}") from fault
         now = microseconds(self._clock.now())
         await self._committer.run(lambda cursor: cursor.execute(beat("?"), (now,)).rowcount)
         await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
@@ -236,6 +249,11 @@ class SqliteStorage(SqlStorage):
         work = Work(self._units, pending, self._wrote_late)
         try:
             await self._committer.run(work.carry_out, quick=work.hope, late=work.tell_late)
+        except Unavailable as fault:
+            self._room.refused(fault)
+            raise
+        else:
+            self._room.taken()
         finally:
             self._recent.forget(pending)
         await kick_safely(self._kick, pending.jobs)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.adapters.storage import committer, sqlite_file, turnstile
+from cambist.adapters.storage import committer, room, sqlite_file, turnstile
 from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.adapters.storage.turnstile import Turnstile
 from cambist.core.domain.idempotency import IdempotencyKey
@@ -303,6 +303,41 @@ async def test_a_full_disk_is_unavailable_for_writes_only_and_heals(watched: tup
     assert await read(storage, Payment, "pay_1") == payment("pay_1")
     writing.execute("PRAGMA max_page_count=1000000")
     await put(storage, big)
+
+
+async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_fits(
+    watched: tuple[Storage, Watched], file_place: Place
+) -> None:
+    """Nearly full is not healthy, for a second after the last refusal or until something fits."""
+    storage, writing = watched
+    await put(storage, payment("pay_1"))
+    await storage.check()
+    (pages,) = writing.execute("PRAGMA page_count").fetchone()
+    big = payment("pay_2", description="x" * 100_000)
+    for heal in ("by time", "by room"):
+        writing.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(Unavailable, match="full"):
+            await put(storage, big)
+        with pytest.raises(Unavailable, match="no room"):
+            await storage.check()
+        if heal == "by time":
+            await file_place.clock.advance(1)
+        else:
+            writing.execute("PRAGMA max_page_count=1000000")
+            await put(storage, big)
+        await storage.check()
+
+
+async def test_a_check_fails_where_less_is_free_than_a_busy_second_writes(
+    file_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = await file_place.open()
+    await storage.check()
+    monkeypatch.setattr(room, "LEAST", 1 << 62)
+    with pytest.raises(Unavailable, match="the disk is full"):
+        await storage.check()
+    monkeypatch.undo()
+    await storage.check()
 
 
 async def test_one_units_conflict_takes_back_its_own_writes_only(watched: tuple[Storage, Watched]) -> None:
