@@ -68,22 +68,35 @@ class Shelf(Protocol[R]):
     """
 
     async def get(self, record_id: str, /) -> R | None:
-        """The record, or None."""
+        """The record, or None. Raises Unreadable."""
         ...
 
     async def find(
-        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+        self,
+        *,
+        order: str = "id",
+        limit: int = 1000,
+        offset: int = 0,
+        quick: bool = False,
+        readable: bool = False,
+        **criteria: Any,
     ) -> list[R]:
         """At most `limit` records that meet all criteria, by field `order`, after the first `offset` of them.
 
         `-field` is for descending. Ties go by id, in the same direction, so that one order is the other reversed.
         `quick`: the caller knows that an index leads to just these records, in their order, and that they are some
         hundred at most. A storage may then read them at once, where it would else keep others from waiting for them.
+        `readable`: a record that cannot be read is left out, and the next takes its place. For work and lists of many
+        objects, none of which shall keep the others waiting; never for what is summed up, or decides about money.
+        Raises Unreadable for such a record else.
         """
         ...
 
-    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[R]:
-        """Page `number` (from 1) of `size` records; empty past the end."""
+    async def page(
+        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+    ) -> list[R]:
+        """Page `number` (from 1) of `size` records; empty past the end. `readable`: what cannot be read is left out,
+        and its place stays empty."""
         ...
 
     async def total(self, **criteria: Any) -> int:
@@ -211,8 +224,11 @@ class Storage(Protocol):
         """The storage's clock, by which leases and due times are judged."""
         ...
 
-    def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
-        """All records that meet the criteria, in id order, in batches, in flat memory. Not one consistent view."""
+    def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        """All records that meet the criteria, in id order, in batches, in flat memory. Not one consistent view.
+        `readable`: but for those that cannot be read, as `Shelf.find` has it."""
         ...
 
     async def check(self) -> None:

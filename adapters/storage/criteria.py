@@ -33,6 +33,15 @@ class Condition(msgspec.Struct, frozen=True):
     value: Any = None
 
 
+class Unread(Enum):
+    """What becomes of a row that cannot be read."""
+
+    RAISE = "raise"
+    LEAVE_OUT = "leave out"
+    NEXT = "next"
+    """It is left out, and the next takes its place."""
+
+
 class Query(msgspec.Struct, frozen=True):
     """A question to one shelf."""
 
@@ -44,6 +53,7 @@ class Query(msgspec.Struct, frozen=True):
     limit: int
     offset: int = 0
     quick: bool = False
+    unread: Unread = Unread.RAISE
 
 
 def conditions(codec: Codec[Any], criteria: dict[str, Any]) -> tuple[Condition, ...]:
@@ -56,14 +66,21 @@ def conditions(codec: Codec[Any], criteria: dict[str, Any]) -> tuple[Condition, 
 
 
 def query(
-    codec: Codec[Any], criteria: dict[str, Any], order: str, limit: int, offset: int = 0, *, quick: bool = False
+    codec: Codec[Any],
+    criteria: dict[str, Any],
+    order: str,
+    limit: int,
+    offset: int = 0,
+    *,
+    quick: bool = False,
+    unread: Unread = Unread.RAISE,
 ) -> Query:
     """The question. Raises as `conditions` does, and ValueError for a negative limit."""
     if limit < 0 or offset < 0:
         raise ValueError("a limit is zero or more, a page is counted from 1")
     field = order.removeprefix("-")
     column = _comparable(codec, field)
-    return Query(conditions(codec, criteria), field, order != field, column.nullable, limit, offset, quick)
+    return Query(conditions(codec, criteria), field, order != field, column.nullable, limit, offset, quick, unread)
 
 
 def _comparable(codec: Codec[Any], field: str) -> Column:

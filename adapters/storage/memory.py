@@ -236,7 +236,14 @@ class MemoryStorage:
         """The clock given."""
         return self._clock.now()
 
-    async def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
+    async def scan(
+        self,
+        kind: type[R],
+        *,
+        batch: int = 1000,
+        readable: bool = False,  # noqa: ARG002 - all is, that was never written elsewhere
+        **criteria: Any,
+    ) -> AsyncIterator[Sequence[R]]:
         """All records that meet the criteria, in id order; one that goes or changes on the way is judged as it is
         when its batch comes."""
         if batch < 1:

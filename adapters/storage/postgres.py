@@ -127,7 +127,7 @@ class PostgresStorage(SqlStorage):
         self._long = reading
         self._stall = stall
         self._room = Room(time.monotonic if clock is None else clock.monotonic, _is_full)
-        self._hot = HotReader(self._tables, self._ask, self._fetch)
+        self._hot = HotReader(self._tables, self._ask, self._fetch, self._met)
         bulk = Bulk()
         self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect, _DATABASE_NOW)

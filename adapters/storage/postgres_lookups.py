@@ -13,11 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from ...ports.faults import Unavailable
-from ...ports.storage import R
 from .codec import Row, Storing
 from .kept import Kept
 from .postgres_arrays import array
-from .sql import Ask, SqlReader
+from .sql import Ask, Met, SqlReader
 from .statements import Prepared
 from .tables import Tables
 
@@ -120,13 +119,12 @@ class Lookups:
 class HotReader(SqlReader):
     """Reads of units: `get` together with others, all else as everywhere."""
 
-    def __init__(self, tables: Tables, ask: Ask, fetch: Ask) -> None:
-        super().__init__(tables, ask)
+    def __init__(self, tables: Tables, ask: Ask, fetch: Ask, met: Met) -> None:
+        super().__init__(tables, ask, met)
         self._lookups = Lookups(tables, fetch)
 
-    async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        row = await self._lookups.row(kept, record_id)
-        return None if row is None else kept.codec.decode(row)
+    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
+        return await self._lookups.row(kept, record_id)
 
 
 def _for_one(fault: BaseException) -> BaseException:

@@ -9,19 +9,21 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import Context
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from sqlalchemy.engine.interfaces import Dialect
 
-from ...ports.faults import Unavailable
+from ...ports.faults import Conflict, Unavailable, Unreadable
 from ...ports.jobs import Job
 from ...ports.storage import R, Snapshot, Unit
 from ...ports.unreadable import UnreadableRow
 from .asides import noted
 from .catalogue import Table
 from .codec import Row
-from .criteria import Condition, Query, conditions
+from .criteria import Condition, Query, Unread, conditions
 from .kept import Kept, keep, kept_of
 from .recent import Recent
 from .tables import Tables
@@ -29,23 +31,57 @@ from .unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snaps
 
 _log = logging.getLogger("cambist.storage")
 
+_TOLD = 1000
+"""Rows that a process tells of: where more cannot be read, that is told."""
+
+Met = Callable[[Kept[Any], Row, Unreadable], None]
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 """All rows of a statement, in the words of ports/faults.py."""
 
 
 class SqlReader(Reader):
-    """Reads over whatever runs a statement."""
+    """Reads over whatever runs a statement. `met` is told of each row that cannot be read."""
 
-    def __init__(self, tables: Tables, ask: Ask) -> None:
+    def __init__(self, tables: Tables, ask: Ask, met: Met) -> None:
         self.tables = tables
         self._ask = ask
+        self._met = met
 
     async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        rows = await self._ask(self.tables.statements(kept).get, (record_id,))
-        return kept.codec.decode(rows[0]) if rows else None
+        row = await self._row(kept, record_id)
+        if row is None:
+            return None
+        try:
+            return kept.codec.decode(row)
+        except Unreadable as fault:
+            self._met(kept, row, fault)
+            raise
 
     async def find(self, kept: Kept[R], asked: Query) -> list[R]:
-        return [kept.codec.decode(row) for row in await self._ask(*self.tables.found(kept, asked))]
+        rows = await self._rows(kept, asked)
+        records, unreadable = self.records(kept, rows, asked.unread)
+        while unreadable and asked.unread is Unread.NEXT and len(rows) == asked.limit:
+            asked = msgspec.structs.replace(asked, offset=asked.offset + asked.limit, limit=unreadable)
+            rows = await self._rows(kept, asked)
+            more, unreadable = self.records(kept, rows, asked.unread)
+            records += more
+        return records
+
+    def records(self, kept: Kept[R], rows: Sequence[Row], unread: Unread) -> tuple[list[R], int]:
+        """The records of rows, and how many cannot be read. Raises Unreadable where they are asked for whole."""
+        records, unreadable = kept.codec.readable(rows)
+        for row, fault in unreadable:
+            self._met(kept, row, fault)
+        if unreadable and unread is Unread.RAISE:
+            raise unreadable[0][1]
+        return records, len(unreadable)
+
+    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
+        rows = await self._ask(self.tables.statements(kept).get, (record_id,))
+        return rows[0] if rows else None
+
+    async def _rows(self, kept: Kept[Any], asked: Query) -> Sequence[Row]:
+        return await self._ask(*self.tables.found(kept, asked))
 
     async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int:
         total: int = (await self._ask(*self.tables.count(kept, asked)))[0][0]
@@ -66,6 +102,8 @@ class SqlStorage(ABC):
         self._kick = kick
         self._recent = Recent()
         self._kicking: set[asyncio.Task[None]] = set()
+        self._told: set[tuple[str, str]] = set()
+        """Rows that cannot be read, by table and id, of which this process has told."""
         self._closed = False
 
     @property
@@ -124,22 +162,50 @@ class SqlStorage(ABC):
                 async with turn:
                     return await ask(text, parameters)
 
-            yield snapshot_over(self._keeping, SqlReader(self._tables, in_turn))
+            yield snapshot_over(self._keeping, SqlReader(self._tables, in_turn, self._met))
 
-    async def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
+    async def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
         """All records that meet the criteria, in id order; no connection is held between two batches."""
         if batch < 1:
             raise ValueError("a batch holds at least one record")
         kept = kept_of(self._keeping, kind)
         asked = conditions(kept.codec, criteria)
         last: str | None = None
+        reader, unread = SqlReader(self._tables, self._ask, self._met), Unread.NEXT if readable else Unread.RAISE
         while True:
             rows = await self._ask(*self._tables.after(kept, asked, last, batch))
             if rows:
-                yield [kept.codec.decode(row) for row in rows]
+                records, _ = reader.records(kept, rows, unread)
+                if records:
+                    yield records
                 last = rows[-1][kept.codec.place["id"]]
             if len(rows) < batch:
                 return
+
+    def _met(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
+        """Tell of a row that cannot be read, once: in the log, and in a row beside its table."""
+        place = kept.name, fault.record_id
+        if place in self._told or len(self._told) >= _TOLD or kept.kind is UnreadableRow:
+            return
+        self._told.add(place)
+        _log.error("%s", fault)
+        # In a context of its own: it is not one request's.
+        task = asyncio.get_running_loop().create_task(self._note(kept, row, fault), context=Context())
+        self._kicking.add(task)
+        task.add_done_callback(self._kicking.discard)
+
+    async def _note(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
+        try:
+            async with self.unit() as unit:
+                unit[UnreadableRow].add(noted(kept, row, fault, await self.now(), held=False))
+                await unit.commit()
+        except Conflict:
+            return  # it is known already
+        except Exception as other:  # noqa: BLE001 - who asked for the row has heard; whoever meets it next notes it
+            _log.warning("it could not be noted: %s", other)
+            self._told.discard((kept.name, fault.record_id))
 
     def _wrote_late(self, pending: Pending) -> None:
         """Tell of what was written after who committed it was cancelled."""

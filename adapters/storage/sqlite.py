@@ -92,7 +92,7 @@ class SqliteStorage(SqlStorage):
         self._looked = False
         self._reading = Reading(path, reading, self._place)
         self._long = ReadingPool(path)
-        self._hot = HotReader(self._tables, self._ask, self._reading)
+        self._hot = HotReader(self._tables, self._ask, self._reading, self._met)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
 
     @classmethod

@@ -12,12 +12,15 @@ import aiosqlite
 
 from ...ports.faults import Unavailable
 from . import sqlite_file
+from .asides import tolerant
 from .codec import Row
 
 _CONNECTIONS = 4
 _PATIENCE = 10.0
 """Seconds that a read waits for a connection."""
 _AGAIN = 0.05
+_NO_TEXT = "Could not decode to UTF-8"
+"""How sqlite3 says that bytes which are no text lie where text belongs. It fails the whole statement."""
 _GRACE = 5.0
 """Seconds that closing waits for reads under way."""
 
@@ -100,8 +103,24 @@ class ReadingPool:
 async def ask_on(connection: aiosqlite.Connection, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
     """All rows of a statement. Raises: Unavailable; sqlite3.ProgrammingError for what is a bug of ours."""
     try:
+        return await _rows(connection, text, parameters)
+    except sqlite3.OperationalError as fault:
+        if not str(fault).startswith(_NO_TEXT):
+            raise _unread(fault) from fault
+    # A row holds text that is none: whoever reads the row tells of it, and the others are read.
+    connection.text_factory = tolerant
+    try:
+        return await _rows(connection, text, parameters)
+    except sqlite3.OperationalError as fault:
+        raise _unread(fault) from fault
+    finally:
+        connection.text_factory = str
+
+
+async def _rows(connection: aiosqlite.Connection, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+    try:
         return list(await connection.execute_fetchall(text, parameters))
-    except sqlite3.ProgrammingError:
+    except (sqlite3.ProgrammingError, sqlite3.OperationalError):
         raise
     except (sqlite3.Error, OSError) as fault:
         raise _unread(fault) from fault

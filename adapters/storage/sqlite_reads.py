@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ...ports.faults import Unavailable
-from ...ports.storage import R
 from . import sqlite_file
+from .asides import tolerant
 from .codec import Row
 from .criteria import Query
 from .kept import Kept
-from .sql import Ask, SqlReader
+from .sql import Ask, Met, SqlReader
 from .sqlite_place import Place
 from .tables import Tables
 
@@ -61,6 +61,7 @@ class Reading:
 
     def _in_thread(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
         connection = sqlite_file.connect_to_read(self._path, wait=True)
+        connection.text_factory = tolerant
         try:
             rows: list[Row] = connection.execute(statement, parameters).fetchall()
         finally:
@@ -71,19 +72,19 @@ class Reading:
 class HotReader(SqlReader):
     """Reads of units: `get` and what is quick on the event loop, all else as everywhere."""
 
-    def __init__(self, tables: Tables, ask: Ask, reading: Reading) -> None:
-        super().__init__(tables, ask)
+    def __init__(self, tables: Tables, ask: Ask, reading: Reading, met: Met) -> None:
+        super().__init__(tables, ask, met)
         self._reading = reading
 
-    async def get(self, kept: Kept[R], record_id: str) -> R | None:
+    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
         text = self.tables.statements(kept).get
         rows = self._reading.at_once(text, (record_id,))
         if rows is None:
             rows = await self._reading.patiently(text, (record_id,))
-        return kept.codec.decode(rows[0]) if rows else None
+        return rows[0] if rows else None
 
-    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
+    async def _rows(self, kept: Kept[Any], asked: Query) -> Sequence[Row]:
         # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
         if not asked.quick:
-            return await super().find(kept, asked)
-        return [kept.codec.decode(row) for row in await self._reading.all(*self.tables.found(kept, asked))]
+            return await super()._rows(kept, asked)
+        return await self._reading.all(*self.tables.found(kept, asked))

@@ -15,7 +15,7 @@ import msgspec
 from ...ports.jobs import Job
 from ...ports.storage import R, Shelf
 from .codec import Row, integer, text
-from .criteria import Condition, Query, conditions, query
+from .criteria import Condition, Query, Unread, conditions, query
 from .kept import Keeping, Kept, kept_of
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
@@ -155,17 +155,27 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         return await self._reader.get(self._kept, record_id)
 
     async def find(
-        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+        self,
+        *,
+        order: str = "id",
+        limit: int = 1000,
+        offset: int = 0,
+        quick: bool = False,
+        readable: bool = False,
+        **criteria: Any,
     ) -> list[R]:
         """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
-        asked = query(self._kept.codec, criteria, order, limit, offset, quick=quick)
+        unread = Unread.NEXT if readable else Unread.RAISE
+        asked = query(self._kept.codec, criteria, order, limit, offset, quick=quick, unread=unread)
         return await self._reader.find(self._kept, asked)
 
-    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[R]:
+    async def page(
+        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+    ) -> list[R]:
         """Page `number` (from 1) of `size` records."""
-        return await self._reader.find(
-            self._kept, query(self._kept.codec, criteria, order, size, offset=(number - 1) * size)
-        )
+        unread = Unread.LEAVE_OUT if readable else Unread.RAISE
+        asked = query(self._kept.codec, criteria, order, size, offset=(number - 1) * size, unread=unread)
+        return await self._reader.find(self._kept, asked)
 
     async def total(self, **criteria: Any) -> int:
         """How many records meet all criteria."""

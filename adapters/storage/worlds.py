@@ -111,9 +111,11 @@ class WorldStorage:
         """By the storage's clock."""
         return await self._storage.next_due()
 
-    def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
+    def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
         """All records, as they are stored."""
-        return self._storage.scan(kind, batch=batch, **criteria)
+        return self._storage.scan(kind, batch=batch, readable=readable, **criteria)
 
     async def check(self) -> None:
         """As the storage has it."""
@@ -163,13 +165,25 @@ class _JobsInWorld(msgspec.Struct, eq=False):
         return None if job is None else self._seen(job)
 
     async def find(
-        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+        self,
+        *,
+        order: str = "id",
+        limit: int = 1000,
+        offset: int = 0,
+        quick: bool = False,
+        readable: bool = False,
+        **criteria: Any,
     ) -> list[Job]:
-        found = await self._shelf.find(order=order, limit=limit, offset=offset, quick=quick, **criteria)
+        found = await self._shelf.find(
+            order=order, limit=limit, offset=offset, quick=quick, readable=readable, **criteria
+        )
         return [self._seen(job) for job in found]
 
-    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[Job]:
-        return [self._seen(job) for job in await self._shelf.page(number, size, order=order, **criteria)]
+    async def page(
+        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+    ) -> list[Job]:
+        found = await self._shelf.page(number, size, order=order, readable=readable, **criteria)
+        return [self._seen(job) for job in found]
 
     async def total(self, **criteria: Any) -> int:
         return await self._shelf.total(**criteria)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from .events import Attempt, Delivery, DeliveryStatus, EventType
+from .events import Attempt, Delivery, DeliveryStatus
 
 FAST_LADDER = tuple(timedelta(seconds=1 << rung) for rung in range(9))
 """The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th is the last of it."""
@@ -40,9 +40,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.status is not None and 200 <= self.status <= 299
 
 
-def is_money(event_type: EventType) -> bool:
+def is_money(event_type: str) -> bool:
     """Whether events of this type are given more than the fast ladder."""
-    return event_type.value.partition(".")[0] in MONEY
+    return event_type.partition(".")[0] in MONEY
 
 
 def next_number(delivery: Delivery) -> int:

@@ -35,7 +35,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     account_id: str
     mode: Mode
-    type: EventType
+    type: str
+    """An EventType, or the word of another version: what this one does not know it sends and shows as it is."""
     object_id: str
     sequence: int
     """Rises per object: the order in which things happened, whatever order they arrive in."""
@@ -59,7 +60,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     account_id: str
     mode: Mode
-    type: EventType
+    type: str
+    """The event's."""
     status: DeliveryStatus
     created_at: datetime
     """The event's."""

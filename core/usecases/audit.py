@@ -147,8 +147,10 @@ class AuditedStorage:
     async def now(self) -> datetime:
         return await self.inner.now()
 
-    def scan(self, kind: type[R], *, batch: int = 1000, **criteria: Any) -> AsyncIterator[Sequence[R]]:
-        return self.inner.scan(kind, batch=batch, **criteria)
+    def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
 
     async def check(self) -> None:
         await self.inner.check()
@@ -200,12 +202,23 @@ class _NotedShelf(Generic[R]):
         return await self._inner.get(record_id)
 
     async def find(
-        self, *, order: str = "id", limit: int = 1000, offset: int = 0, quick: bool = False, **criteria: Any
+        self,
+        *,
+        order: str = "id",
+        limit: int = 1000,
+        offset: int = 0,
+        quick: bool = False,
+        readable: bool = False,
+        **criteria: Any,
     ) -> list[R]:
-        return await self._inner.find(order=order, limit=limit, offset=offset, quick=quick, **criteria)
+        return await self._inner.find(
+            order=order, limit=limit, offset=offset, quick=quick, readable=readable, **criteria
+        )
 
-    async def page(self, number: int, size: int, /, *, order: str = "-id", **criteria: Any) -> list[R]:
-        return await self._inner.page(number, size, order=order, **criteria)
+    async def page(
+        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+    ) -> list[R]:
+        return await self._inner.page(number, size, order=order, readable=readable, **criteria)
 
     async def total(self, **criteria: Any) -> int:
         return await self._inner.total(**criteria)

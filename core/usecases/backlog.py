@@ -31,6 +31,8 @@ class Backlog:
         """Those whose turn comes."""
         self.too_old: list[Delivery] = []
         """Those that are to be given up."""
+        self.unreadable: list[Delivery] = []
+        """Those whose event cannot be read: they are to be put off."""
         self._known: set[str] = set()
         """All in hand: in the queue, under way, not entered yet."""
         self.complete = False
@@ -42,13 +44,13 @@ class Backlog:
 
     async def look(self, unit: Unit, now: datetime) -> None:
         """Take what is due into the queue. In a long row of what is due at once, a look goes on where the one before
-        ended; what is behind that is for the last one, which sees all."""
+        ended; what is behind that is for the last one, which sees all. What cannot be read is passed by."""
         after = self._after
         if after is None:
             limit, where = BATCH + len(self._known), self._lane.pending(due=AtMost(now))
         else:
             limit, where = BATCH, self._lane.pending(due=AT_ONCE, id=AtLeast(f"{after}!"))
-        found = await unit[Delivery].find(order="due", limit=limit, quick=True, **where)
+        found = await unit[Delivery].find(order="due", limit=limit, quick=True, readable=True, **where)
         fresh = [delivery for delivery in found if delivery.id not in self._known]
         events = await _events_of(unit, fresh)
         whole = len(found) < limit
@@ -57,6 +59,9 @@ class Backlog:
         self.empty = not fresh
         self._known.update(delivery.id for delivery in fresh)
         self.too_old += [delivery for delivery in fresh if is_too_old(delivery, now)]
+        self.unreadable += [
+            delivery for delivery in fresh if delivery.id not in events and not is_too_old(delivery, now)
+        ]
         self.queue += [
             Ready(delivery, events[delivery.id])
             for delivery in fresh
@@ -78,4 +83,6 @@ class Backlog:
 
 async def _events_of(unit: Unit, deliveries: list[Delivery]) -> dict[str, Event]:
     ids = tuple(delivery.id for delivery in deliveries)
-    return {event.id: event for event in await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True)}
+    return {
+        event.id: event for event in await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True, readable=True)
+    }

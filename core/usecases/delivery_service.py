@@ -17,7 +17,7 @@ from ..domain.events import Delivery, Event
 from .backlog import Backlog, Ready
 from .letters import Signers, signed_letter
 from .outlook import Outlook
-from .receipts import Lane, Sent, enter, hold, leave, park
+from .receipts import Lane, Sent, enter, hold, leave, park, put_off
 from .slots import Place, Slots, Trust, host_of
 from .tenure import Tenure
 from .worlds import world_of
@@ -192,6 +192,10 @@ class Service:
                 return
             self._looked = True
             await self._backlog.look(unit, await self._ports.storage.now())
+        unreadable, self._backlog.unreadable = self._backlog.unreadable, []
+        if unreadable:
+            await put_off(self._ports, unreadable)
+            self._backlog.entered(unreadable)
 
     def _start(self) -> None:
         """Begin as many letters as there is room for."""
@@ -247,7 +251,7 @@ class Service:
             self._account,
             delivery.mode,
             event_id=event.id,
-            event=str(event.type),
+            event=event.type,
             sequence=event.sequence,
             attempt=next_number(delivery),
             body=event.body,

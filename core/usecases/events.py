@@ -130,7 +130,7 @@ async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: i
     """A page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
     wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
     async with ports.storage.snapshot() as seen:
-        total, events = await _page(seen, wanted, (number - 1) * size, size)
+        total, events = await _page(seen, wanted, number, size)
     return EventPage(events, number, size, total)
 
 
@@ -140,22 +140,24 @@ async def find_events(
     """The newest events of all accounts, of one, or of one mode. Raises: Refusal VALIDATION_ERROR."""
     wanted = read_query(owner_of(account_id, mode), asked)
     async with ports.storage.snapshot() as seen:
-        _, events = await _page(seen, wanted, 0, limit)
+        _, events = await _page(seen, wanted, 1, limit)
     return events
 
 
-async def _page(seen: Snapshot, wanted: Wanted, offset: int, size: int) -> tuple[int, list[Told]]:
+async def _page(seen: Snapshot, wanted: Wanted, number: int, size: int) -> tuple[int, list[Told]]:
+    """A page and the total. What cannot be read is counted, and its place on its page stays empty."""
     if wanted.object_id is not None:
-        return await _of_object(seen, wanted, wanted.object_id, offset, size)
+        return await _of_object(seen, wanted, wanted.object_id, (number - 1) * size, size)
     if wanted.status is not None:
         criteria = wanted.deliveries()
         total = await seen[Delivery].total(**criteria)
-        deliveries = await seen[Delivery].find(order="-id", offset=offset, limit=size, **criteria)
-        found = await seen[Event].find(id=OneOf(tuple(each.id for each in deliveries)), order="-id", limit=size)
+        deliveries = await seen[Delivery].page(number, size, readable=True, **criteria)
+        ids_of = OneOf(tuple(each.id for each in deliveries))
+        found = await seen[Event].find(id=ids_of, order="-id", limit=size, readable=True)
         return total, await _joined(seen, found, deliveries)
     criteria = wanted.events()
     total = await seen[Event].total(**criteria)
-    events = await seen[Event].find(order="-created_at", offset=offset, limit=size, **criteria)
+    events = await seen[Event].page(number, size, order="-created_at", readable=True, **criteria)
     return total, await _joined(seen, events, await deliveries_of(seen, events))
 
 
@@ -163,7 +165,7 @@ async def _of_object(seen: Snapshot, wanted: Wanted, object_id: str, offset: int
     """One object has few events: they are all read, and judged here."""
     if not object_id or "\0" in object_id or not object_id.isascii():
         return 0, []
-    found = await seen[Event].find(object_id=object_id, order="-created_at", limit=_OF_ONE_OBJECT)
+    found = await seen[Event].find(object_id=object_id, order="-created_at", limit=_OF_ONE_OBJECT, readable=True)
     events = [event for event in found if wanted.takes(event)]
     deliveries = [each for each in await deliveries_of(seen, events) if wanted.status in (None, each.status)]
     told = await _joined(seen, events, deliveries)
@@ -173,14 +175,15 @@ async def _of_object(seen: Snapshot, wanted: Wanted, object_id: str, offset: int
 async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Delivery]:
     if not events:
         return []
-    return await seen[Delivery].find(id=OneOf(tuple(event.id for event in events)), limit=len(events))
+    ids_of = OneOf(tuple(event.id for event in events))
+    return await seen[Delivery].find(id=ids_of, limit=len(events), readable=True)
 
 
 async def _joined(seen: Snapshot, events: list[Event], deliveries: list[Delivery]) -> list[Told]:
     """Each event that has one of the deliveries, with it and its last letter."""
     of_event = {delivery.id: delivery for delivery in deliveries}
     wanted = tuple(last_attempt_id(each) for each in deliveries)
-    letters = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
+    letters = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
     last = {attempt.event_id: attempt for attempt in letters}
     return [Told(event, of_event[event.id], last.get(event.id)) for event in events if event.id in of_event]
 
@@ -206,4 +209,4 @@ def _owns(caller: Caller, event: Event) -> bool:
 
 
 async def _attempts(seen: Snapshot, event_id: str) -> list[Attempt]:
-    return await seen[Attempt].find(id=Between(f"{event_id}:", f"{event_id};"), order="id")
+    return await seen[Attempt].find(id=Between(f"{event_id}:", f"{event_id};"), order="id", readable=True)

@@ -81,10 +81,14 @@ async def read_feed(ports: Ports, caller: Caller, after: str, types: frozenset[E
     start = _position(after, last)
     async with ports.storage.unit() as unit:
         entries = await unit[FeedEntry].find(
-            account_id=caller.account_id, position=Between(start + 1, last + 1), order="position", limit=BATCH
+            account_id=caller.account_id,
+            position=Between(start + 1, last + 1),
+            order="position",
+            limit=BATCH,
+            readable=True,
         )
         wanted = OneOf(tuple({entry.event_id for entry in entries}))
-        found = await unit[Event].find(id=wanted, limit=BATCH) if entries else []
+        found = await unit[Event].find(id=wanted, limit=BATCH, readable=True) if entries else []
         account = await unit[Account].get(caller.account_id) or caller.account
     events = {event.id: event for event in found if types is None or event.type in types}
     sign = _Signing(ports, account)
@@ -111,7 +115,7 @@ async def _give_positions(ports: Ports, account_id: str) -> int:
     async def work(unit: Unit) -> tuple[int, bool]:
         feed = await unit[Feed].get(account_id)
         last = 0 if feed is None else feed.last
-        fresh = await unit[FeedEntry].find(account_id=account_id, position=None, order="id", limit=BATCH)
+        fresh = await unit[FeedEntry].find(account_id=account_id, position=None, order="id", limit=BATCH, readable=True)
         for number, entry in enumerate(fresh, last + 1):
             unit[FeedEntry].save(msgspec.structs.replace(entry, position=number))
         last += len(fresh)
@@ -158,7 +162,7 @@ class _Signing:
                 self._signer,
                 previous=self._previous,
                 event_id=event.id,
-                event=event.type.value,
+                event=event.type,
                 sequence=event.sequence,
                 attempt=1,
                 timestamp=self._timestamp,
@@ -178,7 +182,7 @@ async def tidy(ports: Ports, job: Job) -> None:
     before = ports.clock.now() - KEPT
 
     async def work(unit: Unit) -> bool:
-        found = await unit[FeedEntry].find(id=AtLeast(""), order="id", limit=BATCH)
+        found = await unit[FeedEntry].find(id=AtLeast(""), order="id", limit=BATCH, readable=True)
         old = [entry for entry in found if entry.created_at < before]
         for entry in old:
             unit[FeedEntry].remove(entry)

@@ -149,7 +149,7 @@ def gateway_event(ports: Ports, account_id: str, mode: Mode, telling: Telling, s
         id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
         account_id=account_id,
         mode=mode,
-        type=EventType.GATEWAY_STATUS_CHANGED,
+        type=EventType.GATEWAY_STATUS_CHANGED.value,
         object_id=telling.gateway_id,
         sequence=sequence,
         body=msgspec.json.encode(payload),

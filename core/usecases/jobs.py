@@ -30,7 +30,7 @@ from .payment_progress import watch
 from .proof_checks import check
 from .proof_reminders import REMIND, remind
 from .proofs import CHECK
-from .receipts import TIMER, ring
+from .receipts import TIMER, rest, ring
 from .refund_progress import carry_out
 from .refund_steps import CARRY_OUT
 from .resends import RESEND, resend_batch
@@ -89,6 +89,9 @@ RENEW = 2.0
 """Seconds between two renewals: three may fail before a job is lost."""
 
 _BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
+
+_RESTS = 3
+"""From so many failures on a receiver's job waits as its timer, so that the next event has it tried at once."""
 
 log = logging.getLogger("cambist.jobs")
 
@@ -150,6 +153,9 @@ async def do(ports: Ports, job: Job) -> None:
 async def _put_back(ports: Ports, job: Job) -> None:
     due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
     try:
+        if job.kind == DELIVER and job.attempts >= _RESTS:
+            await rest(ports, job, due)
+            return
         async with ports.storage.unit() as unit:
             # Its lease may have been made longer on the way; a claim by another worker counts an attempt.
             present = await unit[Job].get(job.id)

@@ -93,7 +93,7 @@ def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Pay
         id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
         account_id=subject.account_id,
         mode=subject.mode,
-        type=event_type,
+        type=event_type.value,
         object_id=subject.id,
         sequence=subject.sequence,
         body=msgspec.json.encode(payload),
@@ -150,7 +150,7 @@ async def release_held(ports: Ports, job: Job) -> None:
         if account is None or not account.receives:
             return 0
         held = await unit[Delivery].find(
-            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, due=None, limit=_RELEASE_BATCH
+            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, due=None, limit=_RELEASE_BATCH, readable=True
         )
         for delivery in held:
             unit[Delivery].save(sent_anew(delivery, receives=True, now=ports.clock.now()))

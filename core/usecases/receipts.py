@@ -26,6 +26,7 @@ from .worlds import world_of
 TIMER = "webhook.timer"
 
 _BATCH = 200
+_PUT_OFF = timedelta(hours=1)
 _JUST_AFTER = timedelta(microseconds=1)
 _NEW = ("attempts_id", "breakers_id", "jobs_id")
 
@@ -128,12 +129,43 @@ async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, 
         if probe_at is not None and probe_at > await ports.storage.now():
             await set_timer(ports, unit, lane, probe_at)
         elif unsure or probe_at is not None:  # with nothing there that could be sent as a probe
-            for first in await unit[Delivery].find(**lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=1):
+            for first in await unit[Delivery].find(
+                **lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=1, readable=True
+            ):
                 await set_timer(ports, unit, lane, first.due or AT_ONCE)
         unit[Job].remove(job)
         return True
 
     return await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def put_off(ports: Ports, unreadable: Sequence[Delivery]) -> None:
+    """Deliveries whose events cannot be read come due again after a while: by then a program may be there that can, and
+    until then they are in nobody's way."""
+
+    async def work(unit: Unit) -> None:
+        due = ports.clock.now() + _PUT_OFF
+        for each in unreadable:
+            delivery = await unit[Delivery].get(each.id)
+            if delivery is not None and delivery.due is not None and delivery.due < due:
+                unit[Delivery].save(msgspec.structs.replace(delivery, due=due))
+        for each in unreadable[:1]:
+            await set_timer(ports, unit, Lane(each.account_id, each.mode), due)
+
+    await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def rest(ports: Ports, job: Job, due: datetime) -> None:
+    """A receiver whose job failed again and again: it goes, and the timer brings it back at `due`. So whoever asks
+    for it meanwhile has it tried at once. Raises: Stale when it moved since."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is not None and present.attempts == job.attempts:
+            await set_timer(ports, unit, Lane(*lane_of(job.argument)), due)
+            unit[Job].remove(present)
+
+    await retrying(ports.storage, work, again_on=_NEW)
 
 
 async def set_timer(ports: Ports, unit: Unit, lane: Lane, due: datetime) -> None:
@@ -160,7 +192,7 @@ async def ring(ports: Ports, job: Job) -> None:
             return
         after = AtLeast(await ports.storage.now() + _JUST_AFTER)
         ask_to_deliver(ports, unit, lane.account_id, lane.mode)
-        next_due = await unit[Delivery].find(**lane.pending(due=after), order="due", limit=1)
+        next_due = await unit[Delivery].find(**lane.pending(due=after), order="due", limit=1, readable=True)
         if next_due:
             due = next_due[0].due or timer.due
             unit[Job].save(msgspec.structs.replace(timer, due=due, leased_until=None, attempts=0))
@@ -175,7 +207,7 @@ async def park(ports: Ports, lane: Lane) -> None:
 
     async def one_batch(unit: Unit) -> int:
         came_due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
-        found = await unit[Delivery].find(**lane.pending(due=came_due), order="due", limit=_BATCH)
+        found = await unit[Delivery].find(**lane.pending(due=came_due), order="due", limit=_BATCH, readable=True)
         for delivery in found:
             unit[Delivery].save(msgspec.structs.replace(delivery, due=AT_ONCE))
         return len(found)
@@ -191,7 +223,9 @@ async def hold(ports: Ports, lane: Lane) -> None:
         account = await unit[Account].get(lane.account_id)
         if account is None or account.receives:
             return 0
-        found = await unit[Delivery].find(**lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH)
+        found = await unit[Delivery].find(
+            **lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH, readable=True
+        )
         for delivery in found:
             unit[Delivery].save(held(delivery))
         return len(found)

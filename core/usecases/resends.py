@@ -88,7 +88,9 @@ async def resend_batch(ports: Ports, job: Job) -> None:
         if present is None:
             return
         wanted = msgspec.json.decode(present.argument, type=Wanted)
-        events = await unit[Event].find(order="created_at", offset=wanted.done, limit=_BATCH, **wanted.events())
+        events = await unit[Event].find(
+            order="created_at", offset=wanted.done, limit=_BATCH, readable=True, **wanted.events()
+        )
         deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
         account = await unit[Account].get(wanted.owner["account_id"])
         _send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries)

@@ -1,6 +1,7 @@
 """What merchants read of their settlements (DECISIONS 4): the statements, and each of their lines."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -32,10 +33,10 @@ class ItemPage(msgspec.Struct, frozen=True):
 
 async def list_settlements(ports: Ports, caller: Caller, number: int, size: int) -> SettlementPage:
     """The caller's statements, newest first; one that is being made among them."""
-    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    owner: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
     async with ports.storage.snapshot() as seen:
         total = await seen[Settlement].total(**owner)
-        found = await seen[Settlement].page(number, size, order="-started_at", **owner)
+        found = await seen[Settlement].page(number, size, order="-started_at", readable=True, **owner)
     return SettlementPage(found, number, size, total)
 
 

@@ -124,7 +124,7 @@ def _event(event: Event) -> str:
     """Of an event's body only its statuses, because it may name a payer."""
     body = msgspec.json.decode(event.body, type=_Moved)
     if body.status is None:
-        return event.type.value
+        return event.type
     what = event.type.removesuffix(".status_changed")
     return f"{what}: {'' if body.previous_status is None else f'{body.previous_status} → '}{body.status}"
 

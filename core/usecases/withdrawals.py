@@ -179,10 +179,10 @@ async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
 
 async def list_withdrawals(ports: Ports, caller: Caller, number: int, size: int) -> WithdrawalPage:
     """The caller's payouts, newest first."""
-    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    owner: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
     async with ports.storage.snapshot() as seen:
         total = await seen[Withdrawal].total(**owner)
-        found = await seen[Withdrawal].page(number, size, order="-created_at", **owner)
+        found = await seen[Withdrawal].page(number, size, order="-created_at", readable=True, **owner)
     return WithdrawalPage(found, number, size, total)
 
 

@@ -118,7 +118,7 @@ def _document(told: Told) -> dict[str, Any]:
         "event_id": event.id,
         "account_id": event.account_id,
         "mode": event.mode.value,
-        "type": event.type.value,
+        "type": event.type,
         "object_id": event.object_id,
         "created_at": iso(event.created_at),
         "delivery_status": delivery.status.value,

@@ -134,7 +134,7 @@ def event_view(told: Told) -> EventView:
     event, delivery, last = told.event, told.delivery, told.last
     return EventView(
         id=event.id,
-        type=event.type.value,
+        type=event.type,
         object_id=event.object_id,
         sequence=event.sequence,
         delivery_status=delivery.status.value,

@@ -57,7 +57,7 @@ def _letter_view(letter: FedLetter) -> LetterView:
     return LetterView(
         cursor=letter.cursor,
         id=event.id,
-        type=event.type.value,
+        type=event.type,
         object_id=event.object_id,
         sequence=event.sequence,
         created_at=iso(event.created_at),

@@ -76,7 +76,7 @@ async def test_the_sequence_rises_over_all_events_of_the_payment(exchange: Excha
     await exchange.work_to_hour(payment_id, 48)
     async with exchange.house.ports.storage.unit() as unit:
         events = await unit[Event].find(object_id=payment_id, order="created_at")
-    assert [(event.type.value.rpartition(".")[2], event.sequence) for event in events] == [
+    assert [(event.type.rpartition(".")[2], event.sequence) for event in events] == [
         ("status_changed", 1),
         ("delivery_proof_reminder", 2),
         ("delivery_proof_reminder", 3),

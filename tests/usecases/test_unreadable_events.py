@@ -1,0 +1,120 @@
+"""One event or delivery that cannot be read delays no other letter, not even of its own merchant; a type that this
+version does not know is sent as it is (docs/operations.md, "Rows that cannot be read")."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.usecases import jobs
+from cambist.core.usecases.outbox import DELIVER, deliver_id
+from cambist.ports.jobs import Job
+from cambist.ports.unreadable import UnreadableRow
+from tests.happenings import happen
+from tests.spoiling import Spoilable, fresh_database, open_spoilable
+
+BEYOND = 900_000_000_000_000_000
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    server = request.getfixturevalue("server") if request.param == "postgres" else None
+    with fresh_database(request.param, server, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def street(url: str, tmp_path: Path) -> AsyncIterator[Spoilable]:
+    async with open_spoilable(url, tmp_path, "ours") as opened:
+        yield opened
+
+
+async def waiting(street: Spoilable, count: int) -> list[str]:
+    """So many events of the merchant that are not sent yet."""
+    return await happen(street.ports, street.merchants["ours"].account_id, count)
+
+
+async def status(street: Spoilable, event_id: str) -> DeliveryStatus:
+    found = await street.ports.storage.get(Delivery, event_id)
+    assert found is not None
+    return found.status
+
+
+@pytest.mark.parametrize("table", ["events", "deliveries"])
+async def test_a_type_that_this_version_does_not_know_is_sent_listed_and_sent_again_as_it_is(
+    street: Spoilable, table: str
+) -> None:
+    first, second, third = await waiting(street, 3)
+    await street.spoil(f"UPDATE {table} SET type = 'moon.risen' WHERE id = '{second}'")
+    await street.work()
+    assert street.street.told("ours") == [first, second, third]
+    if table == "events":
+        assert street.street.letters[1].headers["X-Webhook-Event"] == "moon.risen"
+        listed = await street.call("ours", "GET", "/events")
+        assert [each["type"] for each in listed.json()["data"]].count("moon.risen") == 1
+        one = await street.call("ours", "GET", f"/events/{second}")
+        assert one.json()["type"] == "moon.risen"
+    again = await street.call("ours", "POST", f"/events/{second}/resend")
+    assert again.status_code == 200
+    await street.work()
+    assert street.street.told("ours") == [first, second, third, second]
+
+
+@pytest.mark.parametrize(("table", "field"), [("events", "created_at"), ("deliveries", "give_up_at")])
+async def test_one_that_cannot_be_read_delays_no_other_and_is_told_of(
+    street: Spoilable, table: str, field: str
+) -> None:
+    first, second, third = await waiting(street, 3)
+    await street.spoil(f"UPDATE {table} SET {field} = {BEYOND} WHERE id = '{second}'")
+    await street.work()
+    assert street.street.told("ours") == [first, third]
+    [fourth] = await waiting(street, 1)
+    await street.work()
+    assert street.street.told("ours") == [first, third, fourth]
+    listed = await street.call("ours", "GET", "/events")
+    assert listed.status_code == 200
+    assert [each["id"] for each in listed.json()["data"]] == [fourth, third, first]
+    assert listed.json()["pagination"]["total"] == 4
+    assert (await street.call("ours", "GET", f"/events/{second}")).json()["error"]["code"] == "INTERNAL_ERROR"
+    async with street.ports.storage.unit() as unit:
+        [note] = await unit[UnreadableRow].find()
+    assert (note.source, note.row_id, note.held) == (table, second, None)
+    assert note.why == f"{field} (OverflowError)"
+
+
+async def test_what_is_repaired_is_sent_within_the_hour(street: Spoilable) -> None:
+    """A newer program repairs it by being there."""
+    [event] = await waiting(street, 1)
+    await street.spoil(f"UPDATE events SET sequence = sequence, created_at = created_at + {BEYOND}")
+    await street.work()
+    assert street.street.told("ours") == []
+    await street.spoil(f"UPDATE events SET created_at = created_at - {BEYOND}")
+    await street.clock.advance(timedelta(hours=1).total_seconds())
+    await street.work()
+    assert street.street.told("ours") == [event]
+    assert await status(street, event) is DeliveryStatus.DELIVERED
+
+
+async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when_a_new_event_asks(
+    street: Spoilable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It backs off for half a minute and more; the event is not to wait for that."""
+    lane = f"{street.merchants['ours'].account_id}:{Mode.TEST}"
+
+    async def failing(*_: object) -> None:
+        raise RuntimeError("the secret does not open")
+
+    working = jobs.HANDLERS[DELIVER]
+    monkeypatch.setitem(jobs.HANDLERS, DELIVER, failing)
+    first = await waiting(street, 1)
+    await street.work(10)
+    assert await street.ports.storage.get(Job, deliver_id(lane)) is None
+    monkeypatch.setitem(jobs.HANDLERS, DELIVER, working)
+    await street.work(3)
+    assert street.street.told("ours") == []
+    second = await waiting(street, 1)
+    await street.work()
+    assert street.street.told("ours") == first + second
