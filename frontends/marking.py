@@ -1,4 +1,5 @@
-"""While a process serves, its database is marked anew now and then (core/usecases/marking.py)."""
+"""While a process serves or works, it looks whether its database is still the one that it was, and marks it now and
+then (core/usecases/marking.py)."""
 
 import asyncio
 import contextlib
@@ -6,9 +7,10 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ..core.usecases.marking import EVERY, mark_anew
+from ..core.usecases.marking import EVERY, LOOK, mark_anew, recognise
 from ..ports.faults import Fault
 from .compose import House
+from .plugins import has_own_schema
 from .upkeep import open_beside
 
 log = logging.getLogger("cambist.hold")
@@ -16,21 +18,25 @@ log = logging.getLogger("cambist.hold")
 
 @asynccontextmanager
 async def marks_kept(house: House) -> AsyncIterator[None]:
-    """Mark the database at once, and every minute to the end of the block."""
-    beside = open_beside(house.settings)
-    if not beside.keeps:
+    """Mark the database at once, and every minute to the end of the block. A server that failed over meanwhile is
+    noticed within LOOK, and held: what its former primary had taken last may be missing there."""
+    if not has_own_schema(house.settings.storage_url):
         yield
         return
-    ports = house.ports
+    beside, ports = open_beside(house.settings), house.ports
 
     async def mark() -> None:
+        marked_at = -EVERY
         while True:
             try:
-                await mark_anew(ports.storage, beside, ports.clock, ports.ids)
+                await recognise(ports.storage, beside, ports.clock, ports.ids)
+                if ports.clock.monotonic() - marked_at >= EVERY:
+                    await mark_anew(ports.storage, beside, ports.clock, ports.ids)
+                    marked_at = ports.clock.monotonic()
             except Fault as fault:
                 # Nothing is the worse for it: the mark that stands fits the row.
                 log.warning("the database could not be marked: %s", fault)
-            await ports.clock.sleep(EVERY)
+            await ports.clock.sleep(LOOK)
 
     marking = asyncio.create_task(mark())
     try:

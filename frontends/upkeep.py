@@ -34,6 +34,10 @@ def open_beside(settings: Settings) -> Beside:
         from ..adapters.storage.sqlite_marks import FileMarks
 
         return FileMarks(Path(url.removeprefix("sqlite:///")))
+    if has_own_schema(url):
+        from ..adapters.storage.postgres_place import PostgresPlace
+
+        return PostgresPlace(url)
     return Nowhere()
 
 

@@ -12,6 +12,7 @@ import contextlib
 import importlib.util
 import os
 import pwd
+import re
 import secrets
 import shutil
 import signal
@@ -81,6 +82,23 @@ def embedded_binaries() -> Path | None:
         if (found / "initdb").exists():
             return found
     return None
+
+
+def client_programs(url: str) -> Path:
+    """The folder of a `pg_dump` and `pg_restore` of the server's own version; newer ones write what it does not read.
+    Skips the test, or fails it in CI, when there is none."""
+    wanted = _run(_version(url)).partition(".")[0]
+    on_the_way = [Path(found).parent] if (found := shutil.which("pg_dump")) else []
+    for folder in (*on_the_way, embedded_binaries(), installed_binaries()):
+        if folder is None or not (folder / "pg_dump").exists():
+            continue
+        told = subprocess.run([folder / "pg_dump", "--version"], check=False, capture_output=True, text=True).stdout
+        if told.split()[-1:] and re.search(rf"\) {wanted}\.", told):
+            return folder
+    reason = f"no pg_dump of version {wanted}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def installed_binaries() -> Path | None:
@@ -171,6 +189,13 @@ class PostgresServer:
                     raise RuntimeError(f"Postgres did not start: {log_text}")
                 time.sleep(0.05)
 
+    def promote(self) -> None:
+        """Start again as a replica would, and be promoted: another timeline, with all that was committed."""
+        self.stop(signal.SIGINT)
+        (self._folder / "data" / "standby.signal").touch()
+        self.start()
+        _run(_execute(self.url, "SELECT pg_promote()"))
+
     def freeze(self) -> None:
         """It and all its processes take connections and answer nothing, until `thaw`."""
         self._signal_all(signal.SIGSTOP)
@@ -210,6 +235,15 @@ async def _answers(url: str) -> bool:
         return False
     await connection.close()
     return True
+
+
+async def _version(url: str) -> str:
+    connection = await asyncpg.connect(url, timeout=10)
+    try:
+        told: str = await connection.fetchval("SHOW server_version")
+        return told
+    finally:
+        await connection.close()
 
 
 async def _execute(url: str, statement: str) -> None:

@@ -71,8 +71,8 @@ def recognised(
 ) -> Because | None:
     """Why a database, read together with what is kept beside it, is taken for a copy; None: it is the one that it was.
 
-    `place`: where it lies now; `marks`: those that its row may have, None where none are kept any more; `begun`: they
-    are of a row that was about to be written for the first time.
+    `place`: where it lies now, null where that cannot be told, which is no news; `marks`: those that its row may have,
+    None where none are kept any more; `begun`: they are of a row that was about to be written for the first time.
 
     One that is held already is no news. One without a row is of a version that marked none, or new, and taken for what
     it is, unless something beside it says that it was marked before.
@@ -81,7 +81,8 @@ def recognised(
         return None if marks is None or begun else Because.OLDER
     if installation.is_held:
         return None
-    if installation.place != place or marks is None:
+    is_elsewhere = place is not None and installation.place is not None and place != installation.place
+    if marks is None or is_elsewhere:
         return Because.COPIED
     return None if installation.mark in marks or begun else Because.OLDER
 

@@ -21,6 +21,9 @@ from .units import retrying
 EVERY = 60.0
 """Seconds between two marks of a database that is served: a copy that is put back sooner may not be told from it."""
 
+LOOK = 5.0
+"""Seconds between two looks whether it is still the one that it was."""
+
 _LOOKS = 20
 """Another process that marks at the same time is through after one of them."""
 

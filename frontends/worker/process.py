@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..holding import tell_if_held
+from ..marking import marks_kept
 from ..presence import on_the_roll
 from ..settings import Settings
 from ..telemetry.logs import configure_logging
@@ -40,7 +41,7 @@ def work(settings: Settings) -> None:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, stopped.set)
-            async with at_work(house, stopped.set):
+            async with at_work(house, stopped.set), marks_kept(house):
                 sys.stdout.write("cambist works\n")
                 sys.stdout.flush()
                 await stopped.wait()

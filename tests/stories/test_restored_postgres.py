@@ -1,0 +1,118 @@
+"""A Postgres database that is a copy is recognised by its place, whatever way it came there."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.installation import Because
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.holding import read_hold
+from cambist.core.usecases.marking import mark_anew
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.resume import resume
+from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.marking import marks_kept
+from cambist.frontends.settings import Settings
+from cambist.frontends.upkeep import open_beside
+from cambist.ports.faults import Fault
+from tests.servers import client_programs, database, own_postgres
+from tests.stories.processes import eventually
+
+
+@pytest.fixture
+def original(server: str, tmp_path: Path) -> Iterator[str]:
+    """A database with a payment of live mode."""
+    with database(server) as url:
+        asyncio.run(fill(settings(url, tmp_path)))
+        yield url
+
+
+def settings(url: str, folder: Path) -> Settings:
+    return Settings(database_url=url, data_dir=folder)
+
+
+async def fill(own: Settings) -> None:
+    await migrate(own)
+    async with open_house(own) as house:
+        made = await create_account(house.ports, "Tea")
+        account = await house.ports.storage.get(Account, made.account_id)
+        assert account is not None
+        caller = Caller(account=account, mode=Mode.LIVE, key_id="a-key")
+        await create_payment(house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
+
+
+async def why_held(own: Settings) -> Because | None:
+    async with open_house(own) as house:
+        found = await read_hold(house.ports)
+    return None if found is None else found.held_because
+
+
+def dumped(url: str, target: str, *more: str) -> None:
+    """pg_dump of the one, pg_restore into the other."""
+    programs = client_programs(url)
+    dump = subprocess.run([programs / "pg_dump", "--format=custom", url], check=True, capture_output=True)
+    subprocess.run([programs / "pg_restore", "--no-owner", *more, f"--dbname={target}"], input=dump.stdout, check=True)
+
+
+def test_what_stays_in_its_place_is_not_held(original: str, tmp_path: Path) -> None:
+    own = settings(original, tmp_path)
+
+    async def marked() -> None:
+        async with open_house(own) as house:
+            await mark_anew(house.ports.storage, open_beside(own), house.ports.clock, house.ports.ids)
+
+    asyncio.run(marked())
+    assert asyncio.run(why_held(own)) is None
+
+
+def test_a_dump_that_was_restored_elsewhere_is_held_until_it_is_resumed(
+    original: str, server: str, tmp_path: Path
+) -> None:
+    with database(server) as copy:
+        dumped(original, copy)
+        own = settings(copy, tmp_path)
+        assert asyncio.run(why_held(own)) is Because.COPIED
+        assert asyncio.run(why_held(settings(original, tmp_path))) is None
+
+        async def let_go() -> None:
+            async with open_house(own) as house:
+                await resume(house.ports, open_beside(own))
+
+        asyncio.run(let_go())
+        assert asyncio.run(why_held(own)) is None
+
+
+def test_a_dump_that_was_restored_over_the_database_itself_is_held(original: str, tmp_path: Path) -> None:
+    """Same cluster, same timeline, same name: only the table is another one."""
+    dumped(original, original, "--clean", "--if-exists")
+    assert asyncio.run(why_held(settings(original, tmp_path))) is Because.COPIED
+
+
+def test_a_server_that_was_promoted_is_held_while_processes_go_on(tmp_path: Path) -> None:
+    """What the former primary had taken last may be missing there, and a timeline does not tell whether it is."""
+    with own_postgres() as server:
+        own = settings(server.url, tmp_path)
+        asyncio.run(fill(own))
+        assert asyncio.run(why_held(own)) is None
+
+        async def noticed() -> Because | None:
+            async with open_house(own) as house, marks_kept(house):
+                await asyncio.to_thread(server.promote)
+
+                async def look() -> Because | None:
+                    try:
+                        found = await read_hold(house.ports)
+                    except Fault:
+                        return None
+                    return None if found is None else found.held_because
+
+                return await eventually(look, within=60)
+
+        assert asyncio.run(noticed()) is Because.COPIED
+        assert asyncio.run(why_held(own)) is Because.COPIED
