@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import NotConfigured
+from ...ports.faults import NotConfigured, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain import ids
@@ -21,6 +21,7 @@ from ..domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus,
 from .accounts import find_account
 from .causes import caused_id
 from .ledger import LEDGER_RULES, may_take, purses
+from .transfers import sent_before
 from .units import retrying
 from .withdrawal_progress import advance, announce_withdrawal, book, job_id, job_of
 from .worlds import in_its_time, in_the_account_time
@@ -140,7 +141,8 @@ async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Wi
     wins.
 
     Raises: Refusal WITHDRAWAL_NOT_FOUND; VALIDATION_ERROR for no reason or a long one; INVALID_STATE from `processing`
-    on: whoever has the signed transfer can send it.
+    on: whoever has the signed transfer can send it, and where the wallet sent it in a time that a restored database has
+    forgotten; PROVIDER_UNAVAILABLE while the wallet does not say so: nothing is signed meanwhile, either.
     """
     why = reason.strip()
     if not why or len(why) > LONGEST_REASON or not why.isprintable():
@@ -155,7 +157,24 @@ async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Wi
             unit[Job].remove(job)
         return await advance(ports, unit, withdrawal, WithdrawalStatus.CANCELLED, why)
 
+    async with ports.storage.unit() as unit:
+        seen = await _find(unit, withdrawal_id)
+    if seen.status is WithdrawalStatus.PENDING:
+        await _require_unsent(ports, seen)
     return await retrying(ports.storage, work)
+
+
+async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
+    try:
+        known = await sent_before(ports.senders.named(withdrawal.sender), withdrawal.id)
+    except NotConfigured:
+        return  # nobody is left who could be asked
+    except Unavailable as fault:
+        raise Refusal(
+            "PROVIDER_UNAVAILABLE", f"The wallet does not say whether it sent it: {fault}", retry_after=30
+        ) from None
+    if known is not None:
+        raise Refusal("INVALID_STATE", f"The wallet sent it before, as {known.signed.tx_hash}: {known.units} units")
 
 
 @in_its_time(Withdrawal)

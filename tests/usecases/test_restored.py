@@ -14,6 +14,7 @@ from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchange_funds import ExchangeTransfer
 from cambist.core.domain.exchange_orders import ExchangeOrder
 from cambist.core.domain.exchanges import Exchange, unsigned
@@ -29,6 +30,7 @@ from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_now
 from cambist.core.usecases.suspense_return import return_suspense
+from cambist.core.usecases.withdrawals import cancel_withdrawal
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.payouts import SentTransfer, TransferState
 from tests.exchange_house import BANK_ID, PHONE, open_exchange_house
@@ -119,6 +121,20 @@ class TestPayouts:
         told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert told
         assert all(waiting.id in text and sent in text for text in told)
+
+    async def test_one_that_was_sent_is_not_called_off(self, world: World) -> None:
+        """Its amount would be available again, and be paid with the next settlement."""
+        async with world.opened() as house:
+            copy = await self._sent_after_a_copy(world, house)
+        async with world.opened(copy) as house:
+            [pending] = await house.withdrawals()
+            with pytest.raises(Refusal) as sent:
+                await cancel_withdrawal(house.ports, pending.id, "it hangs")
+            world.wallet.script.find.append(AWAY)
+            with pytest.raises(Refusal) as silent:
+                await cancel_withdrawal(house.ports, pending.id, "it hangs")
+            assert (sent.value.code, silent.value.code) == ("INVALID_STATE", "PROVIDER_UNAVAILABLE")
+            assert [each.status for each in await house.withdrawals()] == [S.PENDING]
 
     @pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.REFUSED])
     async def test_nothing_is_signed_while_the_wallet_does_not_say_what_it_sent(

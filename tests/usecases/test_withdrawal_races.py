@@ -87,8 +87,9 @@ class TestAtOnce:
         async with open_payouts() as payouts:
             withdrawal = await payouts.made()
 
-            async def operator(_call: str) -> None:
-                await cancel_withdrawal(payouts.ports, withdrawal.id, "a wrong wallet")
+            async def operator(call: str) -> None:
+                if call == "sign":
+                    await cancel_withdrawal(payouts.ports, withdrawal.id, "a wrong wallet")
 
             payouts.sender.after = operator
             await payouts.house.work(600)

@@ -140,7 +140,7 @@ class TestOperators:
         assert await payouts.purses() == (CREDIT, ZERO, ZERO)
         assert await payouts.jobs() == []
         await payouts.house.work(3600)
-        assert payouts.sender.calls == []
+        assert payouts.sender.calls == [("find", "-")], "asked once whether it was sent, when it was called off"
         assert await payouts.pay_out() is not None
 
     @pytest.mark.parametrize("status", [each for each in S if each is not S.PENDING])
