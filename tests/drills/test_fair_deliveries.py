@@ -1,0 +1,172 @@
+"""Receivers that hang beside others that are well, at a real `cambist serve`: nearly all merchants on addresses of
+their own, and ten of those whose receivers are pages of one host. `nox -s drills`: 990 of 1000 hang.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from cambist.core.domain.events import Delivery
+from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from tests.books import everything
+from tests.drills.receivers import Receivers
+from tests.stories.merchant import Merchant
+from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually, installation
+
+FULL = os.environ.get("CAMBIST_DRILLS") == "full"
+HANGING, WELL = (990, 10) if FULL else (50, 10)
+SECONDS = 60 if FULL else 3
+"""How long healthy merchants' payments are made beside those that hang."""
+PAUSE = 1.25
+"""Seconds between two payments of one merchant: below the limits of a key."""
+PATIENCE = 60.0
+AT_ONCE = 16
+"""Requests to the service under way at once, to fill it up."""
+GOAL = 1.0
+"""Seconds within which 99 of 100 healthy letters arrive, where the machine has nothing else to do."""
+
+
+@dataclass
+class Market:
+    """Merchants whose payments are made and paid, and when the service said so."""
+
+    place: Installation
+    receivers: Receivers
+    base: str
+    client: aiohttp.ClientSession
+    accounts: list[NewAccount]
+    paid: dict[int, dict[str, float]] = field(default_factory=dict)
+    """By merchant: payments, and when the answer came that says `paid`."""
+
+    async def pay(self, number: int) -> None:
+        """One payment of a merchant, made and paid."""
+        address = f"203.0.{number // 250}.{number % 250}"
+        door = Merchant(self.client, self.base, self.accounts[number].test, {"X-Forwarded-For": address})
+        payment = await door.paid()
+        self.paid.setdefault(number, {})[payment["id"]] = time.monotonic()
+
+    async def pay_all(self, numbers: list[int], times: int) -> None:
+        """So many payments of each."""
+        bound = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int) -> None:
+            async with bound:
+                await self.pay(number)
+
+        for _ in range(times):
+            await asyncio.gather(*(one(number) for number in numbers))
+
+    async def pay_for(self, numbers: list[int], seconds: float, pause: float) -> None:
+        """Payments of each, one after the other."""
+
+        async def one(number: int) -> None:
+            ends = time.monotonic() + seconds
+            while time.monotonic() < ends:
+                await self.pay(number)
+                await asyncio.sleep(pause)
+
+        await asyncio.gather(*(one(number) for number in numbers))
+
+    def lags(self, numbers: list[int]) -> list[float]:
+        """Seconds from the answer to the letter's arrival, the shortest first."""
+        told = self.receivers.arrived
+        return sorted(
+            max(told[str(number)][payment] - at, 0.0)
+            for number in numbers
+            for payment, at in self.paid[number].items()
+            if payment in told[str(number)]
+        )
+
+    async def all_told(self, numbers: list[int]) -> bool:
+        """Whether the receivers of these got a letter about each of their payments."""
+        return len(self.lags(numbers)) == sum(len(self.paid[number]) for number in numbers)
+
+
+@asynccontextmanager
+async def market(folder: Path, count: int, address: Callable[[Receivers, int], str]) -> AsyncIterator[Market]:
+    with installation(folder, trusted_proxies="127.0.0.0/8") as place:
+        await place.migrate()
+        async with Receivers() as receivers:
+            accounts = []
+            async with place.house() as ports:
+                for number in range(count):
+                    account = await create_account(ports, f"Merchant {number}")
+                    wish = {"webhook_url": address(receivers, number), "webhook_secret": WEBHOOK_SECRET}
+                    await set_settings(ports, account.account_id, wish)
+                    accounts.append(account)
+            service, base = place.serve()
+            timeout = aiohttp.ClientTimeout(total=60)
+            async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as client:
+                yield Market(place, receivers, base, client, accounts)
+            assert "Traceback" not in service.err, service.err
+
+
+def figures(lags: list[float]) -> str:
+    """The quantiles of some durations."""
+    if not lags:
+        return "none"
+    named = [(name, lags[min(int(len(lags) * share), len(lags) - 1)]) for name, share in QUANTILES]
+    return ", ".join(f"{name} {value:.3f}" for name, value in named) + f", longest {lags[-1]:.3f} s"
+
+
+QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+
+
+async def beside_those_that_hang(trade: Market, hanging: list[int], well: list[int], *, events: int, what: str) -> None:
+    """Fill the service with letters that hang; all of the others' letters arrive meanwhile. Then all hanging ones come
+    back, and everything is told."""
+    trade.receivers.hangs = {str(number) for number in hanging}
+    began = time.monotonic()
+    filling = asyncio.create_task(trade.pay_all(hanging, events))
+    await trade.pay_for(well, SECONDS, PAUSE)
+    await filling
+    with suppress(TimeoutError):
+        await eventually(lambda: trade.all_told(well), within=PATIENCE)
+    lags = trade.lags(well)
+    due = sum(len(trade.paid[number]) for number in well)
+    print(
+        f"{what}: {len(hanging)} of {len(hanging) + len(well)} hang, {events} events each; "
+        f"{len(lags)} of {due} healthy letters arrived; {figures(lags)}; "
+        f"{trade.receivers.most_open} connections at most; {time.monotonic() - began:.0f} s"
+    )
+    assert len(lags) == due
+    if FULL:
+        assert lags[int(len(lags) * 0.99)] <= GOAL, figures(lags)
+
+
+async def nothing_is_lost(trade: Market, everybody: list[int]) -> None:
+    """When the receivers are back, what is due at once is told; what is left has a time at which it is sent again."""
+    trade.receivers.hangs = set()
+    async with trade.place.house() as ports:
+        deliveries = {each.id: each for each in await everything(ports, Delivery)}
+    assert len(deliveries) == sum(len(trade.paid[number]) for number in everybody)
+    assert {each.status.value for each in deliveries.values()} <= {"delivered", "pending"}
+    assert all(each.due is not None for each in deliveries.values() if each.status.value == "pending")
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(900)
+async def test_nearly_all_receivers_hang_and_the_others_are_told_in_time(tmp_path: Path) -> None:
+    hanging, well = list(range(HANGING)), list(range(HANGING, HANGING + WELL))
+    async with market(tmp_path, HANGING + WELL, Receivers.own) as trade:
+        await beside_those_that_hang(trade, hanging, well, events=2, what="addresses of their own")
+        await nothing_is_lost(trade, hanging + well)
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(900)
+async def test_merchants_on_a_host_that_others_let_hang_are_told_in_time(tmp_path: Path) -> None:
+    """And no more than 64 connections are ever open to it."""
+    others = 90 if FULL else 3
+    hanging, well = list(range(10)), list(range(10, 10 + others))
+    async with market(tmp_path, 10 + others, Receivers.shared) as trade:
+        await beside_those_that_hang(trade, hanging, well, events=12, what="one host and port")
+        await nothing_is_lost(trade, hanging + well)
+        assert trade.receivers.most_open <= 64
