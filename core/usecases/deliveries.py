@@ -12,16 +12,18 @@ from .delivery_service import Service, Shared
 from .letters import Signers
 from .slots import Slots
 
+LETTERS = 1280
+"""Letters under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a place for
+as long as it may take to answer, and there are some for the others."""
+
 
 class Dispatcher:
     """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the letters under way.
 
-    `at_once` is generous: of a thousand receivers that begin to hang at one moment each holds a place for as long as
-    it may take to answer. `per_host` is more than `per_receiver`, because merchants share hosts, and no more than
-    anybody's host can bear.
+    `per_host` is more than `per_receiver`, because merchants share hosts, and no more than anybody's host can bear.
     """
 
-    def __init__(self, ports: Ports, *, at_once: int = 1280, per_receiver: int = 8, per_host: int = 64) -> None:
+    def __init__(self, ports: Ports, *, at_once: int = LETTERS, per_receiver: int = 8, per_host: int = 64) -> None:
         slots = Slots(at_once, per_receiver, per_host, ports.clock.monotonic)
         self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=slots)
         self._services: set[Service] = set()

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
 
-from ...core.usecases.deliveries import Dispatcher
+from ...core.usecases.deliveries import LETTERS, Dispatcher
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.outbox import DELIVER
 from ...core.usecases.standing import start_standing
@@ -46,13 +46,15 @@ log = logging.getLogger("cambist.worker")
 
 class Worker:
     """One claiming loop; `at_once` bounds how many jobs other than deliveries are under way, aside from those that wait
-    for a slow provider."""
+    for a slow provider, `letters` how many letters of deliveries."""
 
-    def __init__(self, ports: Ports, *, at_once: int = 64, telemetry: Telemetry | None = None) -> None:
+    def __init__(
+        self, ports: Ports, *, at_once: int = 64, letters: int = LETTERS, telemetry: Telemetry | None = None
+    ) -> None:
         self._ports = ports
         self._telemetry = telemetry
         self._at_once = at_once
-        self._dispatcher = Dispatcher(ports)
+        self._dispatcher = Dispatcher(ports, at_once=letters)
         self._handlers: Mapping[str, Handler] = {**HANDLERS, DELIVER: lambda _, job: self._dispatcher.run(job)}
         self._running: dict[asyncio.Task[None], Job] = {}
         self._serving: dict[asyncio.Task[None], Job] = {}

@@ -16,6 +16,7 @@ from ..settings import Settings
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
 from .loop import Worker
+from .open_files import room_for_letters
 
 log = logging.getLogger("cambist.worker")
 
@@ -66,7 +67,7 @@ async def at_work(house: House, on_death: Callable[[], None]) -> AsyncIterator[N
     Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
     start it again.
     """
-    worker = Worker(house.ports, at_once=house.settings.workers, telemetry=house.telemetry)
+    worker = Worker(house.ports, at_once=house.settings.workers, letters=room_for_letters(), telemetry=house.telemetry)
     working = asyncio.create_task(worker.work())
 
     def look_why(done: "asyncio.Task[None]") -> None:

@@ -9,9 +9,9 @@ import pytest
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.deliveries import Dispatcher
 from cambist.core.usecases.slots import LATE
-from cambist.frontends.worker import loop
-from cambist.frontends.worker.loop import LOOK
+from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, Receipt
+from tests.usecases import test_deliveries as deliveries_test
 from tests.usecases.test_deliveries import BAD, GOOD, SILENT, Place, open_place
 
 SLOW = Receipt(answer=Answer.TIMEOUT, status=200)
@@ -23,7 +23,7 @@ PLACES = 40
 
 @pytest.fixture
 async def place(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
-    monkeypatch.setattr(loop, "Dispatcher", partial(Dispatcher, at_once=PLACES))
+    monkeypatch.setattr(deliveries_test, "Worker", partial(Worker, letters=PLACES))
     async with open_place() as opened:
         yield opened
 
