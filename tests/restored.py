@@ -19,18 +19,25 @@ from cambist.adapters.storage.sqlite_marks import FileMarks
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement
+from cambist.core.domain.subscription_orders import SubscriptionOrder
+from cambist.core.domain.subscriptions import Subscription
 from cambist.core.domain.tron import tron_address
 from cambist.core.domain.withdrawals import Withdrawal
 from cambist.core.usecases import accounts
+from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.charges import read_charge_window
 from cambist.core.usecases.clients import ClientSimulation, simulate_client
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.marking import mark_anew
+from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.subscriptions import create_subscription
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.providers import Adapters
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
+from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Storage
@@ -140,6 +147,12 @@ class World:
             ]
         return [note.id.partition(":")[2] for note in notes]
 
+    async def debited(self) -> list[str]:
+        """The operation of every charge in the bank's books."""
+        async with self.books.unit() as unit:
+            pages = [msgspec.json.decode(note.body) for note in await unit[ProviderNote].find(provider="bank")]
+        return [page["operation"] for page in pages if page.get("charge") is not None]
+
 
 class House:
     """A process of the service, and the merchant's live mode in it."""
@@ -170,6 +183,30 @@ class House:
         present = await self.ports.storage.get(Payment, payment.id)
         assert present is not None
         await simulate_payment(self.ports, present, Pretence(status=InvoiceStatus.PAID, again=again))
+
+    async def bound(self) -> str:
+        """A subscription of 100 RUB a month whose second period has just opened; its id."""
+        caller = await self.caller()
+        order = SubscriptionOrder(
+            amount_rub="100.00",
+            interval="month",
+            interval_count=1,
+            description="Tea",
+            external_id="tea-club",
+            binding_charge="none",
+        )
+        made = await create_subscription(self.ports, caller, self.ports.ids.uuid(), lambda: order, lambda: None)
+        await open_binding(self.ports, made.resource.id)
+        found = await self.ports.storage.get(Subscription, made.resource.id)
+        assert found is not None
+        assert found.binding is not None
+        pretence = MandatePretence(event=MandateEvent.CONFIRM)
+        for notice in await self.world.bank.pretend_mandate(found.binding.operation, pretence):
+            await on_notice(self.ports, notice)
+        opens = (await read_charge_window(self.ports, caller, found.id)).next_allowed_at
+        assert opens is not None
+        await self.work((opens - self.world.clock.now()).total_seconds())
+        return found.id
 
     async def withdrawals(self) -> list[Withdrawal]:
         async with self.ports.storage.unit() as unit:

@@ -2,6 +2,7 @@
 
 import re
 from hashlib import sha256
+from uuid import UUID
 
 ACCOUNT = "acc_"
 PAYMENT = "pay_"
@@ -36,10 +37,20 @@ def derived(prefix: str, *causes: str) -> str:
     So whoever does it again, having forgotten the first time, speaks of the same operation. The UUID is of version 8, a
     digest: it says nothing of time, and whoever knows the causes can tell it. So it opens nothing by itself.
     """
-    number = int.from_bytes(sha256("\0".join((prefix, *causes)).encode()).digest()[:16], "big")
-    number = number & ~(0xF << 76) & ~(0b11 << 62) | 8 << 76 | 0b10 << 62
-    digits = f"{number:032x}"
-    return f"{prefix}{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return prefixed(prefix, _uuid(sha256("\0".join((prefix, *causes)).encode()).digest(), version=8))
+
+
+def derived_after(prefix: str, earlier: str, digest: bytes) -> str:
+    """The same for what belongs to an earlier object, from a digest of its causes; if that is a keyed one, nobody else
+    can tell the id. The UUID is of version 7 with the time of that object's, so it comes before whatever is made from
+    now on. Raises: ValueError for an id without a UUID."""
+    return prefixed(prefix, _uuid(UUID(earlier.rpartition("_")[2]).bytes[:6] + digest, version=7))
+
+
+def _uuid(digest: bytes, *, version: int) -> str:
+    """Its first 16 bytes, but for what says that it is a UUID."""
+    number = int.from_bytes(digest[:16], "big") & ~(0xF << 76) & ~(0b11 << 62)
+    return str(UUID(int=number | version << 76 | 0b10 << 62))
 
 
 def is_prefixed(prefix: str, text: str) -> bool:

@@ -12,3 +12,11 @@ from ..domain.accounts import Mode
 def caused_id(ports: Ports, mode: Mode, prefix: str, *causes: str) -> str:
     """The id of what these causes bring about, and nothing else ever does."""
     return ids.derived(prefix, *causes) if mode is Mode.LIVE else ids.prefixed(prefix, ports.ids.uuid())
+
+
+def caused_charge_id(ports: Ports, mode: Mode, subscription_id: str, key_record: str) -> str:
+    """The id of the charge that a key brings about. A payment's id opens its window, so nobody may tell it from the
+    key: the vault's own secret is in it."""
+    if mode is not Mode.LIVE:
+        return ids.prefixed(ids.PAYMENT, ports.ids.uuid())
+    return ids.derived_after(ids.PAYMENT, subscription_id, ports.vault.fingerprint(f"charge:{key_record}"))

@@ -9,7 +9,6 @@ from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported
 from ...ports.jobs import Job
 from ...ports.storage import Unit
-from ..domain import ids
 from ..domain.accounts import Caller
 from ..domain.charge_decisions import Blocked, ChargeWindow, MayCharge, Occupied
 from ..domain.charge_moves import charge_started, charge_undone
@@ -19,6 +18,7 @@ from ..domain.errors import Refusal
 from ..domain.idempotency import IdempotencyKey
 from ..domain.payments import Opening, Payment, PaymentStatus
 from ..domain.subscriptions import Subscription
+from .causes import caused_charge_id
 from .charge_effects import tell_exhaustion
 from .charge_progress import ask_again, charge_watch_id, charging_bank, first_charge_watch, send
 from .holding import holds_back
@@ -74,7 +74,7 @@ async def create_charge(
         payment = await _recall(ports, subscription_id, payment_id)
         return None if payment is None else ChargeAnswer(payment=payment, is_new=False)
 
-    made: Made[ChargeAnswer] = await once(ports, caller, key, KIND, make=make, recall=recall)
+    made: Made[ChargeAnswer] = await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="payments_id")
     return msgspec.structs.replace(made.resource, replayed=made.replayed)
 
 
@@ -88,7 +88,7 @@ async def _own(ports: Ports, caller: Caller, subscription_id: str) -> Subscripti
 
 async def _take(ports: Ports, caller: Caller, subscription_id: str, order: ChargeOrder, lock: Lock) -> _Taken:
     """Judge and record the order in one unit. Raises: Refusal, with what was to be told meanwhile told."""
-    payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
+    payment_id = caused_charge_id(ports, caller.mode, subscription_id, lock.record_id)
 
     async def work(unit: Unit) -> _Taken | Refusal:
         subscription = await own_subscription(unit, caller, subscription_id)

@@ -50,7 +50,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
     next_run: datetime
     due: tuple[Due, ...]
     payments_since: int
-    """New ones since the look before; 0 at the first."""
+    """New ones since the look before; 0 at the first. Without charges of live mode, whose ids do not rise with time."""
     events_since: int
     delivered_since: int = 0
     """Letters that receivers took, of events of the last LETTERS_OF looks: of older ones no index follows the time."""

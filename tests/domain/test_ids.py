@@ -24,6 +24,14 @@ def test_other_causes_give_another_id(one: list[str], other: list[str]) -> None:
     assert len(tails) == 2, "what is of another kind shares no UUID"
 
 
+def test_what_belongs_to_something_earlier_comes_before_all_that_is_made_from_now_on() -> None:
+    """So nobody who asks for what is newer than an id takes it for new for ever."""
+    early, late = "sub_019b76da-a800-7c21-a29f-6fbed82c07cd", "pay_019b76da-a801-7000-8000-000000000000"
+    made = {ids.derived_after(ids.PAYMENT, early, bytes([number] * 32)) for number in range(256)}
+    assert len(made) == 256
+    assert all(ids.is_prefixed(ids.PAYMENT, each) and each < late and each[18] == "7" for each in made)
+
+
 def test_it_stays_what_it_is_over_versions() -> None:
     """A later version that derived it otherwise would send a second time what an earlier one sent."""
     assert ids.derived(ids.REFUND, "acc_1:live:key") == "ref_0667fa75-8890-8c35-b8e5-be1c8bfed455"

@@ -14,6 +14,7 @@ from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
+from cambist.core.domain.charges import ChargeOrder
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchange_funds import ExchangeTransfer
 from cambist.core.domain.exchange_orders import ExchangeOrder
@@ -22,6 +23,7 @@ from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import Refund, RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.usecases.charges import create_charge
 from cambist.core.usecases.exchange_return import list_suspended, return_money
 from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
 from cambist.core.usecases.operations import list_suspense
@@ -232,6 +234,34 @@ class TestTheSameCauses:
             assert (done and done.status) == "completed"
         assert await world.remitted() == [f"{first.id}/1"]
 
+    async def test_a_charge_that_is_asked_for_again_by_its_key_debits_once(self, world: World) -> None:
+        async with world.opened() as house:
+            subscription_id = await house.bound()
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await charge(house, subscription_id, key)
+            await house.work(60)
+        async with world.opened(copy) as house:
+            again = await charge(house, subscription_id, key)
+            await house.work(60)
+            done = await house.ports.storage.get(Payment, again)
+            assert (done and done.status) == "paid"
+            await house.check()
+        assert again == first
+        assert await world.debited() == [first]
+
+    async def test_nobody_tells_the_id_of_a_charge_from_its_key(self, tmp_path: Path) -> None:
+        """It opens the window of its payment: another installation with the same accounts and keys has another one."""
+        made = set()
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+            world = World("memory", tmp_path / name)
+            async with world.opened() as house:
+                subscription_id = await house.bound()
+                payment_id = await charge(house, subscription_id, "00000000-0000-4000-8000-000000000001")
+                made.add((world.account_id, subscription_id, payment_id))
+        assert len({(account_id, subscription_id) for account_id, subscription_id, _ in made}) == 1
+        assert len(made) == 2
+
     async def test_in_test_mode_a_key_that_was_forgotten_makes_something_new(self) -> None:
         """What is deleted there and made again is another object, though its key is the same."""
         async with open_refund_house() as house:
@@ -385,6 +415,13 @@ async def refund(house: House, payment: Payment, key: str) -> str:
     done = await house.ports.storage.get(Refund, made.resource.id)
     assert (done and done.status) == "completed"
     return made.resource.id
+
+
+async def charge(house: House, subscription_id: str, key: str) -> str:
+    """The payment of a charge."""
+    order = ChargeOrder(amount_rub="100.00")
+    answer = await create_charge(house.ports, await house.caller(), subscription_id, key, lambda: order)
+    return answer.payment.id
 
 
 async def exchange(house: House, key: str) -> Exchange:
