@@ -12,17 +12,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..core.usecases.checkup import Finding, clocks_apart, failed, ok, warning
+from ..core.usecases.checkup import Finding, Progress, clocks_apart, failed, ok, warning
 from ..ports.presence import Part
 from .compose import key_file, system_clock
 from .options import OPTIONS
 from .presence import counts_alone
 from .settings import PREFIX, Loaded, Settings
-from .upkeep import DatabaseFacts, database_facts, open_roll, redis_facts
+from .upkeep import DatabaseFacts, database_damage, database_facts, open_roll, redis_facts
 
 _MEGABYTE = 1024 * 1024
 _ROOM_WARNING, _ROOM_FAILED = 1024 * _MEGABYTE, 100 * _MEGABYTE
 _OTHERS = 0o077
+_SHOWN = 5
+"""Damaged places that are named."""
 _EVERYBODY = ("0.0.0.0/0", "::/0")
 
 
@@ -268,6 +270,25 @@ CHECKS: Mapping[str, Callable[[Place], Awaitable[Finding]]] = {
     "redis": check_redis,
     "processes": check_processes,
 }
+
+
+async def check_pages(place: Place, progress: Progress) -> Finding:
+    """Is every page of the database sound? Disks forget in silence, and backups take the damage along."""
+    looked = await database_damage(place.settings, progress)
+    if looked is None:
+        return ok("the storage has no pages of this program")
+    damage, whole = looked
+    if not damage:
+        return ok(whole)
+    more = f" and {len(damage) - _SHOWN} more" if len(damage) > _SHOWN else ""
+    return failed(
+        f"the database is damaged: {'; '.join(damage[:_SHOWN])}{more}",
+        "stop the service, keep the files, restore the last sound backup (docs/operations.md), look at the disk",
+    )
+
+
+THOROUGH: Mapping[str, Callable[[Place, Progress], Awaitable[Finding]]] = {"pages": check_pages}
+"""Besides, however long it takes."""
 
 REMEDIES: Mapping[str, str] = {
     "database": "is it running, is CAMBIST_DATABASE_URL right, may this machine connect?",

@@ -70,6 +70,22 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
     return DatabaseFacts(kind="Postgres", version=version, revision=revision, head=migrate.head(), settings=said)
 
 
+async def database_damage(settings: Settings, progress: Callable[[str], None]) -> tuple[list[str], str] | None:
+    """What is damaged in the database, each named, and what was read to know it; None for a storage in memory or from
+    another package. Takes as long as there is data; `progress` is told of each table.
+
+    Raises: Unavailable.
+    """
+    url = settings.storage_url
+    if not has_own_schema(url):
+        return None
+    from ..adapters.storage import pages
+
+    if url.startswith("sqlite:///"):
+        return await pages.sqlite_damage(Path(url.removeprefix("sqlite:///")), progress)
+    return await pages.postgres_damage(url, progress)
+
+
 async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
     """Redis' clock in Unix seconds, and what it says of itself. Raises: Unavailable."""
     from ..adapters.meter.redis_facts import redis_facts as ask

@@ -12,7 +12,9 @@ from .session import REFUSED, guarded
 
 @click.command()
 @click.option(
-    "--full", is_flag=True, help="Verify the whole ledger and open every sealed value, however long it takes."
+    "--full",
+    is_flag=True,
+    help="Read every page of the database, verify the whole ledger and open every sealed value, however long it takes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def doctor(*, full: bool, as_json: bool) -> None:

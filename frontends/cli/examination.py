@@ -78,6 +78,8 @@ async def _checks(place: around.Place, limit: float, *, full: bool) -> AsyncIter
         finding = await _bounded(name, check(place), limit)
         well[name] = finding.level is not Level.FAILED
         yield name, finding
+    for name, look in around.THOROUGH.items() if full and well["database"] else ():
+        yield name, await _bounded(name, look(place, _each_progress), None)
     missing = [name for name in _LOOKED_AT_FIRST if not well[name]]
     own = key_file(place.settings)
     if not missing and own is not None and not own.exists():
@@ -134,6 +136,10 @@ async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) ->
         return failed(str(fault), around.REMEDIES.get(name, "see the message"))
     except Exception as error:  # noqa: BLE001  (one check that breaks must not keep the others from being made)
         return failed(f"the check broke: {type(error).__name__}", "report it, with the version of cambist")
+
+
+def _each_progress(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _progress(text: str) -> None:

@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import random
+import re
 import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -77,6 +80,25 @@ class TestDoctor:
         told = {each["name"]: each for each in call("doctor", "--full", "--json").document["checks"]}
         assert told["ledger"]["message"] == "all 0 entries and every balance hold"
         assert told["vault"]["message"] == "all 1 sealed values open, by key 1"
+        assert re.fullmatch(r"all \d+ pages of \d+ tables are sound", told["pages"]["message"])
+
+    def test_full_finds_noise_in_the_middle_of_the_file_and_names_where(
+        self, call: Call, account: str, folder: Path
+    ) -> None:
+        file = folder / "cambist-data" / "cambist.db"
+        with closing(sqlite3.connect(file)) as database:
+            (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'payments'").fetchone()
+            (size,) = database.execute("PRAGMA page_size").fetchone()
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with file.open("r+b") as pages:
+            pages.seek((root - 1) * size)
+            pages.write(random.Random(1).randbytes(size))
+        told = call("doctor", "--full", "--json")
+        found = {each["name"]: each for each in told.document["checks"]}["pages"]
+        assert (told.status, found["level"]) == (1, "failed")
+        assert "payments: " in found["message"]
+        assert "restore" in found["remedy"]
+        assert "pages" not in {each["name"] for each in call("doctor", "--json").document["checks"]}
 
     def test_it_changes_nothing_where_there_is_nothing(self, call: Call, folder: Path) -> None:
         told = call("doctor", "--json")

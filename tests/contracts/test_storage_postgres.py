@@ -104,6 +104,32 @@ async def storage_answers(storage: object) -> None:
     pytest.fail("the storage did not come back")
 
 
+async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_place: Place) -> None:
+    """The heartbeat's row fits where the last one was. `disk_full` counts for a second, or until a unit fits."""
+    storage = await server_place.open()
+    await put(storage, payment("pay_1"))
+    server = await asyncpg.connect(server_place.where)
+    await server.execute(
+        "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file'; END $$;"
+        "CREATE TRIGGER no_room BEFORE INSERT ON payments EXECUTE FUNCTION no_room()"
+    )
+    try:
+        for heal in ("by time", "by room"):
+            with pytest.raises(Unavailable, match="could not extend file"):
+                await put(storage, payment("pay_2"))
+            with pytest.raises(Unavailable, match="no room"):
+                await storage.check()
+            if heal == "by time":
+                await server_place.clock.advance(1)
+            else:
+                await put(storage, job("fits", 0))
+            await storage.check()
+    finally:
+        await server.execute("DROP TRIGGER no_room ON payments; DROP FUNCTION no_room()")
+        await server.close()
+
+
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="did not answer"):
         await PostgresStorage.open(f"postgresql://postgres@127.0.0.1:{_free_port()}/x")
