@@ -22,6 +22,8 @@ Around = Callable[[str, Call], Call]
 Wrap = Callable[[str, Any], Any]
 """Makes what stands for an adapter, of its port's name in OPERATIONS and of the adapter."""
 
+_NOTHING: Mapping[str, Callable[..., Any]] = {}
+
 
 class Does(Enum):
     """What an operation does at the provider: it says what its failure means."""
@@ -83,8 +85,11 @@ class _Wrapped:
         return repr(self._adapter)
 
 
-def wrapped(adapter: P, operations: Collection[str], around: Around) -> P:
-    """The adapter, whose `operations` go through `around`, as far as it has them.
+def wrapped(
+    adapter: P, operations: Collection[str], around: Around, instead: Mapping[str, Callable[..., Any]] = _NOTHING
+) -> P:
+    """The adapter, whose `operations` go through `around`, as far as it has them, with what is to be called `instead`
+    of other methods.
 
     What an adapter can do is told by its methods (`isinstance(bank, MandateBank)`), so the class is made for it: it has
     what the adapter has, and nothing else.
@@ -95,6 +100,7 @@ def wrapped(adapter: P, operations: Collection[str], around: Around) -> P:
         for name in names
         if not name.startswith("_")
     }
+    members.update((name, staticmethod(call)) for name, call in instead.items() if name in members)
     made = type(f"Wrapped{type(adapter).__name__}", (_Wrapped,), members)
     return cast("P", made(adapter))
 

@@ -16,6 +16,7 @@ from ...ports.clock import Clock
 from ...ports.faults import Fault, OutcomeUnknown, Unavailable
 from ...ports.kyc import NoAnswer
 from ..wrapping import OPERATIONS, Call, Does, with_providers, wrapped
+from .answers import Nonsense, Question, check_answer, check_drawn
 from .asker import Asker, present_asker
 from .places import SLOW, Places
 
@@ -75,11 +76,12 @@ class Guard:
                 except Unavailable:
                     mine.give_back(place, heard=True)
                     raise
-                return await self._answer(asked, asker, mine, place, limit, lambda: call(*given, **named))
+                answer = await self._answer(asked, asker, mine, place, limit, lambda: call(*given, **named))
+                return asked.checked(answer, (given, named))
 
             return ask
 
-        return wrapped(adapter, OPERATIONS[port], guarded)
+        return wrapped(adapter, OPERATIONS[port], guarded, {"draw_invoice": _drawing(adapter, provider)})
 
     async def close(self) -> None:
         """End the calls under way, and begin none. Who does not let itself be ended is left alone."""
@@ -186,11 +188,27 @@ def _is_heard(task: "asyncio.Task[Any]") -> bool:
     return fault is None or (isinstance(fault, Fault) and not isinstance(fault, (OutcomeUnknown, Unavailable)))
 
 
+def _drawing(adapter: Any, provider: str) -> Callable[..., Any]:
+    """Of a bank that draws its invoices up: one that cannot be is none, so that the bank is asked for it."""
+
+    def draw_invoice(*given: Any, **named: Any) -> Any:
+        try:
+            drawn = adapter.draw_invoice(*given, **named)
+            check_drawn(drawn)
+        except Nonsense as wrong:
+            log.error("%s: draw_invoice: nonsense: %s", provider, wrong)  # noqa: TRY400 - its place is all there is
+            return None
+        return drawn
+
+    return draw_invoice
+
+
 class _Asked:
     """An operation of a provider, as logs and faults name it."""
 
     def __init__(self, port: str, provider: str, operation: str) -> None:
         self.does = OPERATIONS[port][operation]
+        self._port = port
         self._named = f"{provider}: {operation}"
         self._operation = operation
         self._silent: Callable[[str], Fault] = NoAnswer if port == "kyc" else Unavailable
@@ -201,6 +219,15 @@ class _Asked:
     def expects(self, fault: Exception) -> bool:
         """Whether the operation may raise this for what it was given."""
         return isinstance(fault, _CALLERS_FAULT.get(self._operation, ()))
+
+    def checked(self, answer: Any, question: Question) -> Any:
+        """The answer. Raises: what its operation means, where it cannot be true."""
+        try:
+            check_answer(self._port, self._operation, answer, question)
+        except Nonsense as wrong:
+            log.error("%s: nonsense: %s", self, wrong)  # noqa: TRY400 - its place is all there is
+            raise self.unheard(f"nonsense: {wrong}") from wrong
+        return answer
 
     def unheard(self, why: str, *, silent: bool = False) -> Fault:
         """The fault of a call whose end is not known. `silent`: nothing at all was heard."""

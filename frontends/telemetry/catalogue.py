@@ -65,7 +65,7 @@ _OWN = (
         "port provider operation outcome",
         "calls to banks, chains, the KYC verifier and rate sources: `done`, `refused` (for certain), `unknown` (it may "
         "have happened), `unavailable` (certainly not executed), `timeout` (no answer within 20 s), `full` (too "
-        "many wait for it already), `not_possible` (not configured or supported), `error`",
+        "many wait for it already), `nonsense` (cannot be true), `not_possible` (not configured or supported), `error`",
     ),
     _histogram("provider_call_seconds", "port provider operation", "time that such a call took"),
     _counter(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from ...ports.clock import Clock
 from ...ports.faults import NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
+from ..guard.answers import Nonsense
 from ..guard.guard import NotInTime
 from .counters import Counters
 from .tracing import Attributes, Tracing, ended
@@ -29,6 +30,8 @@ def outcome_of(fault: BaseException) -> str:
     """A failed call's end in one word (ports/faults.py, and why the guard of providers made it)."""
     if isinstance(fault.__cause__, NotInTime):
         return "timeout"
+    if isinstance(fault.__cause__, Nonsense):
+        return "nonsense"
     words = {
         Refused: "refused",
         OutcomeUnknown: "unknown",

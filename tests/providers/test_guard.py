@@ -13,7 +13,7 @@ from cambist.core.domain.payments import Opening, PaymentStatus
 from cambist.frontends.guard.guard import LIMIT, Guard
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.wrapping import OPERATIONS, Does
-from cambist.ports.bank import Invoice, InvoiceRequest
+from cambist.ports.bank import Invoice, InvoiceRequest, RefundState, RefundStatus
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import NoAnswer
 from tests.houses import open_test_house
@@ -71,13 +71,15 @@ async def test_a_call_that_hangs_ends_at_the_limit_and_says_what_is_known(
 
 
 async def test_an_answer_in_time_is_the_answer_and_nothing_is_left(clock: VirtualClock, guard: Guard) -> None:
-    async def slowly() -> str:
+    answer = RefundState(status=RefundStatus.DONE)
+
+    async def slowly() -> RefundState:
         await clock.sleep(LIMIT - 1)
-        return "answer"
+        return answer
 
     asked = ask(guard, "bank", "refund", slowly)
     await clock.advance(LIMIT - 1)
-    assert await asked == "answer"
+    assert await asked is answer
     assert clock.next_wake() is None, "no alarm rings for a call that is over"
 
 

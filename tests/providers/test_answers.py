@@ -1,0 +1,334 @@
+"""What a provider says is checked once: nonsense is an unknown outcome or a failed read, and never money."""
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.adapters.clock import VirtualClock
+from cambist.core.domain.payments import PaymentStatus
+from cambist.frontends.guard.answers import Nonsense, check_answer, check_drawn
+from cambist.frontends.guard.guard import Guard
+from cambist.frontends.telemetry.telemetry import outcome_of
+from cambist.frontends.wrapping import OPERATIONS, Does
+from cambist.ports.bank import Invoice, InvoiceState, InvoiceStatus, Pretence, RefundState, RefundStatus, Transfer
+from cambist.ports.chain import Final, NotFound, UsdtTransfer
+from cambist.ports.deposits import Deposit
+from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
+from cambist.ports.kyc import Check, CheckStatus
+from cambist.ports.mandates import Binding, ChargeState, ChargeStatus, MandateState, MandateStatus
+from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
+from cambist.ports.rates import RateQuote
+from cambist.ports.remittances import RemittanceState, RemittanceStatus
+from tests.houses import TestHouse, open_test_house
+from tests.providers_kit import inside
+
+AT = datetime(2026, 8, 8, 12, tzinfo=UTC)
+HASH = "0" * 63 + "f"
+ASKED = "asked"
+"""What every operation is asked about."""
+
+
+def changed(record: Any, **fields: Any) -> Any:
+    """The record with these fields, of whatever type they are."""
+    return msgspec.structs.replace(record, **fields)
+
+
+MONEY = Transfer(id="tr_1", amount_kopecks=100_00, at=AT, payer_name="Иван П.")
+INVOICE = Invoice(reference="inv_1", payload="https://qr.example/1", link="https://qr.example/1", check_after=5.0)
+PAID = InvoiceState(reference=ASKED, status=InvoiceStatus.PAID, transfers=(MONEY,))
+CHARGED = ChargeState(reference="ch_1", status=ChargeStatus.PAID, transfer=MONEY)
+MANDATE = MandateState(reference=ASKED, status=MandateStatus.ACTIVE, token="t", transfers=(MONEY,))
+REFUND = RefundState(status=RefundStatus.FAILED, failure="no such card", check_after=0)
+REMITTANCE = RemittanceState(status=RemittanceStatus.DONE)
+CHECK = Check(reference=ASKED, status=CheckStatus.FORM, form_url="https://kyc.example/1", level=1)
+DEPOSIT = Deposit(tx_hash=HASH, index=0, units=1, at=AT, is_final=True)
+MOVED = UsdtTransfer(index=3, sender="TA", recipient="TB", units=5)
+SIGNED = SignedTransfer(operation=ASKED, tx_hash=HASH, blob=b"x", expires_at=AT)
+SENT = SentTransfer(signed=changed(SIGNED, blob=b""), address="TB", units=5)
+QUOTE = RateQuote(rate=Decimal("81.5"), at=AT, source="market")
+
+SOUND: Mapping[tuple[str, str], Any] = {
+    ("bank", "create_invoice"): INVOICE,
+    ("bank", "find_invoice"): INVOICE,
+    ("bank", "invoice_state"): PAID,
+    ("bank", "refund"): REFUND,
+    ("bank", "find_refund"): REFUND,
+    ("bank", "bind"): Binding(reference="m_1", link=None, payload=None),
+    ("bank", "find_binding"): Binding(reference="m_1", link="https://bank.example/m", payload="m"),
+    ("bank", "mandate_state"): MANDATE,
+    ("bank", "charge"): CHARGED,
+    ("bank", "find_charge"): CHARGED,
+    ("bank", "revoke"): None,
+    ("bank", "remit"): REMITTANCE,
+    ("bank", "find_remittance"): REMITTANCE,
+    ("chain", "lookup"): Final((MOVED,)),
+    ("deposits", "address"): "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE",
+    ("deposits", "deposits"): [DEPOSIT, DEPOSIT],
+    ("kyc", "register"): CHECK,
+    ("kyc", "find_check"): CHECK,
+    ("kyc", "check_state"): CHECK,
+    ("payouts", "sign"): SIGNED,
+    ("payouts", "broadcast"): None,
+    ("payouts", "state"): TransferState.IN_BLOCK,
+    ("payouts", "find"): SENT,
+    ("rates", "quote"): QUOTE,
+}
+MAY_BE_NONE = {operation for port, operation in SOUND if operation.startswith("find")} | {"revoke", "broadcast"}
+ALL = list(SOUND)
+
+
+def check(port: str, operation: str, answer: Any) -> None:
+    check_answer(port, operation, answer, ((ASKED,), {}))
+
+
+def test_there_is_a_sound_answer_of_every_operation() -> None:
+    assert {(port, operation) for port, operations in OPERATIONS.items() for operation in operations} == set(ALL)
+
+
+@pytest.mark.parametrize(("port", "operation"), ALL)
+def test_what_is_sound_passes(port: str, operation: str) -> None:
+    check(port, operation, SOUND[port, operation])
+    if operation in MAY_BE_NONE:
+        check(port, operation, None)
+    else:
+        with pytest.raises(Nonsense):
+            check(port, operation, None)
+
+
+@pytest.mark.parametrize("wrong", [5, "paid", b"", {"status": "paid"}, object(), (), [None], True, PAID.status])
+@pytest.mark.parametrize(("port", "operation"), ALL)
+def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any) -> None:
+    if (operation == "address" and isinstance(wrong, str)) or (operation == "deposits" and wrong == ()):
+        pytest.skip("it is of the type")
+    with pytest.raises(Nonsense):
+        check(port, operation, wrong)
+
+
+AMOUNTS = (0, -5, -(10**30), 10**13 + 1, 10**30, 100.0, "100", True, None, Decimal(100))
+IDS = ("", " ", " x", "x" * 513, "x\n", "\ud800", None, 7, b"x")
+MOMENTS = (
+    None, "2026-08-08T12:00:00Z", 1_786_000_000, AT.replace(tzinfo=None), datetime(1999, 12, 31, tzinfo=UTC),
+    datetime(2200, 1, 1, tzinfo=UTC), datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+    datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
+)  # fmt: skip
+STATUSES = (None, "", "paid", "PAID", 2, TransferState.FINAL)
+PAUSES = ("5", -1, float("nan"), float("inf"), 10**30, True, Decimal(5))
+TEXTS = (5, b"x", "x" * 4097, "a\x00b", "a\nb", "\udfff")
+LINKS = (*TEXTS, "javascript:alert(1)", "https://bank.example/a b", "DATA:text/html,x")
+UNITS = (0, -1, 10**18 + 1, 10**30, 1.0, "1", True, None)
+HASHES = ("", HASH.upper(), "0x" + HASH[2:], HASH + "0", HASH[1:], "g" * 64, None, b"0" * 64)
+
+
+RATES = (80, 80.5, "80", Decimal("NaN"), Decimal("inf"), None)
+
+
+def of_kopecks(kopecks: Any) -> Any:
+    return changed(MONEY, amount_kopecks=kopecks)
+
+
+def in_money(**fields: Any) -> InvoiceState:
+    return changed(PAID, transfers=(MONEY, changed(MONEY, **{"id": "tr_2", **fields})))  # type: ignore[no-any-return]
+
+
+FIELDS: list[tuple[tuple[str, str], Any, tuple[Any, ...]]] = [
+    (("bank", "create_invoice"), lambda value: changed(INVOICE, reference=value), IDS),
+    (("bank", "create_invoice"), lambda value: changed(INVOICE, payload=value), ("", None, *TEXTS)),
+    (("bank", "create_invoice"), lambda value: changed(INVOICE, link=value), (None, *LINKS)),
+    (("bank", "create_invoice"), lambda value: changed(INVOICE, check_after=value), PAUSES),
+    (("bank", "find_invoice"), lambda value: changed(INVOICE, reference=value), IDS),
+    (("bank", "invoice_state"), lambda value: changed(PAID, reference=value), (*IDS, "of another")),
+    (("bank", "invoice_state"), lambda value: changed(PAID, status=value), STATUSES),
+    (("bank", "invoice_state"), lambda value: changed(PAID, transfers=value), ((), None, MONEY, "tr", (MONEY, MONEY))),
+    (("bank", "invoice_state"), lambda value: changed(PAID, transfers=(value,) * 10_001), (MONEY,)),
+    (("bank", "invoice_state"), lambda value: changed(PAID, failure=value), TEXTS),
+    (("bank", "invoice_state"), lambda value: in_money(id=value), IDS),
+    (("bank", "invoice_state"), lambda value: in_money(amount_kopecks=value), AMOUNTS),
+    (("bank", "invoice_state"), lambda value: in_money(at=value), MOMENTS),
+    (("bank", "invoice_state"), lambda value: in_money(payer_name=value), TEXTS),
+    (("bank", "invoice_state"), lambda value: in_money(taken_back=value), (None, 0, "no")),
+    (("bank", "refund"), lambda value: changed(REFUND, status=value), (*STATUSES, InvoiceStatus.PAID)),
+    (("bank", "refund"), lambda value: changed(REFUND, failure=value), TEXTS),
+    (("bank", "find_refund"), lambda value: changed(REFUND, check_after=value), PAUSES),
+    (("bank", "bind"), lambda value: Binding(reference=value, link=None, payload=None), IDS),
+    (("bank", "find_binding"), lambda value: Binding(reference="m", link=value, payload="m"), LINKS),
+    (("bank", "mandate_state"), lambda value: changed(MANDATE, reference=value), (*IDS, "of another")),
+    (("bank", "mandate_state"), lambda value: changed(MANDATE, status=value), STATUSES),
+    (("bank", "mandate_state"), lambda value: changed(MANDATE, token=value), ("", *TEXTS)),
+    (("bank", "mandate_state"), lambda value: changed(MANDATE, transfers=(of_kopecks(value),)), AMOUNTS),
+    (("bank", "mandate_state"), lambda value: changed(MANDATE, transfers=(value, value)), (MONEY,)),
+    (("bank", "charge"), lambda value: changed(CHARGED, reference=value), IDS),
+    (("bank", "charge"), lambda value: changed(CHARGED, status=value), STATUSES),
+    (("bank", "charge"), lambda value: changed(CHARGED, transfer=value), (None, (MONEY,), "tr")),
+    (("bank", "find_charge"), lambda value: changed(CHARGED, transfer=of_kopecks(value)), AMOUNTS),
+    (("bank", "remit"), lambda value: changed(REMITTANCE, status=value), STATUSES),
+    (("bank", "find_remittance"), lambda value: changed(REMITTANCE, check_after=value), PAUSES),
+    (("chain", "lookup"), lambda value: Final((changed(MOVED, units=value),)), UNITS),
+    (("chain", "lookup"), lambda value: Final((changed(MOVED, index=value),)), (-1, None, "0", True)),
+    (("chain", "lookup"), Final, (None, MOVED, "x")),
+    (("deposits", "address"), lambda value: value, ("", " ", "T Q", "x" * 129, *TEXTS)),
+    (("deposits", "deposits"), lambda value: [changed(DEPOSIT, units=value)], UNITS),
+    (("deposits", "deposits"), lambda value: [changed(DEPOSIT, tx_hash=value)], HASHES),
+    (("deposits", "deposits"), lambda value: [changed(DEPOSIT, at=value)], MOMENTS),
+    (("deposits", "deposits"), lambda value: [changed(DEPOSIT, is_final=value)], (None, 1, "yes")),
+    (("kyc", "register"), lambda value: changed(CHECK, reference=value), IDS),
+    (("kyc", "find_check"), lambda value: changed(CHECK, status=value), STATUSES),
+    (("kyc", "check_state"), lambda value: changed(CHECK, form_url=value), LINKS),
+    (("kyc", "check_state"), lambda value: changed(CHECK, reference=value), ("of another",)),
+    (("kyc", "check_state"), lambda value: changed(CHECK, level=value), (-1, "1", None, 10**30)),
+    (("payouts", "sign"), lambda value: changed(SIGNED, operation=value), (*IDS, "of another")),
+    (("payouts", "sign"), lambda value: changed(SIGNED, tx_hash=value), HASHES),
+    (("payouts", "sign"), lambda value: changed(SIGNED, blob=value), (b"", "x", None)),
+    (("payouts", "sign"), lambda value: changed(SIGNED, expires_at=value), MOMENTS),
+    (("payouts", "find"), lambda value: changed(SENT, units=value), UNITS),
+    (("payouts", "find"), lambda value: changed(SENT, address=value), ("", "T Q", "Т", *TEXTS)),
+    (("payouts", "find"), lambda value: changed(SENT, signed=changed(SIGNED, operation=value)), (*IDS, "of another")),
+    (("payouts", "state"), lambda value: value, (None, "final", "", 1)),
+    (("rates", "quote"), lambda value: changed(QUOTE, rate=value), RATES),
+    (("rates", "quote"), lambda value: changed(QUOTE, rate=Decimal(value)), ("1e31", "-1e400", "1e-40")),
+    (("rates", "quote"), lambda value: changed(QUOTE, at=value), MOMENTS),
+]  # fmt: skip
+"""Of each operation: a sound answer with one field as it is given, and what it is not to be."""
+
+CASES = [
+    pytest.param(*asked, build, value, id=f"{asked[1]}-{number}-{place}")
+    for number, (asked, build, values) in enumerate(FIELDS)
+    for place, value in enumerate(values)
+]
+
+
+@pytest.mark.parametrize(("port", "operation", "build", "value"), CASES)
+def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, build: Any, value: Any) -> None:
+    with pytest.raises(Nonsense) as caught:
+        check(port, operation, build(value))
+    if isinstance(value, str) and len(value.strip()) > 3:
+        assert value not in str(caught.value), "what is wrong is told by its place alone"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        changed(PAID, transfers=(changed(MONEY, amount_kopecks=1), changed(MONEY, id="tr_2", amount_kopecks=10**13))),
+        changed(PAID, transfers=(changed(MONEY, taken_back=True),)),
+        changed(PAID, transfers=(changed(MONEY, at=AT.astimezone(timezone(timedelta(hours=3)))),)),
+        changed(PAID, status=InvoiceStatus.EXPIRED, transfers=()),
+        changed(PAID, transfers=(changed(MONEY, payer_name="Anne-Marie O’Connor\u00a0Ünal"),)),
+    ],
+)
+def test_what_is_unusual_and_true_passes(answer: Any) -> None:
+    check("bank", "invoice_state", answer)
+    check("chain", "lookup", NotFound())
+
+
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.decimals(), st.datetimes(),
+    st.sampled_from([MONEY, PAID, CHARGED, DEPOSIT, RefundStatus.DONE, object(), (MONEY,), [DEPOSIT], (None,)]),
+)  # fmt: skip
+
+
+@given(data=st.data(), asked=st.sampled_from(ALL), junk=JUNK)
+def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, asked: tuple[str, str], junk: Any) -> None:
+    """Whatever stands in whatever field: it passes, and is what its type says, or it is nonsense."""
+    answer = SOUND[asked]
+    if isinstance(answer, msgspec.Struct):
+        field = data.draw(st.sampled_from(answer.__struct_fields__))
+        answer = changed(answer, **{field: junk})
+    else:
+        answer = junk
+    try:
+        check(*asked, answer)
+    except Nonsense:
+        return
+    for money in [*getattr(answer, "transfers", ()), getattr(answer, "transfer", None)]:
+        assert money is None or getattr(money, "amount_kopecks", 0) > 0 or money.units > 0
+
+
+@pytest.mark.parametrize(("port", "operation"), ALL)
+async def test_the_caller_is_told_what_is_known_then(
+    caplog: pytest.LogCaptureFixture, port: str, operation: str
+) -> None:
+    async def nonsense(*_: Any) -> Any:
+        return {"paid": -5, "payer": "IVAN PETROV"}
+
+    adapter = type("Provider", (), {"name": "theirs", operation: nonsense})()
+    guarded: Any = Guard(VirtualClock()).over(port, adapter)
+    with caplog.at_level(logging.ERROR), pytest.raises(Fault) as caught:
+        await getattr(guarded, operation)(ASKED)
+    writes = OPERATIONS[port][operation] is Does.WRITE
+    assert type(caught.value) is (OutcomeUnknown if writes else Unavailable)
+    assert outcome_of(caught.value) == "nonsense"
+    assert caplog.messages == [f"{port} theirs: {operation}: nonsense: answer: is of type dict"]
+
+
+class TestDrawing:
+    """An invoice that was drawn cannot have happened anywhere: one that cannot be is none."""
+
+    @pytest.mark.parametrize("drawn", [INVOICE, None])
+    def test_what_is_sound_passes(self, drawn: Any) -> None:
+        check_drawn(drawn)
+
+    @pytest.mark.parametrize("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])
+    async def test_the_bank_is_asked_instead(self, drawn: Any) -> None:
+        async with open_test_house() as house:
+            bank = inside(house.ports.banks.named("simulator-test"))
+            bank.draw_invoice = lambda _: drawn
+            payment = await house.created()
+            assert payment["status"] == "pending"
+            assert (await house.payment(payment["id"])).bank_reference not in (None, "", drawn)
+
+
+class TestPayment:
+    """Nonsense moves no payment, and what is said soundly later does."""
+
+    SAID: tuple[list[Transfer], ...] = (
+        [changed(MONEY, amount_kopecks=value) for value in (-5, 0, 10**30)],
+        [changed(MONEY, at=datetime(1970, 1, 1, tzinfo=UTC))],
+        [],
+    )
+
+    @pytest.mark.parametrize("transfers", [*([one] for one in SAID[0]), *SAID[1:]])
+    async def test_money_that_cannot_be_is_none(self, transfers: list[Transfer]) -> None:
+        async with open_test_house() as house:
+            payment = await house.created()
+            bank = inside(house.ports.banks.named("simulator-test"))
+            usual = bank.invoice_state
+
+            async def nonsense(reference: str) -> InvoiceState:
+                return InvoiceState(reference=reference, status=InvoiceStatus.PAID, transfers=tuple(transfers))
+
+            bank.invoice_state = nonsense
+            with pytest.raises(Unavailable):
+                await house.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+            assert await self.seen(house, payment["id"]) == (PaymentStatus.PENDING, 0)
+            bank.invoice_state = usual
+            await house.work(15 * 60)
+            assert await self.seen(house, payment["id"]) == (PaymentStatus.PAID, 1)
+
+    async def test_an_invoice_that_cannot_be_is_an_unknown_outcome_that_is_asked_about(self) -> None:
+        async with open_test_house(test_banks=("simulator-asked",)) as house:
+            [name] = house.ports.banks.order["test"]
+            bank = inside(house.ports.banks.named(name))
+            usual, asked = bank.create_invoice, []
+
+            async def nonsense(request: Any) -> Any:
+                asked.append(request.operation)
+                return changed(await usual(request), reference=10**30)
+
+            bank.create_invoice = nonsense
+            key = "0b3c2f9e-56a7-4f0e-9d0a-6f1f6b1b7c11"
+            for _ in range(2):
+                assert (await house.create(key=key)).status_code == 502
+            await house.work(60)
+            stored = await house.payment(asked[0])
+            assert (len(asked), stored.status, stored.bank_reference is not None) == (1, PaymentStatus.PENDING, True)
+
+    @staticmethod
+    async def seen(house: TestHouse, payment_id: str) -> tuple[PaymentStatus, int]:
+        events = await house.events(payment_id)
+        return (await house.payment(payment_id)).status, len(events)
