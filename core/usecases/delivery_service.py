@@ -65,6 +65,8 @@ class Service:
         self._tasks: set[asyncio.Task[None]] = set()
         self._fault: Exception | None = None
         self._probing = False
+        self._detour: float | None = None
+        """Seconds for which it leaves, because too many wait for a place."""
         self._read_at = self._ports.clock.monotonic()
         self._stirred = asyncio.Event()
         self._urgent = False
@@ -95,6 +97,9 @@ class Service:
         await self._read()
         if not self._receives:
             await hold(self._ports, self._lane)
+            return await self._leave()
+        self._detour = self._slots.turned_away(self._trust())
+        if self._detour is not None:
             return await self._leave()
         probe_at = self._outlook.expected.next_probe_at
         if probe_at is not None:
@@ -134,6 +139,7 @@ class Service:
             or self._moved
             or self._tenure.lost
             or self._fault is not None
+            or self._detour is not None
             or not self._receives
             or (self._outlook.expected.is_open and not self._probing)
         )
@@ -208,6 +214,10 @@ class Service:
                 break
             place = slots.take(self, self._receiver, self._host, trust)
             if place is None:
+                if not self._tasks:
+                    self._detour = slots.sent_off(self)
+                if self._detour is not None:
+                    self._backlog.keep_only(None)
                 return
             self._tasks.add(asyncio.create_task(self._serve(place)))
         slots.decline(self)
@@ -296,6 +306,9 @@ class Service:
             return True
         if self._shared.stopping or self._moved:
             await tenure.hand_over()
+            return True
+        if self._detour is not None:
+            await tenure.hand_over(pause=self._detour)
             return True
         if await leave(self._ports, self._lane, self._outlook.stored, tenure.job, unsure=self._backlog.empty):
             return True

@@ -5,14 +5,25 @@ receivers that are known to be slow have a part of the places for themselves, an
 is slow is known a second after it began to be. Turns come in the order in which they were asked for.
 """
 
+from collections import Counter
 from collections.abc import Callable
-from enum import IntEnum
+from enum import Enum, IntEnum
 from itertools import count
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+_HANGS = 10.0
+"""Seconds for which a letter that is not answered holds a place."""
+
 LATE = 1.0
 """Seconds after which a letter under way makes its receiver a slow one."""
+
+MOST_WAIT = 256
+"""So many slow receivers wait for a place at most, so many new ones, and so many that wait for their host alone.
+Further ones leave, and come back: who waits holds a claimed job, and a worker has no more than so many of these."""
+
+_LONGEST_DETOUR = 60.0
+"""Seconds."""
 
 _REMEMBERED = 10_000
 """Slow receivers that are known at most; the first of them are forgotten first."""
@@ -143,6 +154,20 @@ class Pool:
             customer.stir()
 
 
+class Detour:
+    """When those come back for whom there is no room to wait: one after the other, about as fast as places get free."""
+
+    def __init__(self, shortest: float, between: float) -> None:
+        self._shortest = shortest
+        self._between = between
+        self._last = 0.0
+
+    def seconds(self, now: float) -> float:
+        """How long the next one stays away."""
+        self._last = min(max(self._last + self._between, now + self._shortest), now + _LONGEST_DETOUR)
+        return self._last - now
+
+
 class Place:
     """What a letter needs to be under way: a place in all, and one at its host."""
 
@@ -155,6 +180,17 @@ class Place:
         self.began = began
 
 
+class Wait(Enum):
+    """As what somebody waits."""
+
+    SLOW = "slow"
+    NEW = "new"
+    HOST = "host"
+    """For a place at a host, and not slow."""
+    PROVEN = "proven"
+    """For a place in all, and proven: this is bounded by nothing but what a worker claims."""
+
+
 class Asked(NamedTuple):
     """What a customer waits for."""
 
@@ -162,6 +198,15 @@ class Asked(NamedTuple):
     trust: Trust
     there: bool
     """It has its place at the host, and waits for one in all."""
+
+    @property
+    def how(self) -> Wait:
+        """By what it is bounded how many wait so."""
+        if self.trust is Trust.SLOW:
+            return Wait.SLOW
+        if not self.there:
+            return Wait.HOST
+        return Wait.NEW if self.trust is Trust.NEW else Wait.PROVEN
 
 
 class Slots:
@@ -178,6 +223,10 @@ class Slots:
         """Those to which something is under way, or waits to be."""
         self._asked: dict[Customer, Asked] = {}
         """Those who wait."""
+        self._waits: Counter[Wait] = Counter()
+        """How many of them wait how."""
+        slow = Detour(_HANGS, _HANGS / max(total * 2 // 5, 1))
+        self._detours = {Wait.SLOW: slow, Wait.NEW: slow, Wait.HOST: Detour(LATE, LATE / per_host)}
         self._young: dict[Place, None] = {}
         """Under way and not late yet, in the order in which they began."""
         self._slow: dict[str, None] = {}
@@ -204,15 +253,30 @@ class Slots:
             if pool is None:
                 pool = self._hosts[host] = Pool(self._per_host, self.per_receiver)
             if not pool.take(customer, trust):
-                self._asked[customer] = Asked(host, trust, there=False)
+                self._wait(customer, Asked(host, trust, there=False))
                 return None
         if not self._all.take(customer, trust):
-            self._asked[customer] = Asked(host, trust, there=True)
+            self._wait(customer, Asked(host, trust, there=True))
             return None
-        self._asked.pop(customer, None)
+        self._no_longer(customer)
         place = Place(receiver, host, trust, self._now())
         self._young[place] = None
         return place
+
+    def turned_away(self, trust: Trust) -> float | None:
+        """Whether one that is trusted so need not even ask for a place, and shall come back in so many seconds."""
+        if trust is Trust.SLOW and self._waits[Wait.SLOW] >= MOST_WAIT:
+            return self._detours[Wait.SLOW].seconds(self._now())
+        return None
+
+    def sent_off(self, customer: Customer) -> float | None:
+        """Whether one that found no place may not wait for one, and shall come back in so many seconds."""
+        asked = self._asked.get(customer)
+        detour = None if asked is None else self._detours.get(asked.how)
+        if asked is None or detour is None or self._waits[asked.how] <= MOST_WAIT:
+            return None
+        self.decline(customer)
+        return detour.seconds(self._now())
 
     def goes_on(self, place: Place) -> bool:
         """Its letter ended. Whether another one may begin on the same place: not when somebody waits who could have
@@ -236,7 +300,7 @@ class Slots:
 
     def decline(self, customer: Customer) -> None:
         """It wants no place now; if its turn has come, the next one may."""
-        asked = self._asked.pop(customer, None)
+        asked = self._no_longer(customer)
         if asked is None:
             return
         pool = self._hosts[asked.host]
@@ -260,6 +324,17 @@ class Slots:
                 self._hosts[place.host].slow_down(place.trust)
                 self._all.slow_down(place.trust)
                 place.trust = Trust.SLOW
+
+    def _wait(self, customer: Customer, asked: Asked) -> None:
+        self._no_longer(customer)
+        self._asked[customer] = asked
+        self._waits[asked.how] += 1
+
+    def _no_longer(self, customer: Customer) -> Asked | None:
+        asked = self._asked.pop(customer, None)
+        if asked is not None:
+            self._waits[asked.how] -= 1
+        return asked
 
     def _end(self, place: Place) -> None:
         self._young.pop(place, None)

@@ -42,10 +42,14 @@ class Tenure:
         """Whether somebody asked for the job since it was read, or took it."""
         return not is_unchanged(await self._ports.storage.get(Job, self.job.id), self.job)
 
-    async def hand_over(self) -> None:
-        """Leave the job to the next worker, at once."""
+    async def hand_over(self, *, pause: float = 0.0) -> None:
+        """Leave the job to the next worker: at once, or after so many seconds."""
+        due = self.job.due
+        if pause:
+            due = await self._ports.storage.now() + timedelta(seconds=pause)
         async with self._ports.storage.unit() as unit:
-            unit[Job].save(msgspec.structs.replace(self.job, leased_until=None))
+            # Nothing failed: the pauses after failures begin anew.
+            unit[Job].save(msgspec.structs.replace(self.job, leased_until=None, due=due, attempts=0))
             try:
                 await unit.commit()
             except Stale:

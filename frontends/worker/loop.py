@@ -29,8 +29,9 @@ SWEEP = 1.0
 LOOK = 0.25
 """Seconds after which receivers that are being served are looked at again, for events that came meanwhile."""
 
-RECEIVERS = 1024
-"""Receivers served at once, at most."""
+RECEIVERS = 2560
+"""Receivers served at once, at most: those to which something is under way, those that wait as slots.py lets them, and
+some to spare."""
 
 WATCH = 0.5
 """Seconds between two looks whether the storage is lost."""

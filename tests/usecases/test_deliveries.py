@@ -54,6 +54,8 @@ class Town:
         self.under_way: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.most_in_all = 0
+        self.pauses: dict[str, float] = {}
+        """By the beginning of an address: seconds until it answers."""
         self.on_letter: Callable[[Letter], None] = lambda _: None
 
     async def post(self, letter: Letter) -> Receipt:
@@ -67,6 +69,9 @@ class Town:
         try:
             if answer.answer is Answer.TIMEOUT:
                 await self._clock.sleep(SECONDS_OF_SILENCE)
+            for beginning, seconds in self.pauses.items():
+                if letter.url.startswith(beginning):
+                    await self._clock.sleep(seconds)
         finally:
             self.under_way[letter.url] -= 1
         return answer

@@ -6,9 +6,12 @@ from functools import partial
 
 import pytest
 
+from cambist.core.usecases import slots as slots_rules
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.deliveries import Dispatcher
-from cambist.core.usecases.slots import LATE
+from cambist.core.usecases.outlook import Outlook
+from cambist.core.usecases.slots import LATE, Trust
+from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, Receipt
 from tests.usecases import test_deliveries as deliveries_test
@@ -143,6 +146,55 @@ async def test_another_address_is_another_receiver_and_waits_for_no_slow_ones(pl
         assert len(place.town.letters["https://good.example/hook"]) >= 1
 
 
+@pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
+async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may_hold(
+    place: Place, answer: Receipt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a hundred, sixteen are served, eight wait, and the others come back later; so healthy ones are claimed, who
+    asked after all of them. Everybody's turn comes in the end, and nothing is sent twice."""
+    monkeypatch.setattr(slots_rules, "MOST_WAIT", 8)
+    monkeypatch.setattr(loop, "RECEIVERS", PLACES + 3 * 8)
+    well = await merchants(place, 10, GOOD, proven=True, name="well")
+    hanging = await merchants(place, 100, answer, name="hangs")
+    for account in hanging:
+        await place.happen(account, 4)
+    async with place.working() as worker:
+        await place.clock.advance(LATE)
+        assert len(worker._serving) <= 32 + 8, "those who never answered yet wait in the same way"
+        await place.clock.advance(60)
+        for made in range(1, 21):
+            for account in well:
+                await place.happen(account)
+            await place.clock.advance(0)
+            assert {len(place.town.letters[place.url(f"well{number}")]) for number in range(10)} == {made}
+            assert len(worker._serving) <= 16 + 8 + 10
+            await place.clock.advance(2.5)
+        place.town.answers.clear()
+        await place.clock.advance(700)
+    for number, account in enumerate(hanging):
+        assert await place.statuses(account) == {"delivered": 4}
+        if answer is SLOW:
+            assert len(place.town.events(place.url(f"hangs{number}"))) == 4
+    assert await place.jobs() == []
+
+
+async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_counted(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_rules, "MOST_WAIT", 0)
+    [account] = await merchants(place, 1, GOOD, proven=True)
+    await place.happen(account)
+    dispatcher = Dispatcher(place.ports)
+    monkeypatch.setattr(Outlook, "trust", lambda _, slow: Trust.SLOW)
+    [job] = await place.ports.storage.claim(10, 60)
+    await dispatcher.run(job)
+    [left] = await place.jobs()
+    assert (left.id, left.leased_until, left.attempts) == (job.id, None, 0)
+    away = (left.due - place.clock.now()).total_seconds()
+    assert 10 <= away <= 11
+    assert await place.statuses(account) == {"delivered": 1, "pending": 1}
+
+
 async def on_one_host(place: Place, count: int, answer: Receipt, name: str) -> list[str]:
     """Merchants whose receivers are pages of one host."""
     made = []
@@ -209,3 +261,24 @@ async def test_a_service_that_is_cancelled_while_it_waits_leaves_no_place_taken(
         assert slots._all.empty
         assert not slots._hosts
         assert not slots._asked
+
+
+async def test_who_waits_for_a_host_that_many_use_does_not_use_up_the_jobs_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its answers take just below a second, so nobody there is slow."""
+    monkeypatch.setattr(slots_rules, "MOST_WAIT", 8)
+    monkeypatch.setattr(loop, "RECEIVERS", 90)
+    async with open_place() as place:
+        [elsewhere] = await merchants(place, 1, GOOD, proven=True, name="well")
+        there = await on_one_host(place, 200, GOOD, "there")
+        place.town.pauses["https://shared.example/"] = 0.9
+        for account in there:
+            await place.happen(account)
+        async with place.working():
+            await place.happen(elsewhere)
+            await place.clock.advance(0)
+            assert len(place.town.letters[place.url("well0")]) == 1
+            await place.clock.advance(8)
+            for account in there:
+                assert await place.statuses(account) == {"delivered": 1}

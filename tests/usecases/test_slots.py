@@ -244,6 +244,24 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
     assert [hall.slots.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
 
 
+def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_places_get_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "MOST_WAIT", 3)
+    hall = Hall(50)  # twenty for slow ones, two of which end in a second
+    slow = many(30)
+    assert sum(hall.take(each, Trust.SLOW) for each in slow) == 20
+    away = [hall.slots.sent_off(each) for each in slow[20:]]
+    assert away[:7] == [10.0, 10.5, 11.0, 11.5, 12.0, 12.5, 13.0]
+    assert away[7:] == [None] * 3
+    assert hall.slots.turned_away(Trust.SLOW) == 13.5
+    assert hall.slots.turned_away(Trust.PROVEN) is None
+    hall.time = 100.0
+    assert hall.slots.turned_away(Trust.SLOW) == 10.0
+    later = [hall.slots.turned_away(Trust.SLOW) for _ in range(200)]
+    assert later[-1] == 60.0, "and not for ever"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_forgotten(seed: int) -> None:
     """Takes, ends, lateness and changes of mind in any order: no more than the bounds is ever under way; who asked and
@@ -286,6 +304,7 @@ def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_
     assert not hall.slots._hosts
     assert not hall.slots._asked
     assert not hall.slots._young
+    assert not any(hall.slots._waits.values())
     assert hall.slots._all.empty
 
 
