@@ -152,6 +152,9 @@ def _bound(
     else:
         at = now if first is None or first.paid_at is None else first.paid_at
         after = bound(subscription, mandate, at=at, charge=None if first is None else first.id, now=now)
+        if report.standing is _M.LOST:
+            # Confirmed, and lost since: two moves, each with an event of its own. The second one comes next.
+            return after
     return follow_mandate(after, report, now)
 
 

@@ -103,8 +103,8 @@ async def look(ports: Ports, payment: Payment) -> Payment:
 async def conclude(
     ports: Ports, asked: Payment, report: BindingReport, *, payload: str | None = None, token: str | None = None
 ) -> Payment | None:
-    """Let a report take effect, in one unit. It may come late, twice, or from a notice and our own question at once.
-    Returns the payment as it then stands, None when there is none."""
+    """Let a report take effect, each move of the subscription in one unit. It may come late, twice, or from a notice
+    and our own question at once. Returns the payment as it then stands, None when there is none."""
 
     async def work(unit: Unit) -> Payment | None:
         found = await unit[Payment].get(asked.id)
@@ -131,7 +131,12 @@ async def conclude(
             await plan_revoking(ports, unit, after)
         return carried
 
-    return await retrying(ports.storage, work, again_on=(*RACES, "jobs_id"))
+    async def moved() -> Payment | None:
+        return await retrying(ports.storage, work, again_on=(*RACES, "jobs_id"))
+
+    concluded = await moved()
+    # Who is heard of as lost may have to be bound first.
+    return await moved() if report.standing is MandateStanding.LOST else concluded
 
 
 def _with_link(payment: Payment, report: BindingReport, payload: str | None) -> Payment:

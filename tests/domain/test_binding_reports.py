@@ -126,7 +126,6 @@ NEWER = Binding(operation="sub_1:2", requested_at=NOW, payment_id="pay_2", bank=
         ({}, PAID, {"standing": M.OPEN}, S.PENDING_BINDING, False),
         ({}, PAID, {"standing": M.REFUSED}, S.PENDING_BINDING, False),
         ({}, PAID, {"standing": M.ACTIVE}, S.ACTIVE, False),
-        ({}, PAID, {"standing": M.LOST}, S.PAUSED, False),
         ({"binding": NEWER}, PAID, {"standing": M.ACTIVE}, S.ACTIVE, False),
         ({}, {"status": P.EXPIRED}, {"standing": M.CLOSED}, S.CANCELLED, False),
         ({"binding": NEWER}, {"status": P.EXPIRED}, {"standing": M.CLOSED}, S.PENDING_BINDING, False),
@@ -164,6 +163,14 @@ def test_what_follows_for_the_subscription(
     assert after.status is status
     assert is_stray_mandate(after, paid, said) is stray
     assert follow_binding(after, paid, said, MANDATE if given else None, None, NOW).status is status
+
+
+def test_what_was_confirmed_and_lost_since_moves_twice() -> None:
+    paid, said = payment(**PAID), BindingReport(standing=M.LOST)
+    first = follow_binding(subscription(), paid, said, MANDATE, paid, NOW)
+    second = follow_binding(first, paid, said, MANDATE, None, NOW)
+    assert (first.status, second.status) == (S.ACTIVE, S.PAUSED)
+    assert follow_binding(second, paid, said, MANDATE, None, NOW) == second
 
 
 def test_the_anchor_is_when_the_first_charge_was_paid() -> None:

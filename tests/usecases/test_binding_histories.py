@@ -125,3 +125,12 @@ async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -
 )
 def test_any_history_ends_well(steps: list[tuple[object, ...]], calendar: bool, charge: str) -> None:
     asyncio.run(run(steps, calendar=calendar, charge=charge))
+
+
+async def test_a_binding_that_is_confirmed_and_lost_before_anybody_looks_is_told_by_two_moves() -> None:
+    async with open_test_house() as house:
+        made = (await subscribed(house, binding_charge="first"))["id"]
+        await act(house, made, ("open",))
+        await act(house, made, ("bank", MandateEvent.CONFIRM, 0, True))
+        await act(house, made, ("bank", MandateEvent.MANDATE_LOST, 0, False))
+        assert await statuses(house, made) == [("pending_binding", "active"), ("active", "paused")]

@@ -370,5 +370,5 @@ async def test_the_position_of_undelivered_letters_is_kept(house: TestHouse) -> 
     payment = await house.created()
     house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=500)] * 1000
     await advance(house, 30 * DAY)
-    [delivery] = [each for each in await everything(house.ports, Delivery) if each.type.value.startswith("payment")]
+    [delivery] = [each for each in await everything(house.ports, Delivery) if each.type.startswith("payment")]
     assert (delivery.status, payment["status"]) == (DeliveryStatus.FAILED, "pending")
