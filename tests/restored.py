@@ -17,6 +17,7 @@ from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.storage.memory import MemoryStorage
 from cambist.adapters.storage.sqlite_marks import FileMarks
 from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement
 from cambist.core.domain.subscription_orders import SubscriptionOrder
@@ -211,6 +212,10 @@ class House:
     async def withdrawals(self) -> list[Withdrawal]:
         async with self.ports.storage.unit() as unit:
             return await unit[Withdrawal].find(order="created_at")
+
+    async def exchanges(self) -> list[Exchange]:
+        async with self.ports.storage.unit() as unit:
+            return await unit[Exchange].find(order="created_at")
 
     async def statements(self) -> list[Settlement]:
         async with self.ports.storage.unit() as unit:

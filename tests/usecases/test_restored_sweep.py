@@ -1,0 +1,231 @@
+"""Whatever moment a backup is of: each story runs to its end, the database is put back to how it was after one of its
+commits, and the story is told again. What went out went out once (ARCHITECTURE.md, "Three ends")."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.charges import ChargeOrder
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchange_orders import ExchangeOrder
+from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.refunds import RefundOrder
+from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.usecases.charges import create_charge
+from cambist.core.usecases.exchange_return import list_suspended, return_money
+from cambist.core.usecases.exchanges import cancel_exchange, create_exchange, create_rub_usdt
+from cambist.core.usecases.operations import list_suspense
+from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.refunds import create_refund
+from cambist.core.usecases.settlement import settle_now
+from cambist.core.usecases.suspense_return import return_suspense
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.storage import Unit
+from tests.exchange_house import BANK_ID, PHONE
+from tests.gates import OtherCommit
+from tests.payout_kit import OTHER_WALLET, WALLET
+from tests.restored import Copy, House, World
+
+KEY = str(UUID(int=7))
+DAY = 24 * 3600
+LEASES_ARE_OVER = 90
+"""Seconds after which no job of the process before is held."""
+
+
+class Copying:
+    """A storage of which a copy is made after each commit."""
+
+    def __init__(self, storage: Any, world: World) -> None:
+        self._storage = storage
+        self._world = world
+        self.copies: list[Copy] = [world.copy()]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self._storage.unit() as unit:
+
+            async def commit() -> None:
+                await unit.commit()
+                self.copies.append(self._world.copy())
+
+            yield OtherCommit(unit, commit)
+
+
+class Story:
+    """`begin` is before every copy, `tell` may be told again, and `went` is all that went out of the world."""
+
+    async def begin(self, house: House) -> None:
+        raise NotImplementedError
+
+    async def tell(self, house: House) -> None:
+        raise NotImplementedError
+
+    async def went(self, world: World) -> int:
+        raise NotImplementedError
+
+
+async def paid(house: House) -> str:
+    """A payment that was paid, two days ago by now."""
+    order = PaymentOrder(amount_rub="1000.00")
+    made = await create_payment(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+    await house.pay(made.resource)
+    await house.world.clock.advance(2 * DAY)
+    return made.resource.id
+
+
+class ARefund(Story):
+    async def begin(self, house: House) -> None:
+        self.payment_id = await paid(house)
+
+    async def tell(self, house: House) -> None:
+        order = RefundOrder(payment_id=self.payment_id, amount_rub="100.00")
+        await create_refund(house.ports, await house.caller(), KEY, lambda: order)
+        await house.work(60)
+
+    async def went(self, world: World) -> int:
+        return len(await world.refunded())
+
+
+class ASettlement(Story):
+    async def begin(self, house: House) -> None:
+        await paid(house)
+
+    async def tell(self, house: House) -> None:
+        await settle_now(house.ports, Mode.LIVE)
+        await house.work(60)
+        assert [each.status for each in await house.withdrawals()] == [WithdrawalStatus.COMPLETED]
+
+    async def went(self, world: World) -> int:
+        return len(await world.paid_out())
+
+
+class ACharge(Story):
+    async def begin(self, house: House) -> None:
+        self.subscription_id = await house.bound()
+
+    async def tell(self, house: House) -> None:
+        # A repeat waits for a request that holds the key, and here nobody moves the clock meanwhile.
+        await house.work(60)
+        order = ChargeOrder(amount_rub="100.00")
+        await create_charge(house.ports, await house.caller(), self.subscription_id, KEY, lambda: order)
+        await house.work(60)
+
+    async def went(self, world: World) -> int:
+        return len(await world.debited())
+
+
+class AnExchangeOfUsdt(Story):
+    async def begin(self, house: House) -> None:
+        await house.know_client(PHONE)
+
+    async def tell(self, house: House) -> None:
+        present = await house.exchanges()
+        if not present or not present[0].is_final:
+            order = ExchangeOrder(amount_usdt="100", client_phone=PHONE, client_bank_id=BANK_ID)
+            made = (await create_exchange(house.ports, await house.caller(), KEY, lambda: order)).resource
+            address = made.crypto_deposit_address or ""
+            if not await house.world.deposits.deposits(address):
+                await house.world.deposits.pretend_deposit(address, made.amount_usdt.units)
+        await house.work(120)
+        assert [each.status for each in await house.exchanges()] == ["completed"]
+
+    async def went(self, world: World) -> int:
+        return len(await world.remitted())
+
+
+class AnExchangeOfRub(Story):
+    """An operator began it, so it has no key: it is there before."""
+
+    async def begin(self, house: House) -> None:
+        await house.know_client(PHONE)
+        made = await create_rub_usdt(
+            house.ports, house.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+        )
+        self.exchange_id = made.id
+
+    async def tell(self, house: House) -> None:
+        for notice in await house.world.bank.pretend(self.exchange_id, Pretence(status=InvoiceStatus.PAID)):
+            await on_notice(house.ports, notice)
+        await house.work(600)
+        assert [each.status for each in await house.exchanges()] == ["completed"]
+
+    async def went(self, world: World) -> int:
+        return len(await world.paid_out())
+
+
+class AReturn(Story):
+    """Of money in suspense, to who paid it twice."""
+
+    async def begin(self, house: House) -> None:
+        order = PaymentOrder(amount_rub="1000.00")
+        made = await create_payment(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+        await house.pay(made.resource)
+        await house.pay(made.resource, again=True)
+
+    async def tell(self, house: House) -> None:
+        for money in await list_suspense(house.ports):
+            await return_suspense(house.ports, money.id)
+        await house.work(60)
+        assert await list_suspense(house.ports) == []
+
+    async def went(self, world: World) -> int:
+        return len(await world.refunded())
+
+
+class AReturnOfUsdt(Story):
+    """That came for an exchange which was called off."""
+
+    async def begin(self, house: House) -> None:
+        await house.know_client(PHONE)
+        caller = await house.caller()
+        order = ExchangeOrder(amount_usdt="100", client_phone=PHONE, client_bank_id=BANK_ID)
+        made = (await create_exchange(house.ports, caller, KEY, lambda: order)).resource
+        self.exchange_id = made.id
+        await cancel_exchange(house.ports, caller, made.id)
+        await house.world.deposits.pretend_deposit(made.crypto_deposit_address or "", made.amount_usdt.units)
+        await house.work(600)
+
+    async def tell(self, house: House) -> None:
+        if await list_suspended(house.ports):
+            with suppress(Refusal):  # it is on its way by now
+                await return_money(house.ports, self.exchange_id, OTHER_WALLET)
+        await house.work(60)
+        assert await list_suspended(house.ports) == []
+
+    async def went(self, world: World) -> int:
+        return len(await world.paid_out())
+
+
+STORIES = (ARefund, ASettlement, ACharge, AnExchangeOfUsdt, AnExchangeOfRub, AReturn, AReturnOfUsdt)
+
+
+@pytest.mark.parametrize("story_type", STORIES)
+async def test_a_backup_of_any_moment_sends_nothing_twice(story_type: type[Story], tmp_path: Path) -> None:
+    at, copies = 0, 1
+    while at < copies:
+        world, story = World("memory", tmp_path), story_type()
+        async with world.opened() as house:
+            await story.begin(house)
+            copying = Copying(house.ports.storage, world)
+            house.ports = msgspec.structs.replace(house.ports, storage=copying)
+            await story.tell(house)
+            await house.check()
+            copies = len(copying.copies)
+        assert await story.went(world) == 1
+        await world.clock.advance(LEASES_ARE_OVER)
+        async with world.opened(copying.copies[at]) as house:
+            await story.tell(house)
+            await house.check()
+        assert await story.went(world) == 1, f"the backup after commit {at} of {copies - 1}"
+        at += 1
+    assert copies > 4
