@@ -18,6 +18,7 @@ from cambist.adapters.storage.memory import MemoryStorage
 from cambist.adapters.storage.sqlite_marks import FileMarks
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.ledger import Purse
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement
 from cambist.core.domain.subscription_orders import SubscriptionOrder
@@ -29,6 +30,7 @@ from cambist.core.usecases.binding_opening import open_binding
 from cambist.core.usecases.charges import read_charge_window
 from cambist.core.usecases.clients import ClientSimulation, simulate_client
 from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.ledger import purses
 from cambist.core.usecases.marking import mark_anew
 from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.sandbox import simulate_payment
@@ -212,6 +214,11 @@ class House:
     async def withdrawals(self) -> list[Withdrawal]:
         async with self.ports.storage.unit() as unit:
             return await unit[Withdrawal].find(order="created_at")
+
+    async def purse(self, purse: Purse) -> int:
+        """What the merchant has there."""
+        async with self.ports.storage.unit() as unit:
+            return (await purses(unit, self.world.account_id, Mode.LIVE)).get(purse, 0)
 
     async def exchanges(self) -> list[Exchange]:
         async with self.ports.storage.unit() as unit:

@@ -82,6 +82,8 @@ ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
 """The kinds of the journal's entries that an object can have."""
 
 _REVISIONS = {
+    # The second where what the wallet sent was accepted.
+    _K.PAYOUT_RESERVED: 2,
     _K.SUSPENSE: suspense_returns.MOST_TRIES + 1,
     _K.SUSPENSE_RETURNED: suspense_returns.MOST_TRIES,
     _K.EXCHANGE_RETURNED: MOST_TRIES,

@@ -58,7 +58,7 @@ async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, un
         return await sender.sign(operation, wallet, units)
     if known.units != units or not _is_same(known.address, wallet):
         log.error(
-            "%s: the wallet sent %s units to %s for it before (%s), but %s units are owed to %s: settle it by hand",
+            "%s: the wallet sent %s units to %s for it before (%s), but %s units are owed to %s: it is for an operator",
             *(operation, known.units, known.address, known.signed.tx_hash, units, wallet),
         )
         raise Unavailable(f"the wallet sent something else for {operation}: {known.signed.tx_hash}")

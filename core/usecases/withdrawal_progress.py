@@ -116,12 +116,17 @@ async def _store(ports: Ports, withdrawal_id: str, transfer: SignedTransfer) -> 
             raise Stale(f"{withdrawal_id} is gone")
         if present.status is not _S.PENDING:
             return present
-        after = signed(present, transfer.tx_hash, transfer.blob, transfer.expires_at)
-        after = msgspec.structs.replace(after, sequence=present.sequence + 1)
-        await announce_withdrawal(ports, unit, after, present.status)
-        return unit[Withdrawal].save(after)
+        return await enter_signed(ports, unit, present, transfer)
 
     return await retrying(ports.storage, work)
+
+
+async def enter_signed(ports: Ports, unit: Unit, pending: Withdrawal, transfer: SignedTransfer) -> Withdrawal:
+    """Save a pending payout with its signed transfer, and with the event of that."""
+    after = signed(pending, transfer.tx_hash, transfer.blob, transfer.expires_at)
+    after = msgspec.structs.replace(after, sequence=pending.sequence + 1)
+    await announce_withdrawal(ports, unit, after, pending.status)
+    return unit[Withdrawal].save(after)
 
 
 async def _look(ports: Ports, sender: UsdtSender, withdrawal: Withdrawal) -> _Step:
@@ -196,8 +201,19 @@ async def advance(
     return unit[Withdrawal].save(last)
 
 
-def book(ports: Ports, unit: Unit, withdrawal: Withdrawal, kind: EntryKind, source: Purse, target: Purse) -> None:
-    """Book the payout's amount from one purse of its merchant to another."""
+def book(
+    ports: Ports,
+    unit: Unit,
+    withdrawal: Withdrawal,
+    kind: EntryKind,
+    source: Purse,
+    target: Purse,
+    *,
+    corrected: int | None = None,
+) -> None:
+    """Book the payout's amount from one purse of its merchant to another; or the units by which what was booked so is
+    `corrected`, which may be below zero."""
+    units = withdrawal.amount.units if corrected is None else corrected
     post(
         unit,
         journal_entry(
@@ -206,7 +222,8 @@ def book(ports: Ports, unit: Unit, withdrawal: Withdrawal, kind: EntryKind, sour
             account_id=withdrawal.account_id,
             mode=withdrawal.mode,
             at=ports.clock.now(),
-            postings={source: -withdrawal.amount.units, target: withdrawal.amount.units},
+            postings={source: -units, target: units},
+            revision=1 if corrected is None else 2,
         ),
     )
 

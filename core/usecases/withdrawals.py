@@ -10,6 +10,7 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, Unavailable
 from ...ports.jobs import Job
+from ...ports.payouts import SentTransfer
 from ...ports.storage import Unit
 from ..domain import ids
 from ..domain.accounts import Account, Caller, Mode
@@ -23,7 +24,7 @@ from .causes import caused_id
 from .ledger import LEDGER_RULES, may_take, purses
 from .transfers import sent_before
 from .units import retrying
-from .withdrawal_progress import advance, announce_withdrawal, book, job_id, job_of
+from .withdrawal_progress import advance, announce_withdrawal, book, enter_signed, job_id, job_of
 from .worlds import in_its_time, in_the_account_time
 
 LONGEST_REASON = 255
@@ -164,15 +165,51 @@ async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Wi
     return await retrying(ports.storage, work)
 
 
-async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
+async def _sent(ports: Ports, withdrawal: Withdrawal) -> SentTransfer | None:
+    """What its wallet sent by a payout, though we know nothing of that. Raises: Refusal PROVIDER_UNAVAILABLE."""
     try:
-        known = await sent_before(ports.senders.named(withdrawal.sender), withdrawal.id)
+        return await sent_before(ports.senders.named(withdrawal.sender), withdrawal.id)
     except NotConfigured:
-        return  # nobody is left who could be asked
+        return None  # nobody is left who could be asked
     except Unavailable as fault:
         raise Refusal(
             "PROVIDER_UNAVAILABLE", f"The wallet does not say whether it sent it: {fault}", retry_after=30
         ) from None
+
+
+@in_its_time(Withdrawal)
+async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
+    """Take over what the wallet sent by a pending payout, though it is another amount, or went to another address, than
+    the payout has: so it can be where a restored database settled anew. The payout becomes what was sent, and the rest
+    is available; was more sent, the merchant owes it. Its job follows the transfer.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE unless it is pending and the wallet sent something by it;
+    PROVIDER_UNAVAILABLE.
+    """
+    async with ports.storage.unit() as unit:
+        seen = await _find(unit, withdrawal_id)
+    sent = await _sent(ports, seen) if seen.status is WithdrawalStatus.PENDING else None
+
+    async def work(unit: Unit) -> Withdrawal:
+        withdrawal = await _find(unit, withdrawal_id)
+        if withdrawal.status is not WithdrawalStatus.PENDING:
+            raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}, not pending")
+        if sent is None:
+            raise Refusal("INVALID_STATE", "The wallet sent nothing by it, or cannot be asked")
+        more = sent.units - withdrawal.amount.units
+        if more:
+            book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED, corrected=more)
+        job = await unit[Job].get(job_id(withdrawal.id))
+        if job is not None:
+            unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        after = msgspec.structs.replace(withdrawal, amount=Usdt(sent.units), wallet=sent.address)
+        return await enter_signed(ports, unit, after, sent.signed)
+
+    return await retrying(ports.storage, work)
+
+
+async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
+    known = await _sent(ports, withdrawal)
     if known is not None:
         raise Refusal("INVALID_STATE", f"The wallet sent it before, as {known.signed.tx_hash}: {known.units} units")
 

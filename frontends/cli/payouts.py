@@ -65,6 +65,19 @@ def cancel(withdrawal_id: str, reason: str) -> Answer:
     return _answer(in_house(lambda ports: usecases.cancel_withdrawal(ports, withdrawal_id, reason)))
 
 
+@payout.command("accept")
+@click.argument("withdrawal_id", metavar="ID")
+@answering
+@reasoned
+def accept(withdrawal_id: str) -> Answer:
+    """Take over what the wallet sent by a pending payout, though amount or address are others than it has.
+
+    After a restore: the log tells of such a payout, and nothing is signed for it. Amount and address become those of
+    the transfer, and what is left is available; if more was sent than was there, the merchant owes it.
+    """
+    return _answer(in_house(lambda ports: usecases.accept_sent(ports, withdrawal_id)))
+
+
 @payout.command("retry")
 @click.argument("withdrawal_id", metavar="ID")
 @answering

@@ -79,6 +79,23 @@ def test_what_is_available_is_paid_out_listed_and_called_off(call: Call, account
     assert "5.00000000" in text
 
 
+def test_what_the_wallet_sent_otherwise_is_accepted(call: Call, account_id: str, folder: Path) -> None:
+    """As after a restore: the wallet knows more than the database."""
+    made = payout(call, "now", account_id, "--mode", "test")
+    before = call("payout", "accept", made["withdrawal_id"], "--reason", "the log says so", "--json")
+    assert (before.status, before.document["error"]["code"]) == (1, "INVALID_STATE")
+
+    async def send() -> None:
+        async with open_house(load({}, {}, folder).settings) as house:
+            wallet = house.ports.senders.of_mode("test")
+            await wallet.broadcast(await wallet.sign(made["withdrawal_id"], WALLET, 400_000_000))
+
+    asyncio.run(send())
+    done = payout(call, "accept", made["withdrawal_id"], "--reason", "the log says so")
+    assert (done["status"], done["amount_usdt"], len(done["tx_hash"])) == ("processing", "4.00000000", 64)
+    assert payout(call, "now", account_id, "--mode", "test")["amount_usdt"] == "1.00000000"
+
+
 def test_what_cannot_be_done_is_refused_with_its_code(call: Call, account_id: str) -> None:
     def code(*arguments: str) -> str:
         done = call("payout", *arguments, "--json")

@@ -19,6 +19,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchange_funds import ExchangeTransfer
 from cambist.core.domain.exchange_orders import ExchangeOrder
 from cambist.core.domain.exchanges import Exchange, unsigned
+from cambist.core.domain.ledger import Purse
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import Refund, RefundOrder
@@ -32,7 +33,7 @@ from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_now
 from cambist.core.usecases.suspense_return import return_suspense
-from cambist.core.usecases.withdrawals import cancel_withdrawal
+from cambist.core.usecases.withdrawals import accept_sent, cancel_withdrawal
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.payouts import SentTransfer, TransferState
 from tests.exchange_house import BANK_ID, PHONE, open_exchange_house
@@ -41,6 +42,7 @@ from tests.refund_house import open_refund_house
 from tests.restored import Copy, House, World
 
 BACK = OTHER_WALLET
+POCKETS = (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
 DAY = 24 * 3600
 S = WithdrawalStatus
 
@@ -123,6 +125,40 @@ class TestPayouts:
         told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert told
         assert all(waiting.id in text and sent in text for text in told)
+
+    @pytest.mark.parametrize("more", [-5_000_000, 0, 5_000_000])
+    async def test_an_operator_accepts_what_was_sent_otherwise(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, more: int
+    ) -> None:
+        """What is left is available, what was too much is owed, and the payout comes to its end."""
+        async with world.opened() as house:
+            copy = await self._sent_after_a_copy(world, house)
+        async with world.opened(copy) as house:
+            [pending] = await house.withdrawals()
+            before, sent = await house.purse(Purse.AVAILABLE), pending.amount.units + more
+            remembers(world, monkeypatch, units=sent, address=OTHER_WALLET)
+            await house.work(3600)
+            accepted = await accept_sent(house.ports, pending.id)
+            assert (accepted.status, accepted.amount.units, accepted.wallet) == (S.PROCESSING, sent, OTHER_WALLET)
+            await house.work(60)
+            assert [each.status for each in await house.withdrawals()] == [S.COMPLETED]
+            assert [await house.purse(each) for each in POCKETS] == [before - more, 0, sent]
+            await house.check()
+        assert len(world.wallet.signed) == 1
+
+    async def test_where_nothing_was_sent_there_is_nothing_to_accept(self, world: World) -> None:
+        async with world.opened() as house:
+            await paid(house)
+            world.wallet.script.sign.append(AWAY)
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work()
+            [pending] = await house.withdrawals()
+            with pytest.raises(Refusal) as nothing:
+                await accept_sent(house.ports, pending.id)
+            await house.work(60)
+            with pytest.raises(Refusal) as over:
+                await accept_sent(house.ports, pending.id)
+            assert (nothing.value.code, over.value.code) == ("INVALID_STATE", "INVALID_STATE")
 
     async def test_one_that_was_sent_is_not_called_off(self, world: World) -> None:
         """Its amount would be available again, and be paid with the next settlement."""
