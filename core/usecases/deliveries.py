@@ -16,6 +16,11 @@ LETTERS = 1280
 """Letters under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a place for
 as long as it may take to answer, and there are some for the others."""
 
+_MANY = 128
+"""Receivers served at once, above which slow ones are looked at less often: each look reads."""
+_LESS_OFTEN = 8
+"""Looks, of which they take part in one: every two seconds, as the worker looks."""
+
 
 class Dispatcher:
     """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the letters under way.
@@ -27,6 +32,7 @@ class Dispatcher:
         slots = Slots(at_once, per_receiver, per_host, ports.clock.monotonic)
         self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=slots)
         self._services: set[Service] = set()
+        self._looks = 0
 
     async def run(self, job: Job) -> None:
         """Serve the receiver of a claimed job until nothing more is due there. Raises: VaultError and what a port
@@ -43,8 +49,11 @@ class Dispatcher:
         """To be called now and then while services run: they look for what became due meanwhile, and keep their
         leases."""
         self._shared.slots.look()
+        self._looks += 1
+        all_look = len(self._services) <= _MANY or self._looks % _LESS_OFTEN == 0 or self._shared.stopping
         for service in self._services:
-            service.look_around()
+            if all_look or not service.is_slow:
+                service.look_around()
 
     def stop(self) -> None:
         """Begin no further letter: services end when those under way are entered."""

@@ -72,6 +72,11 @@ class Service:
         self._urgent = False
         """What was answered is to be entered however little it is."""
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether its receiver's last letter was late."""
+        return self._slots.is_slow(self._receiver)
+
     def stir(self) -> None:
         """Something happened that it should look at."""
         self._stirred.set()
@@ -223,7 +228,7 @@ class Service:
         slots.decline(self)
 
     def _trust(self) -> Trust:
-        return self._outlook.trust(slow=self._slots.is_slow(self._receiver))
+        return self._outlook.trust(slow=self.is_slow)
 
     def _room(self) -> int:
         return 1 if self._probing else self._outlook.room

@@ -1,14 +1,17 @@
 """Receivers that hang keep nobody else waiting: not when nearly all do, and not on a host that many share."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
 
+from cambist.core.usecases import deliveries
 from cambist.core.usecases import slots as slots_rules
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.deliveries import Dispatcher
+from cambist.core.usecases.delivery_service import Service
 from cambist.core.usecases.outlook import Outlook
 from cambist.core.usecases.slots import LATE, Trust
 from cambist.frontends.worker import loop
@@ -193,6 +196,36 @@ async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_co
     away = (left.due - place.clock.now()).total_seconds()
     assert 10 <= away <= 11
     assert await place.statuses(account) == {"delivered": 1, "pending": 1}
+
+
+async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_the_others_as_ever(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look reads: of a thousand that hang, four looks a second would leave no time for anything else."""
+    monkeypatch.setattr(deliveries, "_MANY", 2)
+    looks: Counter[str] = Counter()
+    look_around = Service.look_around
+
+    def counted(service: Service) -> None:
+        looks[service._host] += 1
+        look_around(service)
+
+    monkeypatch.setattr(Service, "look_around", counted)
+    hanging = await merchants(place, 3, SLOW, name="hangs")
+    [account] = await merchants(place, 1, GOOD, proven=True, name="busy")
+    place.town.pauses[place.url("busy0")] = 0.9
+    for each in hanging:
+        await place.happen(each)
+    await place.happen(account, 80)
+    async with place.working():
+        await place.clock.advance(LATE)
+        looks.clear()
+        await place.happen(hanging[0])
+        await place.clock.advance(8 * LOOK)
+        assert looks["hangs0.example:443"] == 1
+        assert looks["busy0.example:443"] == 8
+        assert len(place.town.letters[place.url("hangs0")]) == 2, "what came meanwhile has left"
+        await place.clock.advance(20)
 
 
 async def on_one_host(place: Place, count: int, answer: Receipt, name: str) -> list[str]:
