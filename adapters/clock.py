@@ -226,6 +226,10 @@ class VirtualClock:
             raise ValueError("a clock is advanced forward only")
         await self._advance_to((moment - self._start) // _MICROSECOND)
 
+    def step(self, seconds: float) -> None:
+        """Set the clock, forward or back, as NTP does it: no time passes, and nobody who sleeps wakes."""
+        self._start += round(seconds * 1_000_000) * _MICROSECOND
+
     def next_wake(self) -> datetime | None:
         """When the first sleeper wakes; None when nobody sleeps."""
         self._drop_the_gone()

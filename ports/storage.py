@@ -251,6 +251,16 @@ class Losable(Protocol):
 
 
 @runtime_checkable
+class Clocked(Protocol):
+    """A storage that may judge due times and leases by the process' own clock. One that says nothing has another."""
+
+    @property
+    def by_own_clock(self) -> bool:
+        """Whether it does: who sees that clock set back puts right what is due (core/usecases/clock_steps.py)."""
+        ...
+
+
+@runtime_checkable
 class Queueing(Protocol):
     """A storage in which units that lose races can wait for one another. Not every one is."""
 

@@ -191,6 +191,11 @@ class MemoryStorage:
         """The record as it stands."""
         return await self._reader.get(kept_of(self._keeping, kind), record_id)
 
+    @property
+    def by_own_clock(self) -> bool:
+        """As the port Clocked has it."""
+        return True
+
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:

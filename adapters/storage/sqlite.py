@@ -95,6 +95,11 @@ class SqliteStorage(SqlStorage):
         self._hot = HotReader(self._tables, self._ask, self._reading, self._met)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
 
+    @property
+    def by_own_clock(self) -> bool:
+        """As the port Clocked has it."""
+        return True
+
     @classmethod
     async def open(
         cls,

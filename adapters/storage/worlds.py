@@ -18,7 +18,7 @@ import msgspec
 from ...ports.clock import World, WorldClock
 from ...ports.faults import Unavailable
 from ...ports.jobs import Job
-from ...ports.storage import Losable, R, Shelf, Snapshot, Storage, Unit
+from ...ports.storage import Clocked, Losable, R, Shelf, Snapshot, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
 """How far from now the jobs of a world are kept from workers while its clock is being advanced."""
@@ -64,6 +64,11 @@ class WorldStorage:
     def turn(self) -> AbstractAsyncContextManager[None]:
         """As the port Queueing has it, for this process."""
         return self._turn
+
+    @property
+    def by_own_clock(self) -> bool:
+        """As the port Clocked has it; of one that does not say, no."""
+        return isinstance(self._storage, Clocked) and self._storage.by_own_clock
 
     def lost(self) -> str | None:
         """As the port Losable has it; None of a storage that cannot be lost."""

@@ -10,7 +10,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
+from datetime import timedelta
 
+from ...core.usecases.clock_steps import ClockWatch, SetBack, found_set_back, put_right
 from ...core.usecases.deliveries import LETTERS, Dispatcher
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.outbox import DELIVER
@@ -18,7 +20,7 @@ from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
-from ...ports.storage import Losable
+from ...ports.storage import Clocked, Losable
 from ..guard.asker import job_asks
 from ..telemetry.logs import job_context
 from ..telemetry.telemetry import Ending, Telemetry
@@ -66,6 +68,9 @@ class Worker:
         self._stopping = False
         self._lost: str | None = None
         self._resting: asyncio.Task[None] | None = None
+        self._clock_watch: ClockWatch | None = None
+        self._set_back: SetBack | None = None
+        """The machine's clock was set back, and what is due is not put right yet."""
         self._ailing = False
         """Something failed since it last looked for jobs."""
 
@@ -89,10 +94,34 @@ class Worker:
     async def _turn(self) -> None:
         """Begin what is due, or rest. Whatever goes wrong on the way ends nothing: it is tried again after a sweep."""
         self._ailing = False
+        await self._mind_the_clock()
         begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
         begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
         if not begun:
             await self._rest()
+
+    async def _mind_the_clock(self) -> None:
+        """Where the storage goes by this machine's clock, and that was set: keep what is under way, and put right what
+        is due. To be called before a claim, which goes by leases."""
+        storage = self._ports.storage
+        if not isinstance(storage, Clocked) or not storage.by_own_clock:
+            return
+        try:
+            if self._clock_watch is None:
+                self._clock_watch = ClockWatch(self._ports.clock)
+                self._set_back = await found_set_back(self._ports)
+            step = self._clock_watch.look()
+            if step < timedelta(0):
+                self._set_back = SetBack(by=-step, seen=self._ports.clock.now() - step).and_before(self._set_back)
+            if step:
+                log.warning("the machine's clock was set by %.1f s", step.total_seconds())
+                await storage.renew([*self._running.values(), *self._serving.values()], WORKER_LEASE)
+            if self._set_back is not None:
+                await put_right(self._ports, self._set_back)
+                self._set_back = None
+        except Exception:
+            log.exception("what is due could not be put right after the clock was set; it is tried again")
+            self._ailing = True
 
     def stop(self) -> None:
         """Claim nothing more; `work()` returns when the jobs under way are done."""

@@ -31,10 +31,11 @@ class Tale:
 class Load:
     """Merchants of their own keys, each at an address of its own, creating payments one after another."""
 
-    def __init__(self, shops: list[Merchant], pause: float) -> None:
+    def __init__(self, shops: list[Merchant], pause: float, paid: dict[str, float] | None = None) -> None:
         self.tale = Tale()
         self.shops = shops
         self._pause = pause
+        self._paid = paid
         self._ends = False
 
     async def _create(self, shop: Merchant) -> None:
@@ -52,7 +53,14 @@ class Load:
                 if answer.status in (200, 201):
                     self.tale.created[key] = answer.json["id"]
                     self.tale.answered_at[key] = now
+                    await self._pay(shop, self.tale.created[key])
             await asyncio.sleep(self._pause)
+
+    async def _pay(self, shop: Merchant, payment: str) -> None:
+        if self._paid is not None:
+            answer = await shop.simulate(payment, outcome="paid")
+            assert answer.status == 200, answer.text
+            self._paid[payment] = time.monotonic()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Tale]:
@@ -68,14 +76,16 @@ class Load:
 
 
 @asynccontextmanager
-async def load(base: str, accounts: list[NewAccount], *, pause: float = 0.6) -> AsyncIterator[Load]:
+async def load(
+    base: str, accounts: list[NewAccount], *, pause: float = 0.6, pays: dict[str, float] | None = None
+) -> AsyncIterator[Load]:
     """Merchants in test mode who pause so long between two creations: 100 a minute each, below their limits.
 
-    The service must trust the proxy 127.0.0.1.
+    The service must trust the proxy 127.0.0.1. With `pays` each payment is paid, and when that was is put there.
     """
     async with AsyncExitStack() as stack:
         shops = [
             await stack.enter_async_context(merchant(base, each.test, {"X-Forwarded-For": f"203.0.113.{number}"}))
             for number, each in enumerate(accounts)
         ]
-        yield Load(shops, pause)
+        yield Load(shops, pause, pays)

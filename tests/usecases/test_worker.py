@@ -255,3 +255,15 @@ async def test_a_worker_whose_storage_is_lost_dies_with_the_reason(shop: Shop) -
     await shop.clock.advance(WATCH)
     with pytest.raises(Unavailable, match="the file is gone"):
         await working
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_a_job_under_way_is_begun_once_though_the_clock_is_set(shop: Shop, hours: int) -> None:
+    """Set forward, it ends every lease: whoever works renews it before the next claim."""
+    shop.take = 60.0
+    await shop.put(f"{SLOW}:1", f"{SLOW}:2")
+    async with shop.working(shop.worker()):
+        await shop.clock.advance(4.5)  # before a sweep, and then a renewal
+        shop.clock.step(hours * 3600)
+        await shop.clock.advance(60)
+    assert shop.begun == {f"{SLOW}:1": 1, f"{SLOW}:2": 1}

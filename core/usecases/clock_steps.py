@@ -1,0 +1,191 @@
+"""The machine's clock was set: what is due by it is put right (storages that go by the machine's clock).
+
+While the clock was ahead, jobs and letters were given times that it then had. Set back, it leaves them in its future:
+silence for as long as it was ahead. A clock that is set forward makes nothing late; its leases end early, and whoever
+holds them renews them at once.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.clock import Clock
+from ...ports.jobs import Job
+from ...ports.storage import AtLeast, Unit
+from ..domain.accounts import Account, Mode
+from ..domain.breaker import Breaker
+from ..domain.delivery import AT_ONCE
+from ..domain.events import Delivery, DeliveryStatus
+from .jobs import LEASE
+from .standing import STANDING
+from .units import retrying
+
+STEP = timedelta(seconds=2)
+"""Smaller changes of the clock are none: nothing is late by more than that for them."""
+
+_REACH = timedelta(hours=1)
+"""As long as the longest pause after which the same is tried again. What is due later than so after the highest moment
+that the clock showed was set before it went wrong, and stays."""
+_BATCH = 200
+
+log = logging.getLogger("cambist.clock")
+
+
+class SetBack(msgspec.Struct, frozen=True):
+    """The clock was set back."""
+
+    by: timedelta
+    seen: datetime
+    """What it would show now if it had not been: the highest moment that anything can have been written at."""
+
+    def put_right(self, due: datetime, now: datetime) -> datetime:
+        """When it is due that was to be at `due`. What would be due by now is; what comes within the reach was most
+        likely written while the clock was ahead, and looked at too early does no harm."""
+        if due <= now or due > self.seen + _REACH:
+            return due
+        return now if due <= self.seen else max(due - self.by, now)
+
+    def and_before(self, other: "SetBack | None") -> "SetBack":
+        """Both, where the other one is not put right yet."""
+        return self if other is None else SetBack(by=self.by + other.by, seen=max(self.seen, other.seen))
+
+
+class ClockWatch:
+    """Notices that the machine's clock was set, by what no one sets: the time since some fixed moment."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = self._beginning()
+
+    def look(self) -> timedelta:
+        """By how much it was set since the last look, forward or back; zero for less than STEP."""
+        began = self._beginning()
+        step, self._began = began - self._began, began
+        return step if abs(step) >= STEP else timedelta(0)
+
+    def _beginning(self) -> datetime:
+        """What the clock would have shown at the fixed moment."""
+        return self._clock.now() - timedelta(seconds=self._clock.monotonic())
+
+
+async def found_set_back(ports: Ports) -> SetBack | None:
+    """Whether it was set back while nobody looked, by what is stored: a job of the future. For the start."""
+    now = await ports.storage.now()
+    seen = now
+    async for batch in ports.storage.scan(Job, batch=_BATCH, created_at=AtLeast(now + STEP)):
+        async with ports.storage.unit() as unit:
+            for job in batch:
+                ahead = await _ahead_of(unit, job)
+                if ahead is not None:
+                    seen = max(seen, job.created_at - ahead)
+    return SetBack(by=seen - now, seen=seen) if seen - now >= STEP else None
+
+
+async def put_right(ports: Ports, step: SetBack) -> int:
+    """Have jobs, letters and probes due when they would be, had the clock never been ahead; how many were not.
+
+    May be broken off and done again. Raises: what the storage does.
+    """
+    # The letters first: timers look at them.
+    changed = await _letters(ports, step) + await _jobs(ports, step)
+    log.warning("the clock was set back by %s: %d jobs and letters are due accordingly", step.by, changed)
+    return changed
+
+
+async def _jobs(ports: Ports, step: SetBack) -> int:
+    now = await ports.storage.now()
+    later: dict[str, Any] = {"due": AtLeast(now)}
+    held_long: dict[str, Any] = {"leased_until": AtLeast(now + timedelta(seconds=LEASE))}
+    changed = 0
+    for which in (later, held_long):
+        async for batch in ports.storage.scan(Job, batch=_BATCH, **which):
+            changed += await retrying(ports.storage, partial(_do_in_time, ports, step, [job.id for job in batch]))
+    return changed
+
+
+async def _do_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -> int:
+    now = await ports.storage.now()
+    changed = 0
+    for job_id in ids:
+        job = await unit[Job].get(job_id)
+        ahead = None if job is None else await _ahead_of(unit, job)
+        after = None if job is None or ahead is None else _of_now(ports, step, job, ahead, now)
+        if after is not None:
+            unit[Job].save(after)
+            changed += 1
+    return changed
+
+
+def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: datetime) -> Job | None:
+    """The job as it is to be; None where it is so, or in somebody's hands. Its world is so far `ahead`."""
+    longest = now + timedelta(seconds=LEASE)
+    if job.leased_until is not None and now < job.leased_until <= longest:
+        return None
+    due, created_at = step.put_right(job.due, now), job.created_at
+    if created_at - ahead > now + STEP:  # of the time when the clock was ahead, so it is told exactly
+        due, created_at = max(job.due - step.by, now), created_at - step.by
+    if job.id in STANDING:
+        due = min(due, max(STANDING[job.id](ports).due, now))
+    lease = None if job.leased_until is None or job.leased_until > longest else job.leased_until
+    moment = None if job.moment is None else due + ahead
+    after = msgspec.structs.replace(job, due=due, created_at=created_at, moment=moment, leased_until=lease)
+    return None if after == job else after
+
+
+async def _letters(ports: Ports, step: SetBack) -> int:
+    """Letters that are to be sent again, and probes of receivers that did not answer, go by their account's time."""
+    now = await ports.storage.now()
+    changed = 0
+    async for letters in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=AtLeast(now)):
+        changed += await retrying(ports.storage, partial(_send_in_time, ports, step, [each.id for each in letters]))
+    async for lanes in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=AtLeast(now)):
+        changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in lanes]))
+    return changed
+
+
+async def _send_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -> int:
+    changed = 0
+    for delivery_id in ids:
+        delivery = await unit[Delivery].get(delivery_id)
+        if delivery is None or delivery.due is None or delivery.due <= AT_ONCE:
+            continue
+        ahead = await _ahead(unit, delivery.account_id, delivery.mode)
+        due = step.put_right(delivery.due - ahead, await ports.storage.now()) + ahead
+        if due != delivery.due:
+            unit[Delivery].save(msgspec.structs.replace(delivery, due=due))
+            changed += 1
+    return changed
+
+
+async def _probe_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -> int:
+    changed = 0
+    for lane in ids:
+        breaker = await unit[Breaker].get(lane)
+        if breaker is None or breaker.next_probe_at is None:
+            continue
+        ahead = await _ahead(unit, breaker.account_id, breaker.mode)
+        probe_at = step.put_right(breaker.next_probe_at - ahead, await ports.storage.now()) + ahead
+        if probe_at != breaker.next_probe_at:
+            unit[Breaker].save(msgspec.structs.replace(breaker, next_probe_at=probe_at))
+            changed += 1
+    return changed
+
+
+async def _ahead_of(unit: Unit, job: Job) -> timedelta | None:
+    """How far the job's world is ahead of the machine's time; None while that is being changed, which puts its jobs
+    right by itself."""
+    account = None if job.world is None else await unit[Account].get(job.world)
+    clock = None if account is None else account.clock
+    if clock is None:
+        return timedelta(0)
+    return None if clock.is_advancing else clock.ahead
+
+
+async def _ahead(unit: Unit, account_id: str, mode: Mode) -> timedelta:
+    """How far the account's own time is ahead of the machine's."""
+    account = await unit[Account].get(account_id) if mode is Mode.TEST else None
+    return timedelta(0) if account is None or account.clock is None else account.clock.ahead

@@ -1,0 +1,122 @@
+"""The machine's clock is set forward and back by an hour under a service on SQLite at work (libfaketime): nothing is
+late by more than 10 s for it, and nothing is lost or doubled."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.drills.merchants import load
+from tests.receivers import Receiver, reply
+from tests.stories.processes import eventually, installation
+
+FULL = os.environ.get("CAMBIST_DRILLS") == "full"
+STEPS = (3600, 0, -3600, 0) if not FULL else (3600, 0, -3600, 0, 3 * 3600, 0, -3 * 3600, 0)
+"""By how many seconds the clock is off, one after the other."""
+EACH = 25.0 if FULL else 3.0
+"""Seconds for which it is."""
+MERCHANTS = 12
+PROMPT = 10.0 + 3.0
+"""Seconds: what a step may add, and the pauses after two attempts."""
+
+needs_faketime = pytest.mark.skipif(
+    shutil.which("faketime") is None and not os.environ.get("CI"), reason="sets the clock by faketime: apt install it"
+)
+
+
+def library() -> str:
+    """What faketime preloads."""
+    [found, *_] = sorted(Path("/usr").glob("lib*/**/faketime/libfaketime.so.1"))
+    return str(found)
+
+
+def set_clock(file: Path, seconds: int) -> None:
+    """Let the service's clock be off by so much; the library looks once a second."""
+    draft = file.with_suffix(".draft")
+    draft.write_text(f"{seconds:+d}")
+    draft.replace(file)
+
+
+class Letters:
+    """What a receiver took that refuses every second letter at its first attempts, so that some always wait for their
+    next one."""
+
+    def __init__(self) -> None:
+        self.paid_at: dict[str, float] = {}
+        """When it first took that a payment was paid, by a clock that nobody sets."""
+        self.taken: Counter[str] = Counter()
+        """By event."""
+        self.events: dict[str, set[str]] = {}
+        """Of each payment, those that say `paid`."""
+        self.expired: set[str] = set()
+        """Payments that were pending when the clock was set beyond their deadline."""
+        self._count = 0
+
+    async def answer(self, receiver: Receiver, writer: asyncio.StreamWriter) -> bool:
+        """To the request that came last."""
+        letter = receiver.requests[-1]
+        self._count += letter.headers["x-webhook-attempt"] == "1"
+        if self._count % 2 == 0 and letter.headers["x-webhook-attempt"] in ("1", "2"):
+            return await reply(503)(receiver, writer)
+        event = msgspec.json.decode(letter.body)
+        event_id = letter.headers["x-webhook-id"]
+        self.taken[event_id] += 1
+        if event["status"] == "expired":
+            self.expired.add(event["payment_id"])
+        else:
+            self.paid_at.setdefault(event["payment_id"], time.monotonic())
+            self.events.setdefault(event["payment_id"], set()).add(event_id)
+        return await reply(200)(receiver, writer)
+
+
+@pytest.mark.drill
+@needs_faketime
+@pytest.mark.timeout(400)
+async def test_a_clock_that_is_set_by_hours_delays_and_doubles_nothing(tmp_path: Path) -> None:
+    offset = tmp_path / "offset"
+    set_clock(offset, 0)
+    with installation(tmp_path, trusted_proxies="127.0.0.0/8") as place:
+        await place.migrate()
+        letters = Letters()
+        async with Receiver() as receiver:
+            receiver.answer_with(letters.answer)
+            accounts = await place.accounts(MERCHANTS, receiver.url)
+            place.environ |= {
+                "LD_PRELOAD": library(),
+                "FAKETIME_TIMESTAMP_FILE": str(offset),
+                "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "DONT_FAKE_MONOTONIC": "1",
+            }
+            service, base = place.serve()
+            paid: dict[str, float] = {}
+
+            async with load(base, accounts, pause=0.7, pays=paid) as clients, clients.running() as tale:
+                await asyncio.sleep(EACH)
+                for step in STEPS:
+                    set_clock(offset, step)
+                    await asyncio.sleep(EACH)
+            await eventually(lambda: _all_told(paid, letters), within=60)
+            assert service.terminate() == 0, service.err
+        late = {payment: letters.paid_at[payment] - at for payment, at in paid.items()}
+        assert set(tale.statuses) <= {201}, tale.statuses
+        assert set(letters.events) == set(paid), "every payment is told, and nothing else"
+        assert {len(events) for events in letters.events.values()} == {1}, "each by one event"
+        assert max(late.values()) <= PROMPT
+        assert place.call("ledger", "verify").status == 0
+    twice = sum(letters.taken.values()) - len(letters.taken)
+    print(
+        f"{len(paid)} payments of {MERCHANTS} merchants while the clock was set {len(STEPS)} times by up to "
+        f"{max(map(abs, STEPS)) // 3600} h, many letters refused at first: none lost, none doubled, {twice} letters "
+        f"taken twice, {len(letters.expired)} payments expired before they were paid; the latest letter "
+        f"{max(late.values()):.2f} s after its payment"
+    )
+
+
+async def _all_told(paid: dict[str, float], letters: Letters) -> bool:
+    return set(letters.paid_at) >= set(paid)

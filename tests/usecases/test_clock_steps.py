@@ -1,0 +1,260 @@
+"""A machine's clock that is set by hours (core/usecases/clock_steps.py): nothing waits for longer than 10 s for it, and
+nothing is done twice. In memory and on SQLite, which go by that clock."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage.committer import Committer
+from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.breaker import Breaker, lane_id
+from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.usecases import clock_steps
+from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
+from cambist.core.usecases.ledger import SEAL
+from cambist.core.usecases.settlement import DAILY
+from cambist.core.usecases.standing import start_standing
+from cambist.frontends.worker import loop
+from cambist.frontends.worker.loop import Worker
+from cambist.ports.faults import Unavailable
+from cambist.ports.jobs import Job
+from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.storage import Clocked
+from tests.clock_kit import advance
+from tests.houses import TestHouse, open_test_house
+
+HOUR = 3600.0
+PROMPT = 10.0
+"""Seconds by which a step may delay anything."""
+NO = Receipt(answer=Answer.RESPONDED, status=500)
+
+
+async def _on_the_loop(_: Committer, call: Callable[..., object], *arguments: object) -> None:
+    call(*arguments)
+
+
+async def _ask_on_the_loop(storage: SqliteStorage, text: str, parameters: Sequence[Any]) -> Sequence[Any]:
+    return await storage._reading.all(text, parameters)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def house(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[TestHouse]:
+    """One on each storage that goes by the machine's clock; no threads, whose work a virtual clock does not see."""
+    monkeypatch.setattr(Committer, "_in_thread", _on_the_loop)
+    monkeypatch.setattr(SqliteStorage, "_ask", _ask_on_the_loop)
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/steps.db"
+    async with open_test_house(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def working(house: TestHouse) -> AsyncIterator[None]:
+    worker = Worker(house.ports)
+    task = asyncio.create_task(worker.work())
+    await house.clock.advance(0)
+    try:
+        yield
+    finally:
+        worker.stop()
+        while not task.done():
+            await house.clock.advance(1)
+        task.result()
+
+
+async def pay(house: TestHouse) -> str:
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid")
+    return str(payment["id"])
+
+
+def told(house: TestHouse) -> Counter[str]:
+    """How often each payment's event was taken."""
+    return Counter(body["payment_id"] for body in house.postman.bodies)
+
+
+async def job_of(house: TestHouse, kind: str) -> Job:
+    async with house.ports.storage.unit() as unit:
+        [found] = [job for job in await unit[Job].find(limit=100) if job.kind == kind]
+    return found
+
+
+@pytest.mark.parametrize("hours", [1, -1, 3, -3])
+async def test_payments_are_told_once_and_promptly_through_a_step_there_and_back(house: TestHouse, hours: int) -> None:
+    paid = []
+    async with working(house):
+        for step in (hours, -hours):
+            paid.append(await pay(house))
+            house.clock.step(step * HOUR)
+            paid.append(await pay(house))
+            await house.clock.advance(PROMPT)
+            assert told(house) == dict.fromkeys(paid, 1)
+        paid.append(await pay(house))
+        await house.clock.advance(PROMPT)
+    assert told(house) == dict.fromkeys(paid, 1)
+
+
+async def test_what_was_written_while_it_was_ahead_and_not_begun_is_done_at_once(house: TestHouse) -> None:
+    house.clock.step(3 * HOUR)
+    paid = await pay(house)
+    async with working(house):
+        pass  # it has seen the clock ahead, and ends with the letters under way
+    house.postman.letters.clear()
+    later = await pay(house)
+    house.clock.step(-3 * HOUR)
+    async with working(house):
+        await house.clock.advance(PROMPT)
+    assert told(house)[later] == 1
+    assert told(house)[paid] <= 1
+
+
+async def test_a_letter_that_waits_for_its_next_attempt_goes_out_at_its_time(house: TestHouse) -> None:
+    async with working(house):
+        house.clock.step(HOUR)
+        house.postman.answers = [NO, NO]
+        paid = await pay(house)
+        await house.clock.advance(1.5)
+        house.clock.step(-HOUR)
+        await house.clock.advance(PROMPT)
+    assert told(house)[paid] == 3, "two that were refused, and one that was taken"
+
+
+async def test_a_breaker_that_opened_while_it_was_ahead_probes_at_its_time(house: TestHouse) -> None:
+    async with working(house):
+        house.clock.step(HOUR)
+        house.postman.answers = [NO] * 12
+        for _ in range(4):
+            await pay(house)
+        await house.clock.advance(20)
+        async with house.ports.storage.unit() as unit:
+            breaker = await unit[Breaker].get(lane_id(house.account.account_id, Mode.TEST))
+        assert breaker is not None
+        assert breaker.is_open
+        house.clock.step(-HOUR)
+        house.postman.answers = []
+        await house.clock.advance(30 + PROMPT)
+        async with house.ports.storage.unit() as unit:
+            left = await unit[Delivery].find(status=DeliveryStatus.PENDING, limit=10)
+    assert left == []
+
+
+async def test_the_work_of_a_worker_that_died_while_it_was_ahead_is_taken_up(house: TestHouse) -> None:
+    house.clock.step(HOUR)
+    paid = await pay(house)
+    assert await house.ports.storage.claim(10, 8.0)
+    house.clock.step(-HOUR)
+    async with working(house):
+        await house.clock.advance(PROMPT)
+    assert told(house) == {paid: 1}
+
+
+async def test_an_own_clock_that_is_ahead_is_put_right_likewise(house: TestHouse) -> None:
+    await advance(house, timedelta(days=2))
+    async with working(house):
+        house.clock.step(HOUR)
+        house.postman.answers = [NO]
+        paid = await pay(house)
+        await house.clock.advance(0.5)
+        house.clock.step(-HOUR)
+        later = await pay(house)
+        await house.clock.advance(PROMPT)
+    assert told(house)[paid] == 2, "one that was refused, and one that was taken"
+    assert told(house)[later] == 1
+
+
+async def test_standing_jobs_come_no_later_than_they_would_anew(house: TestHouse) -> None:
+    await start_standing(house.ports)
+    async with working(house):
+        house.clock.step(3 * HOUR)
+        await house.clock.advance(5)
+        house.clock.step(-3 * HOUR)
+        await house.clock.advance(5)
+        now = house.clock.now()
+        assert (await job_of(house, SEAL)).due <= now + timedelta(hours=1)
+        assert (await job_of(house, DAILY)).due <= now + timedelta(days=1)
+
+
+async def test_a_deadline_that_was_set_before_stays(house: TestHouse) -> None:
+    """Beyond whatever pause could have been set while the clock was ahead."""
+    now = house.clock.now()
+    due = now + timedelta(hours=6)
+    job = Job(id="feed.tidy:later", kind="feed.tidy", argument="", due=due, created_at=now)
+    async with house.ports.storage.unit() as unit:
+        unit[Job].add(job)
+        await unit.commit()
+    async with working(house):
+        house.clock.step(HOUR)
+        await house.clock.advance(5)
+        house.clock.step(-HOUR)
+        await house.clock.advance(5)
+        kept = await house.ports.storage.get(Job, job.id)
+    assert kept is not None
+    assert kept.due == due
+
+
+async def test_a_step_that_could_not_be_put_right_is_tried_again(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = clock_steps.put_right
+    tries = 0
+
+    async def failing(*given: object) -> int:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise Unavailable("away")
+        return await right(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "put_right", failing)
+    async with working(house):
+        house.clock.step(HOUR)
+        await house.clock.advance(3)
+        house.postman.answers = [NO]
+        paid = await pay(house)
+        await house.clock.advance(0.5)
+        house.clock.step(-HOUR)
+        await house.clock.advance(PROMPT)
+    assert (tries, told(house)[paid]) == (3, 2)
+
+
+@pytest.mark.parametrize(("seconds", "seen"), [(HOUR, HOUR), (-HOUR, -HOUR), (1.9, 0), (-1.9, 0), (2, 2), (0, 0)])
+async def test_a_step_is_told_by_its_size_and_time_that_passes_is_none(seconds: float, seen: float) -> None:
+    clock = VirtualClock()
+    watch = ClockWatch(clock)
+    await clock.advance(100)
+    clock.step(seconds)
+    assert watch.look() == timedelta(seconds=seen)
+    assert watch.look() == timedelta(0)
+
+
+def test_two_steps_that_wait_are_put_right_together() -> None:
+    now = VirtualClock().now()
+    first, second = SetBack(by=STEP, seen=now + 3 * STEP), SetBack(by=2 * STEP, seen=now)
+    assert second.and_before(first) == SetBack(by=3 * STEP, seen=now + 3 * STEP)
+    assert second.and_before(None) is second
+
+
+async def test_a_storage_with_a_clock_of_its_own_is_left_alone(house: TestHouse) -> None:
+    class Elsewhere:
+        """Says nothing of whose clock it goes by."""
+
+    assert not isinstance(Elsewhere(), Clocked)
+    assert isinstance(house.ports.storage, Clocked)
+    assert house.ports.storage.by_own_clock
+
+
+async def test_where_the_clock_was_never_ahead_a_start_puts_nothing_right(house: TestHouse) -> None:
+    """Nor where a test account's own clock is."""
+    await start_standing(house.ports)
+    await advance(house, timedelta(days=300))
+    await pay(house)
+    assert await found_set_back(house.ports) is None
