@@ -1,6 +1,7 @@
 """A provider's notebook in the storage, typed: what simulators keep their state in, and adapters their references."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import msgspec
@@ -44,6 +45,16 @@ class Notebook(Generic[P]):
         ids = Between(self.page_id(f"{prefix}/"), self.page_id(f"{prefix}0"))  # 0 follows the slash
         async with self._storage.unit() as unit:
             return [self._open(note) for note in await unit[ProviderNote].find(id=ids, order="id")]
+
+    async def since(self, moment: datetime) -> list[tuple[str, bytes]]:
+        """The keys and contents of all the provider's pages that were begun from then on."""
+        ids = Between(self.page_id(""), f"{self.provider};")  # ; follows the colon
+        return [
+            (note.id.removeprefix(self.page_id("")), note.body)
+            async for batch in self._storage.scan(ProviderNote, id=ids)
+            for note in batch
+            if note.created_at >= moment
+        ]
 
     async def read(self, key: str) -> P | None:
         """The page, or None. Raises: Unavailable."""

@@ -43,6 +43,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "invoice_state": _R,
         "refund": _W,
         "find_refund": _R,
+        "refunds_since": _R,
         "bind": _W,
         "find_binding": _R,
         "mandate_state": _R,
@@ -55,7 +56,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     "chain": {"lookup": _R},
     "deposits": {"address": _R, "deposits": _R},
     "kyc": {"register": _W, "find_check": _R, "check_state": _R},
-    "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R},
+    "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R, "sent_since": _R},
     "rates": {"quote": _R},
 }
 """By port, what is asked of providers: also what only some adapters can. `address` and `sign` count as reads, because

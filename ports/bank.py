@@ -168,6 +168,25 @@ class Bank(Protocol):
         ...
 
 
+class SentRefund(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bank sent back, or has under way."""
+
+    operation: str
+    reference: str
+    """The invoice's."""
+    amount_kopecks: int
+
+
+@runtime_checkable
+class ListingBank(Bank, Protocol):
+    """A bank that can list what it sent back: for a database that was restored from a backup, which knows nothing of
+    refunds that were begun since."""
+
+    async def refunds_since(self, moment: datetime) -> Sequence[SentRefund]:
+        """Every refund that it took from that moment on and that did not fail. A read. Raises: Unavailable."""
+        ...
+
+
 @runtime_checkable
 class DrawingBank(Bank, Protocol):
     """A bank whose invoices we may draw up ourselves, as where the payer's link is signed with the merchant's key: the

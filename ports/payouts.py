@@ -7,7 +7,7 @@ leads to a second transfer: there is one hash to send again, or to ask for (DECI
 Units are of 0.00000001 USDT on every network. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigured.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -128,6 +128,18 @@ class FindingSender(UsdtSender, Protocol):
 
         Raises: Unavailable, which says nothing about the operation: nothing may be signed for it.
         """
+        ...
+
+
+@runtime_checkable
+class ListingSender(FindingSender, Protocol):
+    """A wallet that can list what it sent. It is asked when a database that was restored from a backup is compared with
+    the world: of what was begun since the backup, nothing there knows even the operation."""
+
+    async def sent_since(self, moment: datetime) -> Sequence[SentTransfer]:
+        """Every transfer that was handed to the network from that moment on, as `find` tells it. A read.
+
+        Raises: Unavailable, which says nothing: an empty answer would say that nothing was sent."""
         ...
 
 

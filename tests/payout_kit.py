@@ -4,6 +4,7 @@ the ledger and the chain."""
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -79,6 +80,10 @@ class WatchedSender:
     async def find(self, operation: str) -> SentTransfer | None:
         async with self._call("find", "-"):
             return await self.inner.find(operation)
+
+    async def sent_since(self, moment: datetime) -> list[SentTransfer]:
+        async with self._call("sent_since", "-"):
+            return await self.inner.sent_since(moment)
 
     def count(self, call: str) -> int:
         return Counter(name for name, _ in self.calls)[call]

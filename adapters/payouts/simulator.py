@@ -59,7 +59,7 @@ class _Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatedSender:
-    """Fills the ports FindingSender and SenderSimulator, with USDT on a TRON of its own."""
+    """Fills the ports ListingSender and SenderSimulator, with USDT on a TRON of its own."""
 
     def __init__(
         self, name: str, storage: Storage, clock: Clock, ids: Ids, *, script: SenderScript | None = None
@@ -156,6 +156,12 @@ class SimulatedSender:
                 )
                 return SentTransfer(signed=signed, address=body.address, units=body.units)
         return None
+
+    async def sent_since(self, moment: datetime) -> list[SentTransfer]:
+        """What was broadcast since and has not failed. Raises: Unavailable."""
+        operations = {key.rpartition("/")[0] for key, _ in await self._sent.since(moment) if "/" in key}
+        found = [await self.find(operation) for operation in sorted(operations)]
+        return [each for each in found if each is not None]
 
     async def pretend(self, tx_hash: str, state: TransferState) -> None:
         """Put the transfer in that state. Raises: ValueError for what is no hash in canonical form."""

@@ -21,6 +21,7 @@ from ..domain.settlement import Settlement
 from ..domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, payable
 from .accounts import find_account
 from .causes import caused_id
+from .holding import holds_back
 from .ledger import LEDGER_RULES, may_take, purses
 from .transfers import sent_before
 from .units import retrying
@@ -50,9 +51,10 @@ async def pay_out(
     """Pay the merchant all that is available and that the network can move; the rest stays available.
 
     None when there is nothing to pay, no wallet to pay it to, or none to pay it from: then the balance stays, for the
-    next settlement. What is paid is reserved in the unit that makes the payout, so a second call finds nothing more to
-    take. `batch_id`: the settlement's that causes it; None: somebody asked for it. `settlement_id`: the statement that
-    it follows, where the batch brought one; it names the first payout that did.
+    next settlement. So it does in a held copy, whose balance lacks what was paid out since. What is paid is reserved in
+    the unit that makes the payout, so a second call finds nothing more to take. `batch_id`: the settlement's that
+    causes it; None: somebody asked for it. `settlement_id`: the statement that it follows, where the batch brought one;
+    it names the first payout that did.
     """
     try:
         sender = ports.senders.of_mode(mode)
@@ -62,7 +64,7 @@ async def pay_out(
 
     async def work(unit: Unit) -> Withdrawal | None:
         account = await unit[Account].get(account_id)
-        if account is None or account.settings.payout_wallet is None:
+        if account is None or account.settings.payout_wallet is None or await holds_back(unit, mode):
             return None
         amount = await _take(unit, account_id, mode, sender.capabilities.step)
         if amount is None:
@@ -120,10 +122,12 @@ async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | No
 async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     """The operator's payout, without waiting for the next settlement.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND; INVALID_STATE when there is no wallet or nothing to pay.
+    Raises: Refusal ACCOUNT_NOT_FOUND; INVALID_STATE when there is no wallet or nothing to pay, or the copy is held.
     """
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
+        if await holds_back(unit, mode):
+            raise Refusal("INVALID_STATE", "The installation is held: nothing is paid out until `cambist resume`")
     if account.settings.payout_wallet is None:
         raise Refusal("INVALID_STATE", "The account has no payout_wallet")
     try:

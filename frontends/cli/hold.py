@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from ...core.domain.days import iso_or_none
+from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.installation import Because, Installation
-from ...core.usecases import holding
+from ...core.usecases import comparison, holding
 from ...core.usecases import resume as usecases
 from ...ports.bundle import Ports
-from .output import Answer, fields
+from .output import Answer, fields, table
 from .session import answering, in_house, loaded_settings, reasoned
 
 
@@ -21,6 +21,37 @@ def _document(installation: Installation) -> dict[str, Any]:
         "held_because": None if because is None else because.value,
         "as_of": iso_or_none(installation.as_of),
     }
+
+
+def _compared(found: comparison.Comparison) -> dict[str, Any]:
+    return {
+        "since": iso(found.since),
+        "compared": found.compared,
+        "not_compared": found.not_compared,
+        "lacking": [
+            {
+                "provider": each.provider,
+                "kind": each.kind,
+                "operation": each.operation,
+                "amount": each.amount,
+                "to": each.to,
+                "brought_in_for": each.account_id,
+            }
+            for each in found.lacking
+        ],
+    }
+
+
+def _report(shown: dict[str, Any]) -> str:
+    told = fields({name: value for name, value in shown.items() if not isinstance(value, list)})
+    lines = [told, f"compared with what these sent: {', '.join(shown['compared']) or 'none'}"]
+    if shown["not_compared"]:
+        lines.append(f"to be compared with their own statements: {', '.join(shown['not_compared'])}")
+    titles = ("kind", "amount", "to", "operation", "provider", "brought_in_for")
+    if shown["lacking"]:
+        rows = [[each[title] for title in titles] for each in shown["lacking"]]
+        lines += ["sent by the world and unknown here:", table(titles, rows)]
+    return "\n".join(lines)
 
 
 @click.command()
@@ -54,14 +85,16 @@ def resume(dry_run: bool, yes: bool) -> Answer:
         installation = await holding.read_hold(ports)
         if installation is None:
             raise Refusal("INVALID_STATE", "The installation is not held")
-        shown = _document(installation)
-        click.echo(fields(shown), err=True)
+        found = await comparison.compare(ports, installation.as_of)
+        shown = {**_document(installation), **_compared(found)}
+        click.echo(_report(shown), err=True)
         if dry_run:
             return {**shown, "held": True}
         if not yes:
             click.confirm("Does nothing else send money for these merchants, and shall this?", abort=True, err=True)
+        await comparison.bring_in(ports, found)
         await usecases.resume(ports, open_beside(settings))
         return {**shown, "held": False}
 
     document = in_house(work)
-    return Answer(document=document, text=fields(document))
+    return Answer(document=document, text=f"held  {str(document['held']).lower()}")

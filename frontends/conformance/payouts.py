@@ -3,15 +3,17 @@
 
 import asyncio
 import re
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
 from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
-from ...ports.payouts import FindingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
+from ...ports.payouts import FindingSender, ListingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
 from .benches import PayoutsBench, check_hidden, check_name
 
 OPERATION = "wd_conformance_1"
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 UNITS = 250 * 10**8
 SENT = (TransferState.IN_BLOCK, TransferState.FINAL)
 
@@ -205,6 +207,20 @@ class TestMemory:
         await wallet.broadcast(again)
         await self._is_found(payouts_bench, wallet, again)
 
+    async def test_what_was_sent_since_a_moment_is_listed(self, payouts_bench: PayoutsBench) -> None:
+        """Also by a wallet whose owner forgot the operation; nothing that was only signed."""
+        wallet = _listing(payouts_bench.sender)
+        made = await signed(payouts_bench)
+        assert list(await wallet.sent_since(_LONG_AGO)) == []
+        await wallet.broadcast(made)
+        await payouts_bench.forget()
+        [sent] = await _listing(payouts_bench.restarted()).sent_since(_LONG_AGO)
+        assert (sent.signed.operation, sent.signed.tx_hash) == (made.operation, made.tx_hash)
+        assert (sent.units, sent.address) == (UNITS, payouts_bench.address)
+        await payouts_bench.be_away()
+        with pytest.raises(Unavailable):
+            await _listing(payouts_bench.restarted()).sent_since(_LONG_AGO)
+
     async def test_a_network_that_is_away_says_nothing(self, payouts_bench: PayoutsBench) -> None:
         """None would be a proof, and the transfer would be paid again."""
         wallet = _finding(payouts_bench.sender)
@@ -219,6 +235,12 @@ class TestMemory:
         assert found.units == UNITS
         assert found.address == bench.address
         return found
+
+
+def _listing(sender: UsdtSender) -> ListingSender:
+    if not isinstance(sender, ListingSender):
+        pytest.skip("the wallet cannot list what it sent: a restored database is compared with its statements by hand")
+    return sender
 
 
 def _finding(sender: UsdtSender) -> FindingSender:

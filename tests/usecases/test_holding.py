@@ -3,6 +3,8 @@
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.payouts.script import Ending as SenderEnding
+from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.audit import Act, AuditEntry
@@ -19,7 +21,7 @@ from cambist.core.usecases.refunds import approve_refund
 from cambist.core.usecases.resume import resume
 from cambist.core.usecases.settlement_asked import settle_asked
 from cambist.core.usecases.standing import start_standing
-from cambist.core.usecases.withdrawals import every_withdrawal
+from cambist.core.usecases.withdrawals import every_withdrawal, pay_out_now
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
 from tests.charge_house import open_charge_house
@@ -84,14 +86,34 @@ async def test_a_payout_is_not_signed_until_it_is_let_go() -> None:
         await house.set(payout_wallet=WALLET)
         await house.paid(mode="live")
         await house.house.clock.advance(1)
-        await hold(house.ports, Because.BY_HAND)
+        sender = house.ports.senders.of_mode("live")
+        assert isinstance(sender, SimulatedSender)
+        sender.script.sign.append(SenderTwist(ending=SenderEnding.UNAVAILABLE))
         await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
+        await house.house.work(0)
+        await hold(house.ports, Because.BY_HAND)
         await house.house.work(3 * 3600)
         assert [(each.status, each.tx_hash) for each in await payouts(house)] == [(WithdrawalStatus.PENDING, None)]
         await resume(house.ports)
         await house.house.work(1)
         [sent] = await payouts(house)
         assert (sent.status, sent.tx_hash is None) == (WithdrawalStatus.SENT, False)
+
+
+async def test_none_is_made_of_a_balance_that_lacks_what_was_paid_out_since() -> None:
+    async with open_refund_house() as house:
+        await house.set(payout_wallet=WALLET)
+        await house.paid(mode="live")
+        await house.house.clock.advance(1)
+        await hold(house.ports, Because.BY_HAND)
+        await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
+        assert await payouts(house) == []
+        with pytest.raises(Refusal, match="held"):
+            await pay_out_now(house.ports, house.house.account.account_id, Mode.LIVE)
+        await resume(house.ports)
+        await pay_out_now(house.ports, house.house.account.account_id, Mode.LIVE)
+        await house.house.work(1)
+        assert [each.status for each in await payouts(house)] == [WithdrawalStatus.SENT]
 
 
 async def payouts(house: RefundHouse) -> list[Withdrawal]:

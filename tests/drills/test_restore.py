@@ -1,0 +1,177 @@
+"""An older state is restored while the world has gone on: nothing is sent twice, and after `cambist resume` all ends
+well.
+
+The bank and the wallet are real processes' adapters with a file of their own. Two backups: b1 of before a refund and a
+payout, b2 of when the payout was recorded and not signed yet.
+"""
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import pytest
+
+from cambist.core.domain.refunds import Refund
+from cambist.core.domain.withdrawals import Withdrawal
+from tests.drills.outside import World, installed
+from tests.payout_kit import WALLET
+from tests.stories.merchant import Merchant, merchant
+from tests.stories.processes import Installation, Service, eventually, installation
+
+PAYMENTS = 4
+KEY = str(uuid4())
+
+
+class Story:
+    """One merchant, its service and the world."""
+
+    def __init__(self, place: Installation, world: World) -> None:
+        self.place = place
+        self.world = world
+        self.account: dict[str, Any] = json.loads(place.call("account", "create", "Tea", "--json").out)
+        wish = (f"payout_wallet={WALLET}", "refunds=true", "refund_approval=auto")
+        assert place.call("account", "set", self.account["account_id"], *wish).status == 0
+        self.service: Service | None = None
+        self.base = ""
+        self.kills = 0
+
+    def start(self) -> None:
+        self.service, self.base = self.place.serve()
+
+    def kill(self) -> None:
+        assert self.service is not None
+        self.service.kill()
+        self.kills += 1
+
+    async def with_shop(self, work: Callable[[Merchant], Awaitable[Any]]) -> Any:
+        """As the merchant, with live keys."""
+        pair = KeyPair(self.account)
+        async with merchant(self.base, pair) as shop:  # type: ignore[arg-type]  # it has what is asked of it
+            return await work(shop)
+
+    async def health(self) -> list[str]:
+        async with aiohttp.ClientSession() as client, client.get(f"{self.base}/health") as answer:
+            said = await answer.json()
+        named: list[str] = said.get("degraded", [])
+        return named
+
+    async def ends(self) -> None:
+        """Every payout and every refund of the database has come to a good end."""
+
+        async def look() -> bool:
+            async with self.place.house() as ports, ports.storage.unit() as unit:
+                payouts, refunds = await unit[Withdrawal].find(), await unit[Refund].find()
+            ended = {each.status.value for each in payouts} | {each.status.value for each in refunds}
+            return bool(payouts) and ended == {"completed"}
+
+        await eventually(look, within=90, every=0.3)
+
+    def settle(self) -> None:
+        done = self.place.call("settle", "--mode", "live", "--cutoff", "now")
+        assert done.status == 0, done.err
+
+    def restore(self, backup: Path) -> None:
+        done = self.place.call("restore", str(backup), "--yes")
+        assert done.status == 0, done.err
+
+    def resume(self) -> dict[str, Any]:
+        done = self.place.call("resume", "--yes", "--json")
+        assert done.status == 0, done.err
+        document: dict[str, Any] = done.document
+        return document
+
+
+class KeyPair:
+    """The live keys that `cambist account create` printed."""
+
+    def __init__(self, account: dict[str, Any]) -> None:
+        self.api_key: str = account["live"]["api_key"]
+        self.api_secret: str = account["live"]["api_secret"]
+
+
+async def take_payments(shop: Merchant) -> list[str]:
+    made = [await shop.created(amount_rub="1000.00") for _ in range(PAYMENTS)]
+
+    async def paid() -> bool:
+        found = [await shop.ask("GET", f"/payments/{payment['id']}") for payment in made]
+        return all(each.json["status"] == "paid" for each in found)
+
+    await eventually(paid, within=60, every=1.0)
+    return [payment["id"] for payment in made]
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(300)
+async def test_a_restored_backup_sends_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    environ = installed(outside)
+    monkeypatch.syspath_prepend(str(outside))
+    monkeypatch.setenv("OUTSIDE", environ["OUTSIDE"])
+    world = World(Path(environ["OUTSIDE"]))
+    with installation(tmp_path, banks="outside", payouts="outside", rate_sources="simulator") as place:
+        place.environ |= environ
+        story = Story(place, world)
+        story.start()
+        payments = await story.with_shop(take_payments)
+        assert place.call("backup", str(tmp_path / "b1")).status == 0
+
+        async def give_back(shop: Merchant) -> int:
+            body = {"payment_id": payments[0], "amount_rub": "100.00"}
+            return (await shop.ask("POST", "/refunds", key=KEY, body=body)).status
+
+        assert await story.with_shop(give_back) == 201
+        await eventually(lambda: there_are(world.refunds, 1), within=60)
+        world.ask("INSERT INTO away VALUES ('wallet')")
+        story.settle()
+        assert place.call("backup", str(tmp_path / "b2")).status == 0
+        world.ask("DELETE FROM away")
+        [pending] = place.call("payout", "list", "--json").document["data"]
+        place.call("payout", "retry", pending["withdrawal_id"])
+        await eventually(lambda: there_are(world.transfers, 1), within=90)
+        story.kill()
+        refunds, transfers = world.refunds(), world.transfers()
+
+        # b2: the payout is recorded there, and its signature is not.
+        story.restore(tmp_path / "b2")
+        story.start()
+        assert await story.health() == ["held"]
+        await story.with_shop(lambda shop: shop.created())
+        began = time.monotonic()
+        # The wallet is asked for it, and it is taken over: no money goes for that, so it needs no resume.
+        await story.ends()
+        recovered = [time.monotonic() - began]
+        assert (world.refunds(), world.transfers()) == (refunds, transfers), "held"
+        assert story.resume()["lacking"] == []
+        assert await story.health() == []
+        assert (world.refunds(), world.transfers()) == (refunds, transfers)
+        story.kill()
+
+        # b1: it knows neither of the refund nor of the payout.
+        story.restore(tmp_path / "b1")
+        story.start()
+        assert await story.with_shop(give_back) == 201
+        assert (world.refunds(), world.transfers()) == (refunds, transfers), "held"
+        began = time.monotonic()
+        told = story.resume()
+        assert [(each["kind"], each["operation"]) for each in told["lacking"]] == [("transfer", transfers[0][1])]
+        await story.ends()
+        recovered.append(time.monotonic() - began)
+        story.settle()
+        await story.ends()
+        assert (world.refunds(), world.transfers()) == (refunds, transfers), "nothing is owed any more"
+        assert place.call("ledger", "verify").status == 0
+        assert await story.health() == []
+        story.kill()
+    print(
+        f"{PAYMENTS} payments, 1 refund, 1 payout; {story.kills} kills, 2 restores; lost 0, doubled 0; "
+        f"resumed and ended within {max(recovered):.1f} s"
+    )
+
+
+async def there_are(what: Callable[[], list[Any]], count: int) -> bool:
+    return len(what()) == count
