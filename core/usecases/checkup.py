@@ -11,6 +11,8 @@ from enum import StrEnum
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import NotConfigured
+from ...ports.payouts import FindingSender
 from ...ports.vault import VaultError
 from ..domain.accounts import Account, Mode
 from ..domain.events import Delivery, DeliveryStatus
@@ -202,6 +204,20 @@ async def check_simulators(ports: Ports) -> Finding:
     )
 
 
+async def check_wallets(ports: Ports) -> Finding:
+    """A wallet that tells what it sent protects a restored database from sending it again."""
+    try:
+        wallet = ports.senders.of_mode(Mode.LIVE.value)
+    except NotConfigured:
+        return ok("no wallet pays out in live mode")
+    if isinstance(wallet, FindingSender):
+        return ok(f"the wallet {wallet.name} can be asked what it sent")
+    return warning(
+        f"the wallet {wallet.name} cannot be asked what it sent: after a restore it may be made to pay a second time",
+        "compare its payouts by hand before `cambist resume`, or give its adapter `find` (ports/payouts.py)",
+    )
+
+
 async def check_hold(ports: Ports) -> Finding:
     """A copy sends no money until it was compared with the world."""
     installation = await read_hold(ports)
@@ -224,6 +240,7 @@ CHECKS: Mapping[str, Check] = {
     "ledger": check_ledger,
     "webhooks": check_webhooks,
     "simulators": check_simulators,
+    "wallets": check_wallets,
 }
 
 

@@ -1,6 +1,8 @@
 """What `cambist doctor` finds out from the storage: ok where all is well, and what is wrong where not."""
 
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +16,7 @@ from cambist.core.usecases import checkup
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.checkup import CHECKS, THOROUGH, Level, clocks_apart
 from cambist.core.usecases.standing import start_standing
+from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_reseal import blank
 
@@ -146,3 +149,11 @@ class TestVault:
             assert both.remedy == "run `cambist vault reseal`"
             lost = await look(SealedVault({2: self.new}, 2, self.pepper))
             assert lost.level is Level.FAILED
+
+
+async def test_a_wallet_that_cannot_be_asked_what_it_sent_is_warned_of(house: TestHouse) -> None:
+    blind: Any = SimpleNamespace(name="blind")
+    for wallets, level in (({"blind": blind}, Level.WARNING), ({}, Level.OK)):
+        senders = Senders(senders=wallets, modes={"live": "blind"})
+        house.ports = msgspec.structs.replace(house.ports, senders=senders)
+        assert (await found(house, "wallets")).level is level
