@@ -23,6 +23,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Small wrong changes where a moment decides, each of which a test must notice: some minutes (tests/mutants.py)."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.mutants", *session.posargs)
+
+
+@nox.session
 def drills(session: nox.Session) -> None:
     """What is killed in mid-work, at full length: some ten minutes (docs/operations.md)."""
     session.install("-e", ".[dev]")

@@ -1,0 +1,12 @@
+"""`nox -s mutants` tries them, which takes minutes; here: they are still changes of the code as it is."""
+
+import ast
+
+import pytest
+
+from tests.mutants import MUTANTS, ROOT, Mutant
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_each_mutant_fits_the_code_as_it_is(mutant: Mutant) -> None:
+    ast.parse(mutant.applied(ROOT))
