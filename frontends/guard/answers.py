@@ -15,21 +15,21 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from ...ports.bank import Bank, Invoice, InvoiceState, InvoiceStatus, Transfer
+from ...ports.bank import Bank, Invoice, InvoiceState, InvoiceStatus, ListingBank, Transfer
 from ...ports.chain import ChainWatcher
 from ...ports.deposits import DepositWatcher
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import ChargeState, ChargeStatus, MandateBank, MandateState
-from ...ports.payouts import FindingSender, SignedTransfer, UsdtSender
+from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ...ports.remittances import RemittanceBank
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
-    "bank": (Bank, MandateBank, RemittanceBank),
+    "bank": (Bank, MandateBank, RemittanceBank, ListingBank),
     "chain": (ChainWatcher,),
     "deposits": (DepositWatcher,),
     "kyc": (KycVerifier,),
-    "payouts": (UsdtSender, FindingSender),
+    "payouts": (UsdtSender, FindingSender, ListingSender),
     "rates": (RateSource,),
 }
 """Where an operation's type of answer stands."""

@@ -17,7 +17,16 @@ from cambist.frontends.guard.answers import Nonsense, check_answer, check_drawn
 from cambist.frontends.guard.guard import Guard
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.wrapping import OPERATIONS, Does
-from cambist.ports.bank import Invoice, InvoiceState, InvoiceStatus, Pretence, RefundState, RefundStatus, Transfer
+from cambist.ports.bank import (
+    Invoice,
+    InvoiceState,
+    InvoiceStatus,
+    Pretence,
+    RefundState,
+    RefundStatus,
+    SentRefund,
+    Transfer,
+)
 from cambist.ports.chain import Final, NotFound, UsdtTransfer
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
@@ -60,6 +69,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "invoice_state"): PAID,
     ("bank", "refund"): REFUND,
     ("bank", "find_refund"): REFUND,
+    ("bank", "refunds_since"): [SentRefund(operation="ref_1", reference="inv_1", amount_kopecks=1)],
     ("bank", "bind"): Binding(reference="m_1", link=None, payload=None),
     ("bank", "find_binding"): Binding(reference="m_1", link="https://bank.example/m", payload="m"),
     ("bank", "mandate_state"): MANDATE,
@@ -78,8 +88,10 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("payouts", "broadcast"): None,
     ("payouts", "state"): TransferState.IN_BLOCK,
     ("payouts", "find"): SENT,
+    ("payouts", "sent_since"): [SENT],
     ("rates", "quote"): QUOTE,
 }
+LISTS = ("deposits", "refunds_since", "sent_since")
 MAY_BE_NONE = {operation for port, operation in SOUND if operation.startswith("find")} | {"revoke", "broadcast"}
 ALL = list(SOUND)
 
@@ -105,7 +117,7 @@ def test_what_is_sound_passes(port: str, operation: str) -> None:
 @pytest.mark.parametrize("wrong", [5, "paid", b"", {"status": "paid"}, object(), (), [None], True, PAID.status])
 @pytest.mark.parametrize(("port", "operation"), ALL)
 def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any) -> None:
-    if (operation == "address" and isinstance(wrong, str)) or (operation == "deposits" and wrong == ()):
+    if (operation == "address" and isinstance(wrong, str)) or (operation in LISTS and wrong == ()):
         pytest.skip("it is of the type")
     with pytest.raises(Nonsense):
         check(port, operation, wrong)
