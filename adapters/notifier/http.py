@@ -19,7 +19,7 @@ from .shares import Host, Shares
 _NOTE_MAX = 200
 _DNS_SECONDS = 10
 """How long a lookup is remembered. It may be stale or a lie: the guard looks at what is connected to."""
-_DNS_THREADS = 64
+_DNS_THREADS = 256
 _CHECKED = 10_000
 """Addresses whose check is remembered: that of the text, which comes out the same each time. The other gate, at the
 socket, is passed anew by every connection."""

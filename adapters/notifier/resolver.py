@@ -3,9 +3,34 @@
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
+from typing import TypeVar
 
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+T = TypeVar("T")
+
+Name = tuple[str, int, socket.AddressFamily]
+"""What is looked up: a host's name, the port, and which kind of address."""
+
+_PATIENCE = 1.0
+"""Seconds a lookup takes until the answer of the one before will do, and the name is a slow one."""
+_REMEMBERED = 10_000
+"""Names of which an answer, or that they are slow, is remembered."""
+
+
+class Lookup:
+    """A lookup under way, for all who ask meanwhile."""
+
+    __slots__ = ("begun", "task", "waiting")
+
+    task: "asyncio.Task[list[ResolveResult]]"
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.begun = False
+        """It has a thread, which nobody can take away from it."""
 
 
 class ThreadResolver(AbstractResolver):
@@ -13,20 +38,67 @@ class ThreadResolver(AbstractResolver):
 
     A name whose servers are dead holds its thread for many seconds. The event loop's own pool has six threads on two
     cores (uvloop's has four), so that a handful of dead names there would stop the lookups of every other merchant.
+    Here, too, there may be more dead names than threads. So each has one thread at most, those whose last lookup was
+    slow have half of all, and a name that was found before is known while it is looked up again. That answer may be
+    old; what is connected to is looked at by the guard.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, *, patience: float = _PATIENCE) -> None:
         # Threads start with the first lookups, not here.
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cambist-dns")
+        self._for_slow_ones = asyncio.Semaphore(max(threads // 2, 1))
+        self._patience = patience
+        self._under_way: dict[Name, Lookup] = {}
+        self._known: dict[Name, list[ResolveResult]] = {}
+        self._slow: dict[Name, None] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of `host`. Raises OSError when it has none."""
+        name = host, port, family
+        lookup = self._under_way.get(name)
+        if lookup is None:
+            lookup = self._under_way[name] = Lookup()
+            lookup.task = asyncio.create_task(self._look_up(name, lookup))
+            lookup.task.add_done_callback(partial(self._over, name))
+        known = self._known.get(name)
+        lookup.waiting += 1
+        try:
+            await asyncio.wait([lookup.task], timeout=None if known is None else self._patience)
+        finally:
+            lookup.waiting -= 1
+            # One that has its thread goes on without whoever gave up waiting: its answer is of use.
+            if not lookup.waiting and not lookup.begun:
+                self._under_way.pop(name, None)
+                lookup.task.cancel()
+        if known is not None and (not lookup.task.done() or lookup.task.cancelled()):
+            return known
+        if lookup.task.cancelled():
+            raise OSError("the notifier was closed")
+        return lookup.task.result()
+
+    async def close(self) -> None:
+        """Forget the lookups under way; their threads end with them."""
+        for lookup in [*self._under_way.values()]:
+            lookup.task.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _look_up(self, name: Name, lookup: Lookup) -> list[ResolveResult]:
+        host, port, family = name
         look_up = partial(
             socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
         )
-        found = await asyncio.get_running_loop().run_in_executor(self._pool, look_up)
+        loop = asyncio.get_running_loop()
+        async with self._for_slow_ones if name in self._slow else nullcontext():
+            lookup.begun = True
+            late = loop.call_later(self._patience, self._note_slow, name)
+            try:
+                found = await loop.run_in_executor(self._pool, look_up)
+            finally:
+                late.cancel()
+            if late.when() > loop.time():
+                self._slow.pop(name, None)
         return [
             ResolveResult(
                 hostname=host,
@@ -39,6 +111,24 @@ class ThreadResolver(AbstractResolver):
             for kind, _, protocol, _, where in found
         ]
 
-    async def close(self) -> None:
-        """Forget the lookups under way; their threads end with them."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def _note_slow(self, name: Name) -> None:
+        _remember(self._slow, name, None)
+
+    def _over(self, name: Name, task: "asyncio.Task[list[ResolveResult]]") -> None:
+        lookup = self._under_way.get(name)
+        if lookup is not None and lookup.task is task:
+            del self._under_way[name]
+        if task.cancelled():
+            return
+        if task.exception() is None:
+            _remember(self._known, name, task.result())
+        else:
+            # Who says that there is no such name is believed at once.
+            self._known.pop(name, None)
+
+
+def _remember(names: dict[Name, T], name: Name, what: T) -> None:
+    names.pop(name, None)
+    if len(names) >= _REMEMBERED:
+        del names[next(iter(names))]
+    names[name] = what

@@ -6,13 +6,16 @@ The ways in are tried on a real loopback socket: not a connection may reach it.
 import asyncio
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cambist.adapters.notifier import resolver as resolver_rules
 from cambist.adapters.notifier.guard import is_loopback, is_public
 from cambist.adapters.notifier.resolver import ThreadResolver
 from cambist.ports.notifier import Answer
@@ -205,6 +208,144 @@ async def test_names_are_looked_up_as_the_system_does() -> None:
     found = await resolver.resolve("localhost", 81, socket.AF_UNSPEC)
     assert found
     assert all(ip_address(each["host"]).is_loopback and each["port"] == 81 for each in found)
+    await resolver.close()
+
+
+class DeadServers:
+    """The system's resolver, to which names answer when they are told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answer: dict[str, threading.Event] = {}
+        """Names that hang, until this is set."""
+        self.asked: list[str] = []
+        monkeypatch.setattr(socket, "getaddrinfo", self._getaddrinfo)
+
+    def hang(self, *names: str) -> None:
+        self.answer.update({name: threading.Event() for name in names})
+
+    def end(self) -> None:
+        for event in self.answer.values():
+            event.set()
+
+    def _getaddrinfo(self, host: str, port: int, **_options: Any) -> list[Any]:
+        self.asked.append(host)
+        if host.startswith("gone"):
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        event = self.answer.get(host)
+        if event is not None:
+            event.wait(10)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+
+async def test_a_name_that_was_found_before_is_known_while_its_servers_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = DeadServers(monkeypatch)
+    resolver = ThreadResolver(threads=4, patience=0.01)
+    first = await resolver.resolve("a.example", 443)
+    system.hang("a.example")
+    for _ in range(3):
+        assert await resolver.resolve("a.example", 443) == first
+    assert system.asked == ["a.example"] * 2, "one lookup at a time, whoever waits for it"
+    system.end()
+    await resolver.close()
+
+
+async def test_names_that_hang_leave_threads_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once they are found out: half of the threads are theirs."""
+    system = DeadServers(monkeypatch)
+    dead = [f"dead{number}.example" for number in range(4)]
+    resolver = ThreadResolver(threads=4, patience=0.01)
+    system.hang(*dead)
+    waiting = [asyncio.create_task(resolver.resolve(name)) for name in dead]
+    while len(resolver._slow) < 4:
+        await asyncio.sleep(0.001)
+    system.end()
+    await asyncio.gather(*waiting)
+    resolver._known.clear()
+    system.asked.clear()
+    system.hang(*dead)
+    waiting = [asyncio.create_task(resolver.resolve(name)) for name in dead]
+    assert await asyncio.wait_for(resolver.resolve("well.example"), 5)
+    assert len([name for name in system.asked if name in dead]) == 2
+    for task in waiting:
+        task.cancel()
+    system.end()
+    await resolver.close()
+
+
+async def test_a_name_that_is_gone_is_not_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    DeadServers(monkeypatch)
+    resolver = ThreadResolver(threads=4, patience=0.01)
+    resolver._known["gone.example", 443, socket.AF_INET] = await resolver.resolve("well.example", 443)
+    with pytest.raises(OSError, match="no such name"):
+        await resolver.resolve("gone.example", 443)
+    assert ("gone.example", 443, socket.AF_INET) not in resolver._known
+    assert not resolver._under_way
+    await resolver.close()
+
+
+async def test_who_gives_up_waiting_leaves_the_lookup_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = DeadServers(monkeypatch)
+    system.hang("a.example")
+    resolver = ThreadResolver(threads=1, patience=0.01)
+    first = asyncio.create_task(resolver.resolve("a.example"))
+    while not system.asked:
+        await asyncio.sleep(0.001)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    second = asyncio.create_task(resolver.resolve("a.example"))
+    await asyncio.sleep(0)
+    system.end()
+    assert await second
+    assert system.asked == ["a.example"]
+    await resolver.close()
+
+
+async def test_a_lookup_that_has_no_thread_yet_ends_with_the_last_who_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dead names that nobody asks for any more stand in nobody's way."""
+    system = DeadServers(monkeypatch)
+    system.hang("dead.example")
+    resolver = ThreadResolver(threads=2, patience=0.01)
+    resolver._slow.update({("dead.example", 0, socket.AF_INET): None, ("b.example", 0, socket.AF_INET): None})
+    first = asyncio.create_task(resolver.resolve("dead.example"))
+    waiting = [asyncio.create_task(resolver.resolve("b.example")) for _ in range(2)]
+    while not system.asked:
+        await asyncio.sleep(0.001)
+    for task in waiting:
+        assert ("b.example", 0, socket.AF_INET) in resolver._under_way
+        task.cancel()
+        await asyncio.wait([task])
+    assert list(resolver._under_way) == [("dead.example", 0, socket.AF_INET)]
+    system.end()
+    assert await first
+    assert await resolver.resolve("b.example")
+    await resolver.close()
+
+
+async def test_closing_ends_the_wait_for_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a name that is not found, not as if the letter's own task were cancelled."""
+    system = DeadServers(monkeypatch)
+    system.hang("a.example")
+    resolver = ThreadResolver(threads=1, patience=0.01)
+    waits = asyncio.create_task(resolver.resolve("a.example"))
+    while not system.asked:
+        await asyncio.sleep(0.001)
+    await resolver.close()
+    with pytest.raises(OSError, match="closed"):
+        await waits
+    system.end()
+
+
+async def test_of_names_no_more_are_remembered_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    DeadServers(monkeypatch)
+    monkeypatch.setattr(resolver_rules, "_REMEMBERED", 3)
+    resolver = ThreadResolver(threads=1)
+    for number in range(9):
+        await resolver.resolve(f"r{number}.example")
+    assert len(resolver._known) == 3
+    assert not resolver._slow
     await resolver.close()
 
 
