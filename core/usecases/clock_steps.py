@@ -15,7 +15,7 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.clock import Clock
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, Unit
+from ...ports.storage import AtLeast, Between, Unit
 from ..domain.accounts import Account, Mode
 from ..domain.breaker import Breaker
 from ..domain.delivery import AT_ONCE
@@ -30,6 +30,9 @@ STEP = timedelta(seconds=2)
 _REACH = timedelta(hours=1)
 """As long as the longest pause after which the same is tried again. What is due later than so after the highest moment
 that the clock showed was set before it went wrong, and stays."""
+AGAIN = (1.0, 3.0, 6.0, 10.0, 15.0, 30.0)
+"""Seconds after which it is looked again: what was under way when the clock was set may end by what it showed before.
+Letters take 10 s at most, calls of providers 20 s."""
 _BATCH = 200
 
 log = logging.getLogger("cambist.clock")
@@ -40,14 +43,20 @@ class SetBack(msgspec.Struct, frozen=True):
 
     by: timedelta
     seen: datetime
-    """What it would show now if it had not been: the highest moment that anything can have been written at."""
+    """The highest moment that it showed before."""
+    again: bool = False
+    """All was put right once; what is due up to that moment was written since."""
 
     def put_right(self, due: datetime, now: datetime) -> datetime:
         """When it is due that was to be at `due`. What would be due by now is; what comes within the reach was most
         likely written while the clock was ahead, and looked at too early does no harm."""
-        if due <= now or due > self.seen + _REACH:
+        if due <= now or due > self.seen + _REACH or (self.again and due <= self.seen - STEP):
             return due
         return now if due <= self.seen else max(due - self.by, now)
+
+    def candidates(self, now: datetime) -> AtLeast | Between:
+        """The due times that are looked at."""
+        return Between(max(self.seen - STEP, now), self.seen + _REACH) if self.again else AtLeast(now)
 
     def and_before(self, other: "SetBack | None") -> "SetBack":
         """Both, where the other one is not put right yet."""
@@ -92,13 +101,14 @@ async def put_right(ports: Ports, step: SetBack) -> int:
     """
     # The letters first: timers look at them.
     changed = await _letters(ports, step) + await _jobs(ports, step)
-    log.warning("the clock was set back by %s: %d jobs and letters are due accordingly", step.by, changed)
+    if changed or not step.again:
+        log.warning("the clock was set back by %s: %d jobs and letters are due accordingly", step.by, changed)
     return changed
 
 
 async def _jobs(ports: Ports, step: SetBack) -> int:
     now = await ports.storage.now()
-    later: dict[str, Any] = {"due": AtLeast(now)}
+    later: dict[str, Any] = {"due": step.candidates(now)}
     held_long: dict[str, Any] = {"leased_until": AtLeast(now + timedelta(seconds=LEASE))}
     changed = 0
     for which in (later, held_long):
@@ -138,11 +148,12 @@ def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: dateti
 
 async def _letters(ports: Ports, step: SetBack) -> int:
     """Letters that are to be sent again, and probes of receivers that did not answer, go by their account's time."""
-    now = await ports.storage.now()
+    # Those of accounts that are ahead lie beyond what is looked at later; they are looked at once.
+    later = step.candidates(await ports.storage.now())
     changed = 0
-    async for letters in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=AtLeast(now)):
+    async for letters in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
         changed += await retrying(ports.storage, partial(_send_in_time, ports, step, [each.id for each in letters]))
-    async for lanes in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=AtLeast(now)):
+    async for lanes in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=later):
         changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in lanes]))
     return changed
 

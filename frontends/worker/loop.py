@@ -8,11 +8,14 @@ banks that hang hold up the others.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import timedelta
 
-from ...core.usecases.clock_steps import ClockWatch, SetBack, found_set_back, put_right
+import msgspec
+
+from ...core.usecases.clock_steps import AGAIN, ClockWatch, SetBack, found_set_back, put_right
 from ...core.usecases.deliveries import LETTERS, Dispatcher
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.outbox import DELIVER
@@ -71,6 +74,8 @@ class Worker:
         self._clock_watch: ClockWatch | None = None
         self._set_back: SetBack | None = None
         """The machine's clock was set back, and what is due is not put right yet."""
+        self._looks: deque[tuple[float, SetBack]] = deque()
+        """When it is looked again, by the monotonic clock."""
         self._ailing = False
         """Something failed since it last looked for jobs."""
 
@@ -106,19 +111,26 @@ class Worker:
         storage = self._ports.storage
         if not isinstance(storage, Clocked) or not storage.by_own_clock:
             return
+        clock = self._ports.clock
         try:
             if self._clock_watch is None:
-                self._clock_watch = ClockWatch(self._ports.clock)
                 self._set_back = await found_set_back(self._ports)
+                self._clock_watch = ClockWatch(clock)
             step = self._clock_watch.look()
             if step < timedelta(0):
-                self._set_back = SetBack(by=-step, seen=self._ports.clock.now() - step).and_before(self._set_back)
+                self._set_back = SetBack(by=-step, seen=clock.now() - step).and_before(self._set_back)
             if step:
                 log.warning("the machine's clock was set by %.1f s", step.total_seconds())
+                self._looks.clear()
                 await storage.renew([*self._running.values(), *self._serving.values()], WORKER_LEASE)
             if self._set_back is not None:
                 await put_right(self._ports, self._set_back)
+                looked = msgspec.structs.replace(self._set_back, again=True)
+                self._looks.extend((clock.monotonic() + pause, looked) for pause in AGAIN)
                 self._set_back = None
+            while self._looks and self._looks[0][0] <= clock.monotonic():
+                await put_right(self._ports, self._looks[0][1])
+                self._looks.popleft()
         except Exception:
             log.exception("what is due could not be put right after the clock was set; it is tried again")
             self._ailing = True

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.adapters.clock import VirtualClock
@@ -223,7 +224,35 @@ async def test_a_step_that_could_not_be_put_right_is_tried_again(
         await house.clock.advance(0.5)
         house.clock.step(-HOUR)
         await house.clock.advance(PROMPT)
-    assert (tries, told(house)[paid]) == (3, 2)
+    assert tries >= 3
+    assert told(house)[paid] == 2
+
+
+async def test_what_was_under_way_and_is_entered_later_by_the_clock_of_before_is_put_right(house: TestHouse) -> None:
+    """An outcome is entered some time after it came."""
+    async with working(house):
+        house.clock.step(HOUR)
+        paid = await pay(house)
+        await house.clock.advance(1)
+        ahead = house.clock.now()
+        house.clock.step(-HOUR)
+        await house.clock.advance(1.2)  # after a sweep: all is put right
+        now = house.clock.now()
+        late = Job(id="feed.tidy:late", kind="feed.tidy", argument="", due=ahead + timedelta(seconds=5), created_at=now)
+        legitimate = msgspec.structs.replace(late, id="feed.tidy:kept", due=now + timedelta(minutes=50))
+        async with house.ports.storage.unit() as unit:
+            unit[Job].add(late)
+            unit[Job].add(legitimate)
+            await unit.commit()
+        await house.clock.advance(PROMPT)
+        due = {
+            job: kept.due - now
+            for job in ("feed.tidy:late", "feed.tidy:kept")
+            if (kept := await house.ports.storage.get(Job, job)) is not None
+        }
+    assert due["feed.tidy:late"] >= timedelta(hours=20), "it was done, and comes back in a day"
+    assert due["feed.tidy:kept"] == timedelta(minutes=50), "what was written since is left alone"
+    assert told(house) == {paid: 1}
 
 
 @pytest.mark.parametrize(("seconds", "seen"), [(HOUR, HOUR), (-HOUR, -HOUR), (1.9, 0), (-1.9, 0), (2, 2), (0, 0)])
