@@ -31,6 +31,7 @@ from .holding import held_ports
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
+from .stopping import closed_soon
 from .telemetry.telemetry import Telemetry
 from .telemetry.watched import watched_ports
 from .upkeep import open_beside
@@ -86,11 +87,11 @@ async def open_house(
         return queue.kick(jobs)
 
     async with AsyncExitStack() as closing:
-        closing.push_async_callback(queue.close)
+        closing.push_async_callback(closed_soon, "the queue", queue.close)
         opening = adapters.storage(kick) if adapters.storage else _open_storage(settings, clock, kick, patient=patient)
         kept = await opening
         closing.push_async_callback(kept.close)
-        closing.push_async_callback(meter.close)
+        closing.push_async_callback(closed_soon, "the meter", meter.close)
         if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
             await recognise(kept, open_beside(settings), ticking, SystemIds())
         # What is kept elsewhere than in memory needs keys that are kept, too.

@@ -274,7 +274,7 @@ _ROWS = (
     Option(name="deposits", read=reads_name("deposits"), meaning="who takes USDT in, in live mode"),
     Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
     Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
-    Option(name="shutdown_seconds", read=_seconds, meaning="how long work in progress may take to end on SIGTERM"),
+    Option(name="shutdown_seconds", read=_seconds, meaning="how long the process may take to end on SIGTERM"),
     Option(
         name="lame_duck_seconds",
         read=_seconds,

@@ -30,6 +30,7 @@ from ..ports.storage import Storage
 from ..ports.tools import Kick, Tools
 from .plugins import KINDS, NotInstalled, PluginError, checked, made, needing
 from .settings import Settings
+from .stopping import closed_soon
 
 SIMULATED_LINKS = "https://qr.nspk.example"
 """Reserved for examples, so that a simulated QR never leads to a real one."""
@@ -104,7 +105,7 @@ class Providers:
             if close is None:
                 continue
             try:
-                await close()
+                await closed_soon(type(adapter).__name__, close)
             except Exception:
                 # A stranger's adapter that cannot be closed must not keep the storage open.
                 log.exception("%s could not be closed", type(adapter).__name__)

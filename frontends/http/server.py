@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from math import ceil
+from math import floor
 
 import msgspec
 import uvicorn
@@ -21,6 +22,7 @@ from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..presence import counts_alone, on_the_roll
 from ..settings import Settings
+from ..stopping import Stopping
 from ..telemetry.limit_hits import hits_kept
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
@@ -60,12 +62,13 @@ def serve(settings: Settings, *, works: bool = True) -> None:
     Raises: OSError when the address cannot be listened on; what `on_the_roll` and `open_house` raise.
     """
     configure_logging(settings.log_level, settings.log_format)
+    stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
 
     async def until_stopped() -> None:
         async with contextlib.AsyncExitStack() as closing:
             with collector_paused():
                 await closing.enter_async_context(on_the_roll(settings, counts=True, works=works))
-                service = await closing.enter_async_context(running(settings, works=works))
+                service = await closing.enter_async_context(running(settings, works=works, stopping=stopping))
             keep_for_good()
             await tell_if_held(service.house.ports)
             _say_what_is_simulated(service.house.ports.banks)
@@ -94,14 +97,20 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, listener: socket.socket | None = None, *, works: bool = True
+    settings: Settings,
+    listener: socket.socket | None = None,
+    *,
+    works: bool = True,
+    stopping: Stopping | None = None,
 ) -> AsyncIterator[Running]:
     """A service that accepts requests and, with `works`, does its jobs, from here to the end of the block; then it
     drains.
 
-    It listens on `listener`, which it closes, or on a socket of its own.
+    It listens on `listener`, which it closes, or on a socket of its own. Draining has the time of `stopping`, which a
+    signal begins.
     Raises: OSError when the address cannot be listened on; what `open_house` raises; what the worker died of.
     """
+    ends = stopping or Stopping(system_clock(), settings.shutdown_seconds)
     with contextlib.closing(listener or listen(settings.host, settings.port)) as listener:
         settings = settings.listening_on(listener.getsockname()[1])
         async with (
@@ -111,10 +120,15 @@ async def running(
         ):
             streams = WindowStreams()
             watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log)
-            server = _server(house, streams, watch)
-            _handle_signals(server)
+            server = _server(house, streams, watch, ends)
+
+            def stop(status: int = 0) -> None:
+                ends.begin(status)
+                server.should_exit = True
+
+            _handle_signals(stop)
             async with (
-                at_work(house, lambda: _stop(server)) if works else contextlib.nullcontext(),
+                at_work(house, lambda: stop(1), ends) if works else contextlib.nullcontext(),
                 hits_kept(house.ports, watch.hits),
                 marks_kept(house),
             ):
@@ -126,12 +140,12 @@ async def running(
                     yield Running(house, serving, lambda: server.should_exit)
                 finally:
                     ready.cancel()
-                    _stop(server)
+                    stop()
                     await serving
                     watching.cancel()
 
 
-def _server(house: House, streams: WindowStreams, watch: RequestWatch) -> LeavingServer:
+def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer:
     settings, departure = house.settings, Departure()
     # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
@@ -151,12 +165,12 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch) -> Leavin
         server_header=False,
         lifespan="off",
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=ceil(settings.shutdown_seconds - lame_duck),
+        timeout_graceful_shutdown=max(floor(ends.for_requests - lame_duck), 1),
     )
     return LeavingServer(config, streams, departure, house.ports.clock, lame_duck)
 
 
-def _handle_signals(server: uvicorn.Server) -> None:
+def _handle_signals(stop: Callable[[], None]) -> None:
     """The server raises its signal anew when it has stopped, for whoever handled it before. Without these that is the
     system's default, which would end the process with the worker's jobs under way.
 
@@ -165,11 +179,7 @@ def _handle_signals(server: uvicorn.Server) -> None:
     """
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _stop, server)
-
-
-def _stop(server: uvicorn.Server) -> None:
-    server.should_exit = True
+        loop.add_signal_handler(number, stop)
 
 
 def _say_what_is_simulated(banks: BankRoutes) -> None:

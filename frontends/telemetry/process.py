@@ -1,15 +1,17 @@
 """Whether a process is watched, and by what: settings become telemetry around the house, and what serves it."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from ...ports.bundle import Ports
 from ...ports.clock import Clock
 from ..settings import SettingFault, Settings, SettingsError
+from ..stopping import closed_soon
 from .signs import Reader, reading
 from .telemetry import Telemetry
-from .tracing import start_tracing
+from .tracing import Tracing, start_tracing
 
 
 @asynccontextmanager
@@ -23,7 +25,24 @@ async def observed(settings: Settings, clock: Clock) -> AsyncIterator[Telemetry 
         yield Telemetry(clock, tracing)
     finally:
         if tracing is not None:
-            await asyncio.to_thread(tracing.close)
+            await _close(tracing)
+
+
+async def _close(tracing: Tracing) -> None:
+    """In a thread that keeps no process: a collector that hangs has it wait."""
+    loop, closed = asyncio.get_running_loop(), asyncio.Event()
+
+    def close() -> None:
+        tracing.close()
+        with suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+            loop.call_soon_threadsafe(closed.set)
+
+    threading.Thread(target=close, daemon=True).start()
+
+    async def is_closed() -> None:
+        await closed.wait()
+
+    await closed_soon("tracing", is_closed)
 
 
 @asynccontextmanager

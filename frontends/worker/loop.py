@@ -9,8 +9,8 @@ banks that hang hold up the others.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 
 import msgspec
@@ -40,6 +40,9 @@ some to spare."""
 
 WATCH = 0.5
 """Seconds between two looks whether the storage is lost."""
+
+LEAVING = 0.5
+"""Seconds that jobs which are given up may take to end, and as many for giving their leases back."""
 
 STANDING_LOOK = 60.0
 """Seconds between two looks for standing jobs that are gone."""
@@ -140,6 +143,35 @@ class Worker:
         self._stopping = True
         self._dispatcher.stop()
         self._wake()
+
+    @property
+    def under_way(self) -> int:
+        """Jobs under way."""
+        return len(self._running) + len(self._serving)
+
+    async def leave(self) -> None:
+        """Give up what is under way, and its leases, so that whoever comes next need not wait for their end."""
+        under_way = {**self._running, **self._serving}
+        for task in under_way:
+            task.cancel()
+        if under_way:
+            await asyncio.wait(under_way, timeout=LEAVING)
+            returning = asyncio.create_task(self._give_back(under_way.values()))
+            await asyncio.wait([returning], timeout=LEAVING)
+            returning.cancel()
+
+    async def _give_back(self, jobs: Iterable[Job]) -> None:
+        """Each in a unit of its own: one that somebody else has moved keeps no other."""
+        await asyncio.gather(*(self._give_one_back(job) for job in jobs))
+
+    async def _give_one_back(self, job: Job) -> None:
+        with suppress(Exception):  # then its lease ends by itself
+            async with self._ports.storage.unit() as unit:
+                present = await unit[Job].get(job.id)
+                # Another attempt is another worker's.
+                if present is not None and present.attempts == job.attempts and present.leased_until is not None:
+                    unit[Job].change(present, leased_until=None)
+                    await unit.commit()
 
     def _begin(self, job: Job) -> None:
         mine = self._serving if job.kind == DELIVER else self._running

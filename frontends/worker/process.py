@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -13,6 +14,7 @@ from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..presence import on_the_roll
 from ..settings import Settings
+from ..stopping import Stopping
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
 from .loop import Worker
@@ -22,12 +24,13 @@ log = logging.getLogger("cambist.worker")
 
 
 def work(settings: Settings) -> None:
-    """Do jobs until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return.
+    """Do jobs until SIGTERM or SIGINT, then finish what is under way and return, within `shutdown_seconds`.
 
     Says on stdout, in one line, that it works: scripts wait for that line.
     Raises: what `open_house` raises; what the worker died of.
     """
     configure_logging(settings.log_level, settings.log_format)
+    stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
 
     async def until_stopped() -> None:
         async with AsyncExitStack() as closing:
@@ -39,10 +42,15 @@ def work(settings: Settings) -> None:
             keep_for_good()
             await tell_if_held(house.ports)
             stopped = asyncio.Event()
+
+            def stop(status: int = 0) -> None:
+                stopping.begin(status)
+                stopped.set()
+
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, stopped.set)
-            async with at_work(house, stopped.set), marks_kept(house):
+                loop.add_signal_handler(number, stop)
+            async with at_work(house, lambda: stop(1), stopping), marks_kept(house):
                 sys.stdout.write("cambist works\n")
                 sys.stdout.flush()
                 await stopped.wait()
@@ -61,8 +69,9 @@ def run_loop(main: Coroutine[None, None, None]) -> None:
 
 
 @asynccontextmanager
-async def at_work(house: House, on_death: Callable[[], None]) -> AsyncIterator[None]:
-    """A worker is at work inside; at the end it finishes what is under way. `on_death`: it died of itself.
+async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping | None = None) -> AsyncIterator[None]:
+    """A worker is at work inside; at the end it finishes what is under way, as far as `stopping` leaves it the time.
+    `on_death`: it died of itself.
 
     Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
     start it again.
@@ -80,10 +89,11 @@ async def at_work(house: House, on_death: Callable[[], None]) -> AsyncIterator[N
         yield
     finally:
         worker.stop()
-        patience = house.settings.shutdown_seconds
-        done, _ = await asyncio.wait([working], timeout=patience)
+        ends = stopping or Stopping(system_clock(), house.settings.shutdown_seconds)
+        done, _ = await asyncio.wait([working], timeout=ends.left_for_jobs())
         if done:
             working.result()
         else:
-            log.warning("jobs under way did not end in %.0f s; their leases bring them back", patience)
+            log.warning("%d jobs under way did not end; they are left for the next worker", worker.under_way)
             working.cancel()
+            await worker.leave()
