@@ -1,0 +1,65 @@
+"""Many at once make what has its id from its cause: one of them does, on every database, whichever of its rules refuses
+the others first."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.refunds import Refund
+from cambist.core.usecases.clients import ClientSimulation, simulate_client
+from tests.books import everything
+from tests.exchange_house import PHONE, open_exchange_house
+from tests.payout_kit import open_payouts
+from tests.refund_house import open_refund_house
+from tests.servers import database
+
+KEY = str(UUID(int=7))
+MANY = 8
+
+
+@pytest.fixture
+def fresh_postgres(server: str) -> Iterator[str]:
+    with database(server) as url:
+        asyncio.run(migrate(url))
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The database of a house. Not async, because a server is prepared in an event loop of its own."""
+    where: str = request.param
+    if where == "postgres":
+        return str(request.getfixturevalue("fresh_postgres"))
+    return "memory://" if where == "memory" else f"sqlite:///{tmp_path / 'house.db'}"
+
+
+async def test_a_refund_by_one_key(url: str, tmp_path: Path) -> None:
+    async with open_refund_house(database_url=url, data_dir=tmp_path) as house:
+        payment_id = await house.paid(mode="live")
+        body = {"payment_id": payment_id, "amount_rub": "10.00"}
+        answers = await asyncio.gather(*(house.post(body, key=KEY, mode="live") for _ in range(MANY)))
+        assert sorted(each.status_code for each in answers) == [200] * (MANY - 1) + [201]
+        assert len({each.json()["id"] for each in answers}) == 1
+        assert len(await everything(house.ports, Refund)) == 1
+
+
+async def test_the_payout_of_one_batch(url: str, tmp_path: Path) -> None:
+    async with open_payouts(mode=Mode.LIVE, database_url=url, data_dir=tmp_path) as payouts:
+        await payouts.credit()
+        made = await asyncio.gather(*(payouts.pay_out(batch_id="live:2026-11-22") for _ in range(MANY)))
+        assert len([each for each in made if each is not None]) == 1
+        assert len(await payouts.every()) == 1
+
+
+async def test_an_exchange_by_one_key(url: str, tmp_path: Path) -> None:
+    async with open_exchange_house(database_url=url, data_dir=tmp_path) as house:
+        wish = ClientSimulation(phone=PHONE, kyc_status="verified")
+        await simulate_client(house.ports, await house.caller(Mode.LIVE), wish)
+        answers = await asyncio.gather(*(house.post(key=KEY, mode="live") for _ in range(MANY)))
+        assert sorted(each.status_code for each in answers) == [200] * (MANY - 1) + [201]
+        assert len({each.json()["id"] for each in answers}) == 1
