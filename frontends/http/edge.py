@@ -16,6 +16,7 @@ from ...core.domain.errors import Refusal
 from ...core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
 from ...core.usecases.admission import admit
 from ...ports.bundle import Ports
+from ...ports.clock import Ids
 from ..guard.asker import request_asks
 from ..telemetry.logs import request_context
 from ..telemetry.requests import RequestWatch
@@ -56,7 +57,7 @@ class Edge:
             scope["path"] = path
             scope["raw_path"] = path.encode("utf-8", "surrogatepass")
         known = headers_of(scope)
-        request_id = self._request_id(known.get(b"x-request-id"))
+        request_id = request_id_of(known.get(b"x-request-id"), self._ports.ids)
         extra: list[Header] = [(b"x-request-id", request_id.encode())]
         started = False
 
@@ -106,10 +107,11 @@ class Edge:
             self._ports, scope["method"], relative, address, None if key is None else key.decode("latin-1")
         )
 
-    def _request_id(self, given: bytes | None) -> str:
-        """The caller's own id where it is of the documented form, else a new one."""
-        text = (given or b"").decode("latin-1")
-        return text if _REQUEST_ID.match(text) else self._ports.ids.uuid()
+
+def request_id_of(given: bytes | None, ids: Ids) -> str:
+    """The caller's own id where it is of the documented form, else a new one."""
+    text = (given or b"").decode("latin-1")
+    return text if _REQUEST_ID.match(text) else ids.uuid()
 
 
 def _is_upload(scope: HTTPScope) -> bool:

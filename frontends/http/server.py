@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from math import floor
 
 import msgspec
@@ -29,8 +30,9 @@ from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
-from .bounded import BoundedProtocol
+from .gated import GatedProtocol
 from .half_requests import HalfRequests
+from .intake import Intake
 from .leaving import Departure, LeavingServer
 from .window_streams import WindowStreams
 
@@ -147,6 +149,7 @@ async def running(
 
 def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer:
     settings, departure = house.settings, Departure()
+    intake = Intake(house.ports.clock, None if house.telemetry is None else house.telemetry.counters)
     # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
     config = uvicorn.Config(
@@ -157,7 +160,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
             watch=watch,
             is_leaving=lambda: departure.begun,
         ),
-        http=BoundedProtocol,
+        http=partial(GatedProtocol, intake, house.ports.ids),  # type: ignore[arg-type]  # called, and nothing else
         ws="none",
         log_config=None,
         access_log=False,

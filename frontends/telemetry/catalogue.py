@@ -41,8 +41,8 @@ _OWN = (
     _counter(
         "http_requests",
         "method route code",
-        "requests, by the route as it is declared; `none`: no route (unknown path, rate limit, body too large), "
-        "code `none`: the client went before the answer",
+        "requests, by the route as it is declared; `none`: no route (unknown path, rate limit, body too large, too "
+        "much work at once), code `none`: the client went before the answer",
     ),
     _histogram("http_request_seconds", "route", "time until the answer begins"),
     _gauge("http_requests_in_progress", "", "requests being answered, streams of open payment windows included"),

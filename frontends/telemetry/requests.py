@@ -82,7 +82,7 @@ class Asked(msgspec.Struct, eq=False):
         if telemetry is not None:
             telemetry.counters.requests_in_progress += 1
             if telemetry.tracing is not None:
-                self._span = _RequestSpan(telemetry.tracing, _method(self._scope), self._headers)
+                self._span = _RequestSpan(telemetry.tracing, method_of(self._scope), self._headers)
         self._begun = self._watch.clock.monotonic()
         return self
 
@@ -108,13 +108,13 @@ class Asked(msgspec.Struct, eq=False):
         counters = telemetry.counters
         counters.requests_in_progress -= 1
         if self._status is None:
-            counters.requests.add(_method(self._scope), route, NONE)
+            counters.requests.add(method_of(self._scope), route, NONE)
             return
-        counters.requests.add(_method(self._scope), route, str(self._status))
+        counters.requests.add(method_of(self._scope), route, str(self._status))
         counters.request_seconds.add(self._answered - self._begun, route)
 
     def _write(self, route: str) -> None:
-        method = _method(self._scope)
+        method = method_of(self._scope)
         caller = self._scope.get("auth")
         line = {
             "method": method,
@@ -151,6 +151,7 @@ class _RequestSpan:
         self._open.__exit__(None, None, None)
 
 
-def _method(scope: HTTPScope) -> str:
+def method_of(scope: HTTPScope) -> str:
+    """The method, of those that are counted by name."""
     method = scope["method"]
     return method if method in _METHODS else "other"

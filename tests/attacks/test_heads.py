@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.frontends.http.bounded import HEAD, HEADERS, BoundedProtocol
+from cambist.frontends.http.bounded import HEAD, HEADERS
+from cambist.frontends.http.gated import GatedProtocol
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 
@@ -57,12 +58,12 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._parser, name)
 
-    class Noted(BoundedProtocol):
+    class Noted(GatedProtocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server's
             super().connection_made(transport)
             self.parser = Parser(self.parser)  # type: ignore[assignment]  # as much as is used
 
-    monkeypatch.setattr("cambist.frontends.http.server.BoundedProtocol", Noted)
+    monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
     return amounts
 
 

@@ -1,0 +1,200 @@
+"""Too much new work at once (docs/limits.md, "Overload"): it waits, and what would wait for too long is refused, before
+anything was done for it. Reads and health never wait."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.core.usecases.accounts import create_account
+from cambist.frontends.http import intake as rules
+from cambist.frontends.http.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE, REFUSALS, ROOM, Intake
+from cambist.frontends.http.server import running
+from cambist.frontends.settings import Settings
+from cambist.frontends.telemetry.counters import Counters
+
+
+class Clock:
+    """Stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class Cycle:
+    """A request, as the server has it."""
+
+    disconnected = False
+
+    def __init__(self) -> None:
+        self.scope = {"method": "POST"}
+
+
+class Line:
+    """A connection that notes what becomes of its requests."""
+
+    def __init__(self, rested: float | None = None) -> None:
+        self.begun: list[Cycle] = []
+        self.refused: list[Cycle] = []
+        self.ends: list[Callable[[Any], None]] = []
+        self.woken = 0
+        self._rested = rested
+
+    def begin(self, cycle: Cycle, app: Any) -> Any:
+        self.begun.append(cycle)
+        return self
+
+    def add_done_callback(self, end: Callable[[Any], None]) -> None:
+        self.ends.append(end)
+
+    def refuse(self, cycle: Cycle) -> None:
+        self.refused.append(cycle)
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def heard_since(self, now: float) -> float:
+        return now if self._rested is None else self._rested
+
+
+class Rush:
+    """An intake, and one connection that asks for everything."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.counters = Counters()
+        self.intake = Intake(self.clock, self.counters)  # type: ignore[arg-type]  # as much of it as is used
+        self.line = Line()
+
+    def ask(self, count: int) -> list[Cycle]:
+        asked = [Cycle() for _ in range(count)]
+        for cycle in asked:
+            self.intake.take(self.line, cycle, None)
+        return asked
+
+    def end(self, count: int) -> None:
+        """So many of those that are under way are answered."""
+        for _ in range(count):
+            self.line.ends.pop()(None)
+
+    def look(self, after: float = LOOK) -> None:
+        self.clock.time += after
+        self.intake.look()
+
+
+@pytest.fixture
+async def rush() -> Rush:
+    return Rush()
+
+
+async def test_what_finds_no_room_waits_and_is_begun_in_its_order(rush: Rush) -> None:
+    asked = rush.ask(ROOM + 3)
+    assert (rush.line.begun, rush.line.refused) == (asked[:ROOM], [])
+    rush.end(2)
+    assert rush.line.begun == asked[: ROOM + 2]
+    rush.end(1)
+    assert rush.line.begun == asked
+
+
+async def test_what_has_waited_for_its_patience_is_refused_and_counted(rush: Rush) -> None:
+    asked = rush.ask(ROOM + 1)
+    rush.clock.time += PATIENCE - LOOK - 0.001
+    rush.look()
+    assert rush.line.refused == []
+    rush.look()
+    assert rush.line.refused == asked[ROOM:]
+    assert dict(rush.counters.requests.read()) == {("POST", "none", "503"): 1}
+
+
+async def test_one_more_is_refused_at_once_when_as_many_wait_as_are_begun_in_its_hope(rush: Rush) -> None:
+    turn = 2 * LOOK  # in which room neither grows nor shrinks
+    rush.ask(ROOM)
+    for _ in range(20):
+        rush.look(after=turn)
+    rush.ask(250)
+    room = len(rush.line.begun)
+    rush.ask(room - ROOM)  # 250 wait
+    for _ in range(40):
+        rush.end(5)
+        rush.look(after=turn)
+    assert (rush.line.refused, len(rush.line.begun)) == ([], room + 200)
+    rush.ask(1000)
+    assert 50 + 1000 - len(rush.line.refused) == pytest.approx(5 / turn * HOPE, rel=0.1)
+    rush.line.refused.clear()
+    rush.end(10)
+    rush.ask(10)
+    assert rush.line.refused == [], "as soon as there is room again"
+
+
+async def test_who_went_away_while_waiting_costs_nothing(rush: Rush) -> None:
+    asked = rush.ask(ROOM + 2)
+    asked[ROOM].disconnected = True
+    rush.end(1)
+    assert rush.line.begun == [*asked[:ROOM], asked[ROOM + 1]]
+
+
+async def test_a_request_that_may_have_come_while_its_connection_was_left_unread_counts_from_then(rush: Rush) -> None:
+    rush.ask(ROOM + 1)
+    rested = Line(rested=rush.clock.time - HOPE - 0.001)
+    rush.intake.take(rested, Cycle(), None)
+    assert len(rested.refused) == 1
+
+
+async def test_connections_that_were_refused_are_read_on_some_at_a_time(rush: Rush) -> None:
+    for _ in range(REFUSALS + 1):
+        rush.intake.rest(rush.line)
+    rush.look()
+    assert rush.line.woken == REFUSALS
+    rush.look()
+    assert rush.line.woken == REFUSALS + 1
+
+
+async def test_long_turns_of_the_loop_leave_less_under_way_and_waiting_for_others_more(rush: Rush) -> None:
+    rush.ask(ROOM)
+    for _ in range(200):
+        rush.look(after=0.3)
+    rush.end(ROOM)
+    assert len(rush.ask(ROOM)) == ROOM
+    assert rush.intake.under_way == LEAST_ROOM
+    calm = Rush()
+    calm.ask(ROOM)
+    for _ in range(50):  # all of them wait for a bank, and the loop is at rest
+        calm.look()
+        calm.ask(1)
+    assert calm.intake.under_way > ROOM
+
+
+async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules.Intake, "take", lambda intake, line, cycle, app: intake._refuse(line, cycle))
+    async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        account = await create_account(service.house.ports, "Merchant")
+        keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
+        key = {"Idempotency-Key": str(uuid4())}
+        async with (
+            httpx.AsyncClient(base_url=service.house.settings.base_url, timeout=30) as client,
+            asyncio.timeout(30),
+        ):
+            for body in (b'{"amount_rub": "100.00"}', b" " * 90_000):
+                answer = await client.post(
+                    "/api/v1/payments", content=body, headers=keys | key | {"X-Request-Id": "mine"}
+                )
+                assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(rules.RETRY_AFTER))
+                assert answer.headers["Content-Type"] == "application/json"
+                assert answer.headers["X-Request-Id"] == "mine"
+                assert answer.json()["error"]["code"] == "PROVIDER_UNAVAILABLE"
+            assert (await client.post("/api/v1/payments", headers=keys)).headers["X-Request-Id"]
+            for path in ("/livez", "/readyz", "/api/v1/payments"):
+                assert (await client.get(path, headers=keys)).status_code == 200
+            monkeypatch.undo()
+            made = await client.post("/api/v1/payments", json={"amount_rub": "100.00"}, headers=keys | key)
+            assert made.status_code == 201, "the key is not used up"
+            assert msgspec.json.decode(made.content)["id"]
