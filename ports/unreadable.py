@@ -2,6 +2,7 @@
 that it stops nobody but whom it is about."""
 
 from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -25,3 +26,17 @@ class UnreadableRow(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
     __repr__ = object.__repr__  # a struct's own would show what is held
+
+
+@runtime_checkable
+class SettingAside(Protocol):
+    """A storage whose rows others may write, too, so that some cannot be read. Not every one is."""
+
+    async def take_up(self) -> int:
+        """Try again to read each row that is noted: one that can be read now is noted no more, and one that was taken
+        out goes back to its table, unless it stands there anew. How many these are."""
+        ...
+
+    async def count_noted(self) -> int:
+        """How many rows are noted, all that were met up to now among them."""
+        ...

@@ -24,7 +24,7 @@ _BYTES, _FLOAT = "bytes", "float"
 """How JSON carries what it has no words for."""
 
 
-def noted(kept: Kept[Any], row: Row, fault: Unreadable, now: datetime, *, held: bool) -> UnreadableRow:
+def note_of(kept: Kept[Any], row: Row, fault: Unreadable, now: datetime, *, held: bool) -> UnreadableRow:
     """What is told of a row. `held`: with its values."""
     from .migrate import head  # here: what is rarely needed, and reads a folder
 
@@ -41,24 +41,26 @@ def noted(kept: Kept[Any], row: Row, fault: Unreadable, now: datetime, *, held: 
 
 
 def taken_out_of_postgres(kept: Kept[Any], row: Row, note: UnreadableRow) -> Statement:
-    """Take a claimed row out of its table, unless it moved since, and note it, in one statement."""
+    """Take a row that was read out of its table, unless it moved since, and note it, in one statement."""
     names = _notes().names
     values = ", ".join(
         f"${place}::{'bigint' if column.storing is Storing.INTEGER else 'text'}"
         for place, column in enumerate(_notes().columns, start=4)
     )
-    gone = f"DELETE FROM {kept.name} WHERE id = $1 AND version = $2 AND leased_until = $3 RETURNING 1"  # noqa: S608 - our own names
+    gone = (
+        f"DELETE FROM {kept.name} WHERE id = $1 AND version = $2 AND leased_until IS NOT DISTINCT FROM $3 RETURNING 1"  # noqa: S608 - our own names
+    )
     return (
         f"WITH gone AS ({gone}) INSERT INTO unreadable_rows ({', '.join(names)}) SELECT {values} FROM gone {_again()}",  # noqa: S608
-        [*_as_claimed(kept, row), *_notes().encode(note)],
+        [*_as_read(kept, row), *_notes().encode(note)],
     )
 
 
 def take_out_of_sqlite(cursor: sqlite3.Cursor, kept: Kept[Any], row: Row, note: UnreadableRow) -> None:
     """The same, in a transaction that the caller began. Text that is no UTF-8 was read as bytes, like bytes."""
     names = _notes().names
-    row_id, version, lease = _as_claimed(kept, row)
-    gone = f"DELETE FROM {kept.name} WHERE id IN (?, CAST(? AS TEXT)) AND version = ? AND leased_until = ?"  # noqa: S608 - our own names
+    row_id, version, lease = _as_read(kept, row)
+    gone = f"DELETE FROM {kept.name} WHERE id IN (?, CAST(? AS TEXT)) AND version = ? AND leased_until IS ?"  # noqa: S608 - our own names
     if cursor.execute(gone, (row_id, row_id, version, lease)).rowcount == 1:
         values = ", ".join("?" for _ in names)
         cursor.execute(
@@ -67,7 +69,7 @@ def take_out_of_sqlite(cursor: sqlite3.Cursor, kept: Kept[Any], row: Row, note: 
         )
 
 
-def _as_claimed(kept: Kept[Any], row: Row) -> list[Any]:
+def _as_read(kept: Kept[Any], row: Row) -> list[Any]:
     return [row[kept.codec.place[name]] for name in ("id", "version", "leased_until")]
 
 

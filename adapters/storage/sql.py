@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine.interfaces import Dialect
 
-from ...ports.faults import Conflict, Unavailable, Unreadable
+from ...ports.faults import Conflict, Stale, Unavailable, Unreadable
 from ...ports.jobs import Job
 from ...ports.storage import R, Snapshot, Unit
 from ...ports.unreadable import UnreadableRow
-from .asides import noted
+from .asides import note_of, unpacked
 from .catalogue import Table
 from .codec import Row
 from .criteria import Condition, Query, Unread, conditions
@@ -125,7 +125,7 @@ class SqlStorage(ABC):
 
     @abstractmethod
     async def _take_out(self, row: Row, note: UnreadableRow) -> None:
-        """Take a claimed job, as this row, out of the jobs, and write the note of it, unless it moved since."""
+        """Take a job, read as this row, out of the jobs, and write the note of it, unless it moved since."""
 
     async def _claimed(self, rows: Sequence[Row]) -> list[Job]:
         """The jobs of claimed rows, the oldest due first. What cannot be read is set aside; where that fails, its lease
@@ -133,11 +133,15 @@ class SqlStorage(ABC):
         jobs, unreadable = self._jobs.codec.readable(rows)
         for row, fault in unreadable:
             _log.error("%s; it is set aside", fault)
-            try:
-                await self._take_out(row, noted(self._jobs, row, fault, await self.now(), held=True))
-            except Exception:  # noqa: BLE001 - whatever keeps it here, the others are claimed and must be done
-                _log.exception("it could not be set aside")
+            await self._set_aside(row, fault)
         return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    async def _set_aside(self, row: Row, fault: Unreadable) -> None:
+        try:
+            await self._take_out(row, note_of(self._jobs, row, fault, await self.now(), held=True))
+        except Exception:  # noqa: BLE001 - whatever keeps it here, the others are claimed and must be done
+            _log.exception("it could not be set aside")
+        self._told.discard((self._jobs.name, fault.record_id))
 
     @abstractmethod
     async def now(self) -> datetime:
@@ -184,6 +188,49 @@ class SqlStorage(ABC):
             if len(rows) < batch:
                 return
 
+    async def count_noted(self) -> int:
+        """As the port SettingAside has it."""
+        await self._kicked_late()
+        async with self.unit() as unit:
+            return await unit[UnreadableRow].total()
+
+    async def take_up(self) -> int:
+        """As the port SettingAside has it."""
+        taken = 0
+        async for batch in self.scan(UnreadableRow, readable=True):
+            for note in batch:
+                taken += await self._taken_up(note)
+        return taken
+
+    async def _taken_up(self, note: UnreadableRow) -> bool:
+        kept = next((each for each in self._keeping.values() if each.name == note.source), None)
+        if kept is None:
+            return False
+        try:
+            if note.held is None:
+                await self._reader.get(kept, note.row_id)
+                record = None
+            else:
+                record = kept.codec.decode(unpacked(note.held))
+        except (Unreadable, ValueError):
+            return False
+        try:
+            await self._put_back(note, record)
+        except Conflict:  # it was written anew meanwhile
+            await self._put_back(note, None)
+        except Stale:
+            return False
+        self._told.discard((note.source, note.row_id))
+        _log.info("%s %s can be read again", note.source, note.row_id)
+        return True
+
+    async def _put_back(self, note: UnreadableRow, job: Job | None) -> None:
+        async with self.unit() as unit:
+            unit[UnreadableRow].remove(note)
+            if job is not None:
+                unit[Job].add(msgspec.structs.replace(job, leased_until=None))
+            await unit.commit()
+
     def _met(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
         """Tell of a row that cannot be read, once: in the log, and in a row beside its table."""
         place = kept.name, fault.record_id
@@ -191,15 +238,16 @@ class SqlStorage(ABC):
             return
         self._told.add(place)
         _log.error("%s", fault)
+        telling = self._set_aside(row, fault) if kept.of_jobs else self._note(kept, row, fault)
         # In a context of its own: it is not one request's.
-        task = asyncio.get_running_loop().create_task(self._note(kept, row, fault), context=Context())
+        task = asyncio.get_running_loop().create_task(telling, context=Context())
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)
 
     async def _note(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
         try:
             async with self.unit() as unit:
-                unit[UnreadableRow].add(noted(kept, row, fault, await self.now(), held=False))
+                unit[UnreadableRow].add(note_of(kept, row, fault, await self.now(), held=False))
                 await unit.commit()
         except Conflict:
             return  # it is known already

@@ -19,6 +19,7 @@ from ...ports.clock import World, WorldClock
 from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Clocked, Losable, R, Shelf, Snapshot, Storage, Unit
+from ...ports.unreadable import SettingAside
 
 ASIDE = timedelta(seconds=30)
 """How far from now the jobs of a world are kept from workers while its clock is being advanced."""
@@ -121,6 +122,14 @@ class WorldStorage:
     ) -> AsyncIterator[Sequence[R]]:
         """All records, as they are stored."""
         return self._storage.scan(kind, batch=batch, readable=readable, **criteria)
+
+    async def take_up(self) -> int:
+        """As the port SettingAside has it; nothing, where the storage is none."""
+        return await self._storage.take_up() if isinstance(self._storage, SettingAside) else 0
+
+    async def count_noted(self) -> int:
+        """As the port SettingAside has it."""
+        return await self._storage.count_noted() if isinstance(self._storage, SettingAside) else 0
 
     async def check(self) -> None:
         """As the storage has it."""

@@ -138,7 +138,7 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
 
 async def list_accounts(ports: Ports) -> list[Account]:
     """All accounts, the oldest first."""
-    return [account async for batch in ports.storage.scan(Account) for account in batch]
+    return [account async for batch in ports.storage.scan(Account, readable=True) for account in batch]
 
 
 async def get_account(ports: Ports, account_id: str) -> AccountView:

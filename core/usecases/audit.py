@@ -16,6 +16,7 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.notes import ProviderNote
 from ...ports.storage import Below, R, Record, Shelf, Snapshot, Storage, Unit
+from ...ports.unreadable import SettingAside
 from ..domain import ids
 from ..domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ..domain.errors import Refusal
@@ -151,6 +152,12 @@ class AuditedStorage:
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
         return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
+
+    async def take_up(self) -> int:
+        return await self.inner.take_up() if isinstance(self.inner, SettingAside) else 0
+
+    async def count_noted(self) -> int:
+        return await self.inner.count_noted() if isinstance(self.inner, SettingAside) else 0
 
     async def check(self) -> None:
         await self.inner.check()

@@ -70,7 +70,7 @@ async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str,
     """What merchants are named, by their accounts' ids, as far as there are such accounts."""
     async with ports.storage.unit() as unit:
         wanted = tuple(each for each in account_ids if storable(each))
-        found = await unit[Account].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
+        found = await unit[Account].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
     return {account.id: account.name for account in found}
 
 
@@ -148,11 +148,11 @@ class _Line:
             if self._by != "id":
                 at = getattr(self._last, self._by)
                 same = {**self._criteria, self._by: at, "id": beyond}
-                found = await self._shelf.find(order=f"{sign}id", limit=limit, **same)
+                found = await self._shelf.find(order=f"{sign}id", limit=limit, readable=True, **same)
                 onward = {self._by: Below(at) if self._newest_first else AtLeast(at + _NEXT)}
         if len(found) < limit:
             rest = {**self._criteria, **onward}
-            found += await self._shelf.find(order=f"{sign}{self._by}", limit=limit - len(found), **rest)
+            found += await self._shelf.find(order=f"{sign}{self._by}", limit=limit - len(found), readable=True, **rest)
         self.found += found
         self.is_over = len(found) < limit
         self._last = found[-1] if found else self._last

@@ -124,20 +124,20 @@ async def list_entries(
         shelf = unit[JournalEntry]
         if object_id is not None:
             kinds = EntryKind if kind is None else (kind,)
-            found = await shelf.find(id=OneOf(_ids(object_id, kinds)), order="id")
+            found = await shelf.find(id=OneOf(_ids(object_id, kinds)), order="id", readable=True)
             return [] if after is not None else found[:limit]
         if kind is not None:
             high = f"{kind}:{_LAST}" if after is None else after.id
-            return await shelf.find(id=Between(f"{kind}:", high), order="-id", limit=limit)
+            return await shelf.find(id=Between(f"{kind}:", high), order="-id", limit=limit, readable=True)
         found = []
         if after is None or after.number is None:
             onward: dict[str, Any] = {} if after is None else {"id": Below(after.id)}
-            found = await shelf.find(number=None, order="-id", limit=limit, **onward)
+            found = await shelf.find(number=None, order="-id", limit=limit, readable=True, **onward)
         if len(found) < limit:
             # The chain's numbers begin with 1.
             last = None if after is None else after.number
             numbers = Between(1, last)
-            found += await shelf.find(number=numbers, order="-number", limit=limit - len(found))
+            found += await shelf.find(number=numbers, order="-number", limit=limit - len(found), readable=True)
         return found
 
 
@@ -167,7 +167,7 @@ async def list_statement_items(
     low, high = item_ids(statement_id)
     async with ports.storage.unit() as unit:
         span = Between(low if after is None else f"{after.id}!", high)
-        return await unit[SettlementItem].find(id=span, order="id", limit=limit)
+        return await unit[SettlementItem].find(id=span, order="id", limit=limit, readable=True)
 
 
 async def list_corrections(ports: Ports, wanted: Wanted, after: Correction | None, limit: int) -> list[Correction]:
@@ -204,11 +204,13 @@ async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, 
     async with ports.storage.unit() as unit:
         shelf = unit[AuditEntry]
         if wish.since is None and wish.until is None:
-            return await shelf.find(order=f"{sign}id", limit=limit, **criteria, **onward)
+            return await shelf.find(order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
         if after is None:
-            return await shelf.find(at=Between(wish.since, wish.until), order=f"{sign}at", limit=limit, **criteria)
-        found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, **criteria, **onward)
+            return await shelf.find(
+                at=Between(wish.since, wish.until), order=f"{sign}at", limit=limit, readable=True, **criteria
+            )
+        found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
         if len(found) < limit:
             rest = Between(wish.since, after.at) if newest else Between(after.at + _NEXT, wish.until)
-            found += await shelf.find(at=rest, order=f"{sign}at", limit=limit - len(found), **criteria)
+            found += await shelf.find(at=rest, order=f"{sign}at", limit=limit - len(found), readable=True, **criteria)
         return found

@@ -72,7 +72,9 @@ async def browse_events(
         )
         if not deliveries:
             return []
-        found = await unit[Event].find(id=OneOf(tuple(each.id for each in deliveries)), limit=len(deliveries))
+        found = await unit[Event].find(
+            id=OneOf(tuple(each.id for each in deliveries)), limit=len(deliveries), readable=True
+        )
         by_id = {event.id: event for event in found}
         return await _tracked(unit, [by_id[each.id] for each in deliveries if each.id in by_id], deliveries)
 
@@ -90,16 +92,18 @@ async def _lanes(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[d
     if wanted.account_id is not None:
         return [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
     if failing:
-        rows = await unit[Breaker].find(last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS)
+        rows = await unit[Breaker].find(
+            last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS, readable=True
+        )
         return [{"account_id": row.account_id, "mode": row.mode} for row in rows if row.mode in wanted.modes]
-    accounts = await unit[Account].find(limit=_ACCOUNTS)
+    accounts = await unit[Account].find(limit=_ACCOUNTS, readable=True)
     return [{"account_id": account.id, "mode": mode} for account in accounts for mode in wanted.modes]
 
 
 async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Iterable[Delivery]) -> list[TrackedEvent]:
     of_event = {delivery.id: delivery for delivery in deliveries}
     wanted = tuple(last_attempt_id(each) for each in of_event.values())
-    letters = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
+    letters = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
     last = {letter.event_id: letter for letter in letters}
     return [
         TrackedEvent(event=event, delivery=of_event[event.id], last=last.get(event.id))
@@ -114,7 +118,7 @@ async def track_event(ports: Ports, event_id: str) -> tuple[TrackedEvent, Breake
         event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
         if event is None or delivery is None:
             return None
-        found = await seen[Breaker].find(id=f"{event.account_id}:{event.mode}", limit=1)
+        found = await seen[Breaker].find(id=f"{event.account_id}:{event.mode}", limit=1, readable=True)
         last = await seen[Attempt].get(last_attempt_id(delivery))
         return TrackedEvent(event=event, delivery=delivery, last=last), next(iter(found), None)
 
@@ -138,7 +142,7 @@ async def given_up(ports: Ports, account_id: str, mode: Mode, most: int = 1000) 
     """Deliveries of a receiver that failed for good, the oldest first."""
     async with ports.storage.unit() as unit:
         return await unit[Delivery].find(
-            account_id=account_id, mode=mode, status=_S.FAILED, due=None, order="id", limit=most
+            account_id=account_id, mode=mode, status=_S.FAILED, due=None, order="id", limit=most, readable=True
         )
 
 

@@ -30,8 +30,8 @@ async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGa
     places = [(each, *pair) for each in modes for pair in enumerate(ports.banks.order.get(each, ()), 1)]
     names = tuple(name for _, _, name in places)
     async with ports.storage.unit() as unit:
-        records = await unit[Gateway].find(id=OneOf(names), limit=len(names))
-        notes = await unit[ProviderNote].find(id=OneOf(tuple(map(health_id, names))), limit=len(names))
+        records = await unit[Gateway].find(id=OneOf(names), limit=len(names), readable=True)
+        notes = await unit[ProviderNote].find(id=OneOf(tuple(map(health_id, names))), limit=len(names), readable=True)
     present, health = {each.id: each for each in records}, {each.id: each for each in notes}
     found = []
     for of, place, name in places:

@@ -13,6 +13,7 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured
 from ...ports.payouts import FindingSender
+from ...ports.unreadable import SettingAside
 from ...ports.vault import VaultError
 from ..domain.accounts import Account, Mode
 from ..domain.events import Delivery, DeliveryStatus
@@ -22,8 +23,10 @@ from .ledger_check import verify_ledger
 from .ledger_watch import ledger_faults
 from .operations import list_suspense
 from .reseal import inspect_seals
+from .sandbox_data import FORGOTTEN, STAYS
 from .seals import SEALED, SealedField
 from .standing import missing_standing
+from .unreadable import count_unreadable
 
 CLOCK_WARNING, CLOCK_FAILED = timedelta(seconds=1), timedelta(seconds=30)
 """How far two clocks may differ. Rates of the future are refused from 30 s on, signatures by receivers from 5 min."""
@@ -111,8 +114,8 @@ async def check_vault(ports: Ports) -> Finding:
 
 async def _sample(ports: Ports, field: SealedField) -> list[tuple[bytes, str]]:
     async with ports.storage.unit() as unit:
-        first = await unit[field.record].find(limit=SAMPLE)
-        last = await unit[field.record].find(order="-id", limit=SAMPLE)
+        first = await unit[field.record].find(limit=SAMPLE, readable=True)
+        last = await unit[field.record].find(order="-id", limit=SAMPLE, readable=True)
     found = {record.id: record for record in (*first, *last)}
     sealed = ((getattr(record, field.name), field.place(record_id)) for record_id, record in found.items())
     return [(value, place) for value, place in sealed if value is not None]
@@ -141,10 +144,34 @@ async def check_standing(ports: Ports) -> Finding:
     return warning(message, remedy) if unused else failed(message, remedy)
 
 
+async def check_rows(ports: Ports) -> Finding:
+    """Rows that somebody met and could not read."""
+    return _of_rows(await count_unreadable(ports))
+
+
+def _of_rows(count: int) -> Finding:
+    if not count:
+        return ok("no row is known that cannot be read")
+    return failed(
+        f"{count} rows cannot be read: what they are about stands still, all else goes on",
+        "`cambist unreadable list` names them; a newer version may read them, or a backup has them whole",
+    )
+
+
+async def read_everything(ports: Ports, progress: Progress) -> Finding:
+    """Reads every row of every table. Takes as long as there are rows."""
+    for record in (*(kind.record for kind in FORGOTTEN), *STAYS):
+        seen = 0
+        async for batch in ports.storage.scan(record, readable=True):
+            seen += len(batch)
+            progress(f"{seen} of {record.__name__}")
+    return _of_rows(await ports.storage.count_noted() if isinstance(ports.storage, SettingAside) else 0)
+
+
 async def check_deliveries(ports: Ports) -> Finding:
     """Events that were given up, which no receiver ever took."""
     given_up = 0
-    async for batch in ports.storage.scan(Account):
+    async for batch in ports.storage.scan(Account, readable=True):
         async with ports.storage.unit() as unit:
             for account in batch:
                 for mode in Mode:
@@ -180,7 +207,7 @@ async def check_webhooks(ports: Ports) -> Finding:
     """Events carry what payers bought: they belong on an encrypted way."""
     plain = [
         account.id
-        async for batch in ports.storage.scan(Account)
+        async for batch in ports.storage.scan(Account, readable=True)
         for account in batch
         if (account.settings.webhook_url or "https://").startswith("http://")
     ]
@@ -235,6 +262,7 @@ CHECKS: Mapping[str, Check] = {
     "vault": check_vault,
     "jobs": check_jobs,
     "standing": check_standing,
+    "rows": check_rows,
     "deliveries": check_deliveries,
     "suspense": check_suspense,
     "ledger": check_ledger,
@@ -269,6 +297,7 @@ async def open_everything(ports: Ports, progress: Progress) -> Finding:
 THOROUGH: Mapping[str, Callable[[Ports, Progress], Awaitable[Finding]]] = {
     "ledger": verify_whole_ledger,
     "vault": open_everything,
+    "rows": read_everything,
 }
 """Instead of the quick ones of these names."""
 

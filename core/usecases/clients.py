@@ -111,7 +111,7 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
             total = await seen[Client].total(**criteria)
             found: list[Client] = []
             if offset < total:
-                found = await seen[Client].page(number, size, order=_NEWEST_FIRST, **criteria)
+                found = await seen[Client].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
             return ClientPage([shown(ports, client) for client in found], number, size, total)
         matches: list[ShownClient] = []
         total = 0
@@ -128,7 +128,7 @@ async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Clie
     """All of them, newest first, some at a time."""
     offset = 0
     while True:
-        batch = await seen[Client].find(order=_NEWEST_FIRST, offset=offset, limit=_BATCH, **criteria)
+        batch = await seen[Client].find(order=_NEWEST_FIRST, offset=offset, limit=_BATCH, readable=True, **criteria)
         for client in batch:
             yield client
         if len(batch) < _BATCH:
@@ -142,7 +142,9 @@ async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, 
         await find_account(unit, account_id)
         found: list[Client] = []
         for each in Mode if mode is None else (mode,):
-            found += await unit[Client].find(account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit)
+            found += await unit[Client].find(
+                account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit, readable=True
+            )
     return sorted(found, key=lambda client: (client.created_at, client.id), reverse=True)[:limit]
 
 

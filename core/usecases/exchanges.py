@@ -212,7 +212,7 @@ async def list_exchanges(ports: Ports, caller: Caller, status: str | None, numbe
         total = await seen[Exchange].total(**criteria)
         found: list[Exchange] = []
         if (number - 1) * size < total:
-            found = await seen[Exchange].page(number, size, order=_NEWEST_FIRST, **criteria)
+            found = await seen[Exchange].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
     return ExchangePage(found, number, size, total)
 
 
@@ -230,7 +230,9 @@ async def every_exchange(ports: Ports, account_id: str, mode: Mode | None = None
         await find_account(unit, account_id)
         found: list[Exchange] = []
         for each in Mode if mode is None else (mode,):
-            found += await unit[Exchange].find(account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit)
+            found += await unit[Exchange].find(
+                account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit, readable=True
+            )
     return sorted(found, key=lambda exchange: (exchange.created_at, exchange.id), reverse=True)[:limit]
 
 

@@ -106,7 +106,7 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
         if present is None:
             return
         telling = msgspec.json.decode(present.argument, type=Telling)
-        accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH)
+        accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
         mode = mode_of(ports, telling.gateway_id)
         receiving = [account for account in accounts if account.receives]
         own = await _own_sequences(unit, mode, receiving, telling.gateway_id)
@@ -130,7 +130,7 @@ async def _own_sequences(unit: Unit, mode: Mode, accounts: Sequence[Account], ga
     played = {played_id(account.id, gateway_id): account.id for account in accounts}
     if mode is Mode.LIVE or not played:
         return {}
-    found = await unit[Gateway].find(id=OneOf(tuple(played)), limit=len(played))
+    found = await unit[Gateway].find(id=OneOf(tuple(played)), limit=len(played), readable=True)
     return {played[record.id]: record.sequence for record in found}
 
 

@@ -57,7 +57,9 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     names = ports.banks.order.get(mode, ())
     played = {} if account_id is None or mode is Mode.LIVE else {played_id(account_id, name): name for name in names}
     async with ports.storage.unit() as unit:
-        found = await unit[Gateway].find(id=OneOf((*names, *played)), limit=2 * len(names)) if names else []
+        found = (
+            await unit[Gateway].find(id=OneOf((*names, *played)), limit=2 * len(names), readable=True) if names else []
+        )
     records = {record.id: record for record in found}
     shown = []
     for name in names:

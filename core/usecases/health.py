@@ -9,6 +9,7 @@ from ...ports.bundle import Ports
 from .holding import read_hold
 from .ledger_watch import ledger_faults
 from .standing import missing_standing
+from .unreadable import count_unreadable
 from .vitals import gateways, lateness, without_gateway
 
 NO_WORKER = 300.0
@@ -91,6 +92,10 @@ async def _ledger(ports: Ports) -> bool:
     return not await ledger_faults(ports)
 
 
+async def _unreadable(ports: Ports) -> bool:
+    return not await count_unreadable(ports)
+
+
 async def _held(ports: Ports) -> bool:
     return await read_hold(ports) is None
 
@@ -103,6 +108,7 @@ SIGNS: Mapping[str, Rule] = {
     "standing": _standing,
     "gateways": _gateways,
     "ledger": _ledger,
+    "unreadable": _unreadable,
     "held": _held,
 }
 """What is read from the storage, and cannot be told without it."""

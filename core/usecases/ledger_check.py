@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Unreadable
 from ...ports.storage import AtLeast, Shelf, Snapshot
 from ..domain.ledger import (
     FIRST_SEAL,
@@ -21,7 +22,7 @@ from ..domain.ledger import (
 )
 
 _BATCH = 1000
-_NO_ENTRY = (ValueError, TypeError, KeyError, msgspec.MsgspecError)
+_NO_ENTRY = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
 """How a storage says that a row holds what no record could."""
 _LOWEST = -(2**63)
 """What no number is below: storages hold integers of 64 bits."""

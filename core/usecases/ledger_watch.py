@@ -4,6 +4,7 @@ newest ones and for the sums. It takes the same time however long the journal is
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Unreadable
 from ...ports.storage import AtLeast, Snapshot
 from ..domain.ledger import (
     FIRST_SEAL,
@@ -21,7 +22,7 @@ from ..domain.ledger import (
 NEWEST = 100
 """How many sealed entries are looked at."""
 
-_UNREADABLE = (ValueError, TypeError, KeyError, msgspec.MsgspecError)
+_UNREADABLE = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
 
 
 async def ledger_faults(ports: Ports) -> tuple[str, ...]:

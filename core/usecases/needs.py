@@ -29,6 +29,7 @@ from .holding import read_hold
 from .ledger_watch import ledger_faults
 from .outcomes import told_from
 from .refund_contradictions import list_contradicted
+from .unreadable import list_unreadable
 from .worlds import Owned
 
 MOST = 100
@@ -94,7 +95,9 @@ async def read_needs(ports: Ports) -> Needs:
 
 
 async def _mismatches(_ports: Ports, unit: Unit) -> list[Need]:
-    found = await unit[Payment].find(status=PaymentStatus.AMOUNT_MISMATCH, order="created_at", limit=MOST)
+    found = await unit[Payment].find(
+        status=PaymentStatus.AMOUNT_MISMATCH, order="created_at", limit=MOST, readable=True
+    )
     return [
         _need(
             "mismatch",
@@ -113,20 +116,22 @@ async def _unknown(ports: Ports, unit: Unit) -> list[Need]:
     found: list[UnknownOutcome] = []
     for operation in Operation:
         span = Between(told_from(operation, now), now - UNKNOWN_FROM)
-        found += await unit[UnknownOutcome].find(operation=operation, created_at=span, order="created_at", limit=MOST)
+        found += await unit[UnknownOutcome].find(
+            operation=operation, created_at=span, order="created_at", limit=MOST, readable=True
+        )
     text = "the bank never said what became of it"
     oldest = sorted(found, key=lambda row: row.created_at)[:MOST]
     return [_need("unknown", "payment", row, text, row.created_at) for row in oldest]
 
 
 async def _suspense(_ports: Ports, unit: Unit) -> list[Need]:
-    found = await unit[Suspense].find(resolved_at=None, order="received_at", limit=MOST)
+    found = await unit[Suspense].find(resolved_at=None, order="received_at", limit=MOST, readable=True)
     return [_of_suspended(row, f"{row.amount} RUB came: {row.reason}") for row in found]
 
 
 async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[Need]:
     found = await unit[ExchangeTransfer].find(
-        resolved_at=None, reason=OneOf(SUSPENDED_FOR), order="received_at", limit=MOST
+        resolved_at=None, reason=OneOf(SUSPENDED_FOR), order="received_at", limit=MOST, readable=True
     )
     return [_of_suspended(row, f"{row.currency} of an exchange: {row.reason}") for row in found]
 
@@ -135,7 +140,7 @@ async def _losses(ports: Ports, unit: Unit) -> list[Need]:
     """RUB that payers' banks took back once something was given for them."""
     since = AtLeast(ports.clock.now() - LOSS_FOR)
     found = await unit[ExchangeTransfer].find(
-        resolved_at=None, reason=LOST, received_at=since, order="received_at", limit=MOST
+        resolved_at=None, reason=LOST, received_at=since, order="received_at", limit=MOST, readable=True
     )
     text = "RUB were taken back once the exchange was over: a loss"
     return [
@@ -154,10 +159,16 @@ def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = No
 
 async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
     waiting = await unit[Refund].find(
-        status=RefundStatus.PENDING, pending_reason=PendingReason.AWAITING_APPROVAL, order="created_at", limit=MOST
+        status=RefundStatus.PENDING,
+        pending_reason=PendingReason.AWAITING_APPROVAL,
+        order="created_at",
+        limit=MOST,
+        readable=True,
     )
     late = AtMost(ports.clock.now() - REFUND_LATE)
-    stuck = await unit[Refund].find(status=RefundStatus.PROCESSING, created_at=late, order="created_at", limit=MOST)
+    stuck = await unit[Refund].find(
+        status=RefundStatus.PROCESSING, created_at=late, order="created_at", limit=MOST, readable=True
+    )
     sent = await list_contradicted(unit, MOST)
     return [
         *(_of_refund("refund", refund, f"{refund.amount} RUB awaits approval") for refund in waiting),
@@ -172,10 +183,18 @@ async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
 async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
     now = ports.clock.now()
     failed = await unit[Withdrawal].find(
-        status=WithdrawalStatus.FAILED, created_at=AtLeast(now - PAYOUT_FAILED_FOR), order="created_at", limit=MOST
+        status=WithdrawalStatus.FAILED,
+        created_at=AtLeast(now - PAYOUT_FAILED_FOR),
+        order="created_at",
+        limit=MOST,
+        readable=True,
     )
     waiting = await unit[Withdrawal].find(
-        status=WithdrawalStatus.PENDING, created_at=AtMost(now - PAYOUT_LATE), order="created_at", limit=MOST
+        status=WithdrawalStatus.PENDING,
+        created_at=AtMost(now - PAYOUT_LATE),
+        order="created_at",
+        limit=MOST,
+        readable=True,
     )
     return [
         _need("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
@@ -187,7 +206,11 @@ async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
 async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
     """In review for longer than a check takes by itself."""
     found = await unit[DeliveryProof].find(
-        status=ProofStatus.IN_REVIEW, status_at=AtMost(ports.clock.now() - STUCK), order="status_at", limit=MOST
+        status=ProofStatus.IN_REVIEW,
+        status_at=AtMost(ports.clock.now() - STUCK),
+        order="status_at",
+        limit=MOST,
+        readable=True,
     )
     text = "delivery proof in review"
     return [Need(kind="proof", of="payment", object_id=row.id, text=text, since=row.status_at) for row in found]
@@ -195,15 +218,21 @@ async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
 
 async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
     """Open breakers, and receivers for which letters were given up."""
-    opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST)
+    opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST, readable=True)
     found = [
         _of_receiver("breaker", row, f"does not answer: {row.last_answer or 'no answer'}", row.opened_at)
         for row in opened
     ]
     since = AtLeast(ports.clock.now() - LETTERS_FAILED_FOR)
-    for row in await unit[Breaker].find(last_failure_at=since, order="-last_failure_at", limit=MOST):
+    for row in await unit[Breaker].find(last_failure_at=since, order="-last_failure_at", limit=MOST, readable=True):
         failed = await unit[Delivery].find(
-            account_id=row.account_id, mode=row.mode, status=DeliveryStatus.FAILED, due=None, order="id", limit=MOST
+            account_id=row.account_id,
+            mode=row.mode,
+            status=DeliveryStatus.FAILED,
+            due=None,
+            order="id",
+            limit=MOST,
+            readable=True,
         )
         if failed:
             count = "1 webhook" if len(failed) == 1 else f"{len(failed)}{'+' if len(failed) == MOST else ''} webhooks"
@@ -235,6 +264,13 @@ async def _ledger(ports: Ports, _unit: Unit) -> list[Need]:
     return [Need(kind="ledger", of="ledger", object_id="", text=fault) for fault in await ledger_faults(ports)]
 
 
+async def _unreadable(ports: Ports, _unit: Unit) -> list[Need]:
+    return [
+        Need(kind="unreadable", of="row", object_id=row.id, text=f"cannot be read: {row.why}", since=row.found_at)
+        for row in await list_unreadable(ports, MOST)
+    ]
+
+
 async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
     installation = await read_hold(ports)
     if installation is None:
@@ -246,6 +282,7 @@ async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
 FINDERS: tuple[Finder, ...] = (
     _hold,
     _ledger,
+    _unreadable,
     _mismatches,
     _suspense,
     _exchange_suspense,

@@ -88,4 +88,4 @@ async def list_suspense(ports: Ports, account_id: str | None = None, *, limit: i
     """Money that waits for an operator, oldest first; of one account or of all."""
     criteria: dict[str, Any] = {} if account_id is None else {"account_id": account_id}
     async with ports.storage.unit() as unit:
-        return await unit[Suspense].find(order="received_at", limit=limit, resolved_at=None, **criteria)
+        return await unit[Suspense].find(order="received_at", limit=limit, resolved_at=None, readable=True, **criteria)

@@ -91,7 +91,7 @@ async def _by_index(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> 
     total = await seen[Payment].total(**criteria)
     if offset >= total:
         return total, []
-    return total, await seen[Payment].find(order=_NEWEST_FIRST, offset=offset, limit=size, **criteria)
+    return total, await seen[Payment].page(offset // size + 1, size, order=_NEWEST_FIRST, readable=True, **criteria)
 
 
 async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
@@ -102,7 +102,9 @@ async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -
             return total, []
         if offset < _NEAR and len(wanted.kind) <= 1 and _NOT_INDEXED not in wanted.kind:
             criteria = wanted.criteria(None, None)
-            return total, await seen[Payment].find(order=_NEWEST_FIRST, offset=offset, limit=size, **criteria)
+            return total, await seen[Payment].page(
+                offset // size + 1, size, order=_NEWEST_FIRST, readable=True, **criteria
+            )
     days = await _days(seen, wanted)
     return sum(days.values()), await _by_days(seen, wanted, days, offset, size)
 
@@ -130,8 +132,10 @@ async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset
     criteria = wanted.criteria(max(start, wanted.low or start), min(end, wanted.high or end))
     shelf = seen[Payment]
     if place.skipped <= place.left:
-        return await shelf.find(order=_NEWEST_FIRST, offset=place.skipped, limit=place.taken, **criteria)
-    found = await shelf.find(order=_NEWEST_FIRST.removeprefix("-"), offset=place.left, limit=place.taken, **criteria)
+        return await shelf.find(order=_NEWEST_FIRST, offset=place.skipped, limit=place.taken, readable=True, **criteria)
+    found = await shelf.find(
+        order=_NEWEST_FIRST.removeprefix("-"), offset=place.left, limit=place.taken, readable=True, **criteria
+    )
     return found[::-1]
 
 

@@ -33,7 +33,7 @@ def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState
 async def list_contradicted(unit: Unit, limit: int) -> list[Refund]:
     """Those that wait for an operator, the first heard of first."""
     return await unit[Refund].find(
-        contradicted_at=AtLeast(LONG_AGO), contradiction_seen=False, order="contradicted_at", limit=limit
+        contradicted_at=AtLeast(LONG_AGO), contradiction_seen=False, order="contradicted_at", limit=limit, readable=True
     )
 
 

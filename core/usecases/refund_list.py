@@ -54,7 +54,7 @@ async def list_refunds(
         total = await seen[Refund].total(**criteria)
         found: list[Refund] = []
         if (number - 1) * size < total:
-            found = await seen[Refund].page(number, size, order=_NEWEST_FIRST, **criteria)
+            found = await seen[Refund].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
     return RefundPage(found, number, size, total)
 
 
@@ -103,7 +103,7 @@ async def list_all_refunds(
         found = await _of_accounts(ports, accounts, status, limit)
     else:
         found = []
-        async for batch in ports.storage.scan(Account):
+        async for batch in ports.storage.scan(Account, readable=True):
             # Only the newest are kept, so that memory does not grow with the accounts.
             found = _newest([*found, *await _of_accounts(ports, batch, status, limit)], limit)
     return _newest(found, limit)

@@ -58,7 +58,7 @@ async def _delete_hits(ports: Ports) -> bool:
     old = Below(hits_from(ports.clock.now() - HITS_KEPT))
 
     async def work(unit: Unit) -> bool:
-        found = await unit[LimitHits].find(id=old, limit=_BATCH)
+        found = await unit[LimitHits].find(id=old, limit=_BATCH, readable=True)
         for each in found:
             unit[LimitHits].remove(each)
         return len(found) == _BATCH
@@ -83,16 +83,16 @@ async def _delete_batch(ports: Ports, after: str) -> str | None:
     before = ports.clock.now() - KEPT
 
     async def work(unit: Unit) -> str | None:
-        found = await unit[Delivery].find(id=AtLeast(f"{after}!"), limit=_BATCH)
+        found = await unit[Delivery].find(id=AtLeast(f"{after}!"), limit=_BATCH, readable=True)
         if not found:
             return None
         gone = {each.id: each for each in found if each.created_at < before and _is_over(each)}
         letters = sum(each.attempts + each.probes for each in found)
         span = Between(f"{found[0].id}:", f"{found[-1].id};")
-        for attempt in await unit[Attempt].find(id=span, limit=letters):
+        for attempt in await unit[Attempt].find(id=span, limit=letters, readable=True):
             if attempt.event_id in gone:
                 unit[Attempt].remove(attempt)
-        for event in await unit[Event].find(id=OneOf(tuple(gone)), limit=_BATCH):
+        for event in await unit[Event].find(id=OneOf(tuple(gone)), limit=_BATCH, readable=True):
             unit[Event].remove(event)
         for delivery in gone.values():
             unit[Delivery].remove(delivery)

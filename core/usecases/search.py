@@ -148,11 +148,11 @@ async def _by_hash(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     tx_hash = wanted.lower()
     if not _HASH.match(tx_hash):
         return []
-    payouts = await unit[Withdrawal].find(tx_hash=tx_hash, limit=MOST)
-    proofs = await unit[DeliveryProof].find(tx_hash=tx_hash, limit=MOST)
-    exchanges = await unit[Exchange].find(tx_hash=tx_hash, limit=MOST)
-    came = await unit[ExchangeTransfer].find(came_by=tx_hash, limit=MOST)
-    went = await unit[ExchangeTransfer].find(went_by=tx_hash, limit=MOST)
+    payouts = await unit[Withdrawal].find(tx_hash=tx_hash, limit=MOST, readable=True)
+    proofs = await unit[DeliveryProof].find(tx_hash=tx_hash, limit=MOST, readable=True)
+    exchanges = await unit[Exchange].find(tx_hash=tx_hash, limit=MOST, readable=True)
+    came = await unit[ExchangeTransfer].find(came_by=tx_hash, limit=MOST, readable=True)
+    went = await unit[ExchangeTransfer].find(went_by=tx_hash, limit=MOST, readable=True)
     return [
         *(hit("withdrawal", found, "sent by") for found in payouts),
         *(Hit(kind="payment", object_id=found.id, text=f"delivery proof {found.status}") for found in proofs),
@@ -163,7 +163,7 @@ async def _by_hash(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _newest(unit: Unit, kind: type[R]) -> list[R]:
-    return await unit[kind].find(order="-id", limit=_NEWEST)
+    return await unit[kind].find(order="-id", limit=_NEWEST, readable=True)
 
 
 async def _by_phone(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
@@ -171,7 +171,7 @@ async def _by_phone(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     if not (wanted.startswith("+") and 11 <= len(phone) <= 16):
         return []
     found = []
-    for account in await unit[Account].find(limit=_ACCOUNTS):
+    for account in await unit[Account].find(limit=_ACCOUNTS, readable=True):
         for mode in Mode:
             client = await find_client(ports, unit, account.id, mode, phone)
             if client is not None:
@@ -206,17 +206,20 @@ def _ends(ports: Ports, client: Client, tail: str) -> bool:
 
 async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     hits = [
-        *(hit("subscription", each) for each in await unit[Subscription].find(external_id=wanted, limit=MOST)),
-        *(hit("exchange", each) for each in await unit[Exchange].find(external_id=wanted, limit=MOST)),
+        *(
+            hit("subscription", each)
+            for each in await unit[Subscription].find(external_id=wanted, limit=MOST, readable=True)
+        ),
+        *(hit("exchange", each) for each in await unit[Exchange].find(external_id=wanted, limit=MOST, readable=True)),
     ]
-    for account in await unit[Account].find(limit=_ACCOUNTS):
+    for account in await unit[Account].find(limit=_ACCOUNTS, readable=True):
         for mode in Mode:
             found = await unit[Payment].find(
-                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST
+                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST, readable=True
             )
             hits += [hit("payment", each) for each in found]
             refunds = await unit[Refund].find(
-                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST
+                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST, readable=True
             )
             hits += [hit("refund", each) for each in refunds]
         if len(hits) >= MOST:

@@ -32,7 +32,7 @@ async def list_subscriptions(
         total = await seen[Subscription].total(**criteria)
         found: list[Subscription] = []
         if (number - 1) * size < total:
-            found = await seen[Subscription].page(number, size, order=_NEWEST_FIRST, **criteria)
+            found = await seen[Subscription].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
     return SubscriptionPage(found, number, size, total)
 
 

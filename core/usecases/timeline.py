@@ -89,13 +89,15 @@ def _ended(record: Any) -> str:
 
 
 async def _told(seen: Snapshot, object_id: str) -> list[Moment]:
-    events = await seen[Event].find(object_id=object_id, order="id", limit=_MOST)
+    events = await seen[Event].find(object_id=object_id, order="id", limit=_MOST, readable=True)
     return [moment for event in events for moment in await event_moments(seen, event)]
 
 
 async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
     """An event, and every letter that it was sent by."""
-    letters = await seen[Attempt].find(id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST)
+    letters = await seen[Attempt].find(
+        id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST, readable=True
+    )
     found = [
         Moment(
             at=letter.sent_at,
@@ -113,7 +115,7 @@ async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
 
 async def read_acts(seen: Snapshot, object_id: str) -> list[Moment]:
     """What operators did to an object."""
-    entries = await seen[AuditEntry].find(object_id=object_id, order="id", limit=_MOST)
+    entries = await seen[AuditEntry].find(object_id=object_id, order="id", limit=_MOST, readable=True)
     return [
         Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=_act(entry))
         for entry in entries
@@ -137,7 +139,7 @@ class _Moved(msgspec.Struct, frozen=True):
 async def _booked(seen: Snapshot, object_id: str) -> list[Moment]:
     """By their ids, which say kind, object and revision."""
     wanted = tuple(entry_id(kind, object_id, number) for kind in EntryKind for number in range(1, _REVISIONS + 1))
-    entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted))
+    entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), readable=True)
     return [Moment(at=entry.at, source="ledger", text=entry.kind.value, detail=postings(entry)) for entry in entries]
 
 

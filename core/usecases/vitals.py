@@ -66,7 +66,7 @@ async def waiting_jobs(ports: Ports) -> tuple[int, tuple[Waiting, ...]]:
     """How many jobs are due, those in hand included, and of the `COUNTED` longest due which wait for a worker."""
     now = await ports.storage.now()
     async with ports.storage.unit() as unit:
-        found = await unit[Job].find(order="due", limit=COUNTED, due=AtMost(now))
+        found = await unit[Job].find(order="due", limit=COUNTED, readable=True, due=AtMost(now))
         total = len(found) if len(found) < COUNTED else await unit[Job].total(due=AtMost(now))
     oldest: dict[str, list[datetime]] = {}
     for job in found:

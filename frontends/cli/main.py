@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "ledger": "ledger",
     "vault": "vault",
     "doctor": "doctor",
+    "unreadable": "unreadable",
     "backup": "backup",
     "restore": "restore",
     "hold": "hold",

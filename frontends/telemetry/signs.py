@@ -14,6 +14,7 @@ from ...core.usecases import vitals
 from ...core.usecases.gateways import ShownGateway
 from ...core.usecases.health import Question
 from ...core.usecases.ledger_watch import ledger_faults
+from ...core.usecases.unreadable import count_unreadable
 from ...core.usecases.vitals import SettlementSigns, Unknown, Waiting
 from ...ports.bundle import Ports
 from .counters import Counters
@@ -46,6 +47,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     suspense: int | None = None
     unknown: tuple[Unknown, ...] = ()
     settlements: tuple[SettlementSigns, ...] = ()
+    unreadable: int | None = None
     ledger_faults: int | None = None
 
 
@@ -89,6 +91,7 @@ class Reader:
             suspense=await told("suspense", lambda: vitals.waiting_suspense(ports)),
             unknown=await told("unknown", lambda: vitals.unknown_outcomes(ports)) or (),
             settlements=await told("settlements", lambda: vitals.settlements(ports)) or (),
+            unreadable=await told("unreadable", lambda: count_unreadable(ports)),
             ledger_faults=self._ledger,
         )
 

@@ -20,6 +20,7 @@ from ...core.usecases.deliveries import LETTERS, Dispatcher
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.outbox import DELIVER
 from ...core.usecases.standing import start_standing
+from ...core.usecases.unreadable import take_up
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
@@ -33,6 +34,9 @@ SWEEP = 1.0
 
 LOOK = 0.25
 """Seconds after which receivers that are being served are looked at again, for events that came meanwhile."""
+
+TAKE_UP = 600.0
+"""Seconds after which rows that could not be read are tried again."""
 
 RECEIVERS = 2560
 """Receivers served at once, at most: those to which something is under way, those that wait as slots.py lets them, and
@@ -86,7 +90,7 @@ class Worker:
         """Run until `stop()`; then finish what is under way. Raises: Unavailable when the storage is lost."""
         besides = [
             asyncio.create_task(each)
-            for each in (self._keep_standing(), self._look(), self._renew(), self._watch_storage())
+            for each in (self._keep_standing(), self._take_up(), self._look(), self._renew(), self._watch_storage())
         ]
         try:
             while not self._stopping:
@@ -227,6 +231,15 @@ class Worker:
                 self.stop()
                 break
             await self._ports.clock.sleep(WATCH)
+
+    async def _take_up(self) -> None:
+        """Have what could not be read tried again: this program may be another one than met it."""
+        while True:
+            try:
+                await take_up(self._ports)
+            except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
+                log.warning("what could not be read was not tried again: %s", fault)
+            await self._ports.clock.sleep(TAKE_UP)
 
     async def _look(self) -> None:
         """Let receivers that are being served look around. Nothing ticks while there are none."""

@@ -224,6 +224,11 @@ class _Shelf:
         found: list[Payment] = await self._shelf.find(**asked)
         return found
 
+    async def page(self, number: int, size: int, **asked: Any) -> list[Payment]:
+        self._counting.finds.append({"offset": (number - 1) * size, "limit": size, **asked})
+        found: list[Payment] = await self._shelf.page(number, size, **asked)
+        return found
+
     async def total(self, **asked: Any) -> int:
         self._counting.totals += 1
         total: int = await self._shelf.total(**asked)

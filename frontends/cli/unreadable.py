@@ -1,0 +1,55 @@
+"""`cambist unreadable …`: rows that this program cannot read."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso
+from ...core.usecases import unreadable as usecases
+from ...ports.unreadable import UnreadableRow
+from .output import Answer, fields, table
+from .session import answering, in_house, reasoned
+
+
+@click.group()
+def unreadable() -> None:
+    """Rows that cannot be read: damaged, or written by a newer version."""
+
+
+def _document(row: UnreadableRow) -> dict[str, Any]:
+    return {
+        "row": row.id,
+        "why": row.why,
+        "found_at": iso(row.found_at),
+        "found_by": row.found_by,
+        "set_aside": row.held is not None,
+    }
+
+
+@unreadable.command("list")
+@answering
+def list_all() -> Answer:
+    """Which rows are known, by table and id. What is in them is not shown."""
+    rows = [_document(row) for row in in_house(usecases.list_unreadable)]
+    titles = ("row", "why", "found_at", "found_by", "set_aside")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@unreadable.command()
+@answering
+def retry() -> Answer:
+    """Try again to read them, after a repair: what can be read goes on. Workers do so by themselves when they start,
+    and every 10 minutes."""
+
+    document = {"readable_again": in_house(usecases.take_up)}
+    return Answer(document=document, text=fields(document))
+
+
+@unreadable.command()
+@click.argument("row", metavar="ROW")
+@answering
+@reasoned
+def forget(row: str) -> Answer:
+    """ROW was seen to by other means. A job that was set aside is gone then, for good."""
+    document = _document(in_house(lambda ports: usecases.forget_unreadable(ports, row)))
+    return Answer(document=document, text=fields(document))

@@ -1,0 +1,158 @@
+"""What becomes of rows that cannot be read: set aside, told of, taken up again; and money that waits rather than being
+counted without one (docs/operations.md, "Rows that cannot be read")."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.settlement import SettlementBatch
+from cambist.core.usecases.checkup import Level, check_rows, read_everything
+from cambist.core.usecases.health import SIGNS
+from cambist.core.usecases.needs import read_needs
+from cambist.core.usecases.settlement import daily_id
+from cambist.core.usecases.standing import STANDING, start_standing
+from cambist.core.usecases.unreadable import count_unreadable, forget_unreadable, list_unreadable, take_up
+from cambist.ports.faults import Unreadable
+from cambist.ports.jobs import Job
+from tests.spoiling import Spoilable, fresh_database, open_spoilable
+
+BEYOND = 900_000_000_000_000_000
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    server = request.getfixturevalue("server") if request.param == "postgres" else None
+    with fresh_database(request.param, server, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def street(url: str, tmp_path: Path) -> AsyncIterator[Spoilable]:
+    async with open_spoilable(url, tmp_path, "ours", "theirs") as opened:
+        yield opened
+
+
+async def put(street: Spoilable, job_id: str) -> None:
+    now = street.ports.clock.now()
+    async with street.ports.storage.unit() as unit:
+        unit[Job].add(Job(id=job_id, kind="nobody.does", argument="", due=now + timedelta(days=9), created_at=now))
+        await unit.commit()
+
+
+async def noted(street: Spoilable) -> list[str]:
+    """Once all that was met is written."""
+    storage = street.ports.storage
+    await storage.count_noted()  # type: ignore[attr-defined]  # a database's is SettingAside
+    return [row.id for row in await list_unreadable(street.ports)]
+
+
+async def test_a_job_that_somebody_reads_is_set_aside_before_it_is_due(street: Spoilable) -> None:
+    """So a standing job is written anew, whatever lies in its row."""
+    await start_standing(street.ports)
+    name = next(iter(STANDING))
+    await street.spoil(f"UPDATE jobs SET due = {BEYOND} WHERE id = '{name}'")
+    with pytest.raises(Unreadable):
+        await start_standing(street.ports)
+    assert await noted(street) == [f"jobs:{name}"]
+    await start_standing(street.ports)
+    job = await street.ports.storage.get(Job, name)
+    assert job is not None
+
+
+async def test_a_job_that_can_be_read_again_goes_back_to_its_place(street: Spoilable) -> None:
+    await put(street, "nobody.does:1")
+    await street.spoil(f"UPDATE jobs SET created_at = {BEYOND} WHERE id = 'nobody.does:1'")
+    with pytest.raises(Unreadable):
+        await street.ports.storage.get(Job, "nobody.does:1")
+    assert await noted(street) == ["jobs:nobody.does:1"]
+    assert await take_up(street.ports) == 0
+    assert await noted(street) == ["jobs:nobody.does:1"]
+    # As a program would find it that reads what this one cannot.
+    await street.spoil(f"UPDATE unreadable_rows SET held = replace(held, '{BEYOND}', '1000000')")
+    assert await take_up(street.ports) == 1
+    assert await noted(street) == []
+    job = await street.ports.storage.get(Job, "nobody.does:1")
+    assert job is not None
+    assert job.created_at.timestamp() == 1.0
+
+
+async def test_a_job_that_was_written_anew_meanwhile_stays_as_it_is(street: Spoilable) -> None:
+    await put(street, "nobody.does:1")
+    await street.spoil(f"UPDATE jobs SET created_at = {BEYOND} WHERE id = 'nobody.does:1'")
+    with pytest.raises(Unreadable):
+        await street.ports.storage.get(Job, "nobody.does:1")
+    await noted(street)
+    await put(street, "nobody.does:1")
+    await street.spoil(f"UPDATE unreadable_rows SET held = replace(held, '{BEYOND}', '1000000')")
+    assert await take_up(street.ports) == 1
+    job = await street.ports.storage.get(Job, "nobody.does:1")
+    assert job is not None
+    assert job.created_at.timestamp() > 1.0
+
+
+async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable) -> None:
+    """By the health word, the doctor and the list of what needs a person."""
+    payment_id = await street.pay("ours")
+    assert await SIGNS["unreadable"](street.ports)
+    assert (await check_rows(street.ports)).level is Level.OK
+    await street.spoil(f"UPDATE payments SET paid_at = paid_at + {BEYOND} WHERE id = '{payment_id}'")
+    assert (await check_rows(street.ports)).level is Level.OK, "nobody met it yet"
+    assert (await read_everything(street.ports, lambda _: None)).level is Level.FAILED
+    assert await noted(street) == [f"payments:{payment_id}"]
+    assert not await SIGNS["unreadable"](street.ports)
+    assert (await check_rows(street.ports)).level is Level.FAILED
+    [need] = [each for each in (await read_needs(street.ports)).found if each.kind == "unreadable"]
+    assert need.object_id == f"payments:{payment_id}"
+    assert need.text == "cannot be read: paid_at (OverflowError)"
+    listed = await street.call("ours", "GET", "/payments")
+    assert listed.json()["data"] == []
+    assert listed.json()["pagination"]["total"] == 1
+    await street.spoil(f"UPDATE payments SET paid_at = paid_at - {BEYOND}")
+    assert await take_up(street.ports) == 1
+    assert await SIGNS["unreadable"](street.ports)
+    assert len((await street.call("ours", "GET", "/payments")).json()["data"]) == 1
+
+
+async def test_what_an_operator_saw_to_is_told_of_no_more(street: Spoilable) -> None:
+    await put(street, "nobody.does:1")
+    await street.spoil(f"UPDATE jobs SET created_at = {BEYOND} WHERE id = 'nobody.does:1'")
+    with pytest.raises(Unreadable):
+        await street.ports.storage.get(Job, "nobody.does:1")
+    await noted(street)
+    await forget_unreadable(street.ports, "jobs:nobody.does:1")
+    assert await count_unreadable(street.ports) == 0
+    assert await street.ports.storage.get(Job, "nobody.does:1") is None
+
+
+@pytest.mark.parametrize(("table", "field"), [("accounts", "created_at"), ("payments", "expires_at")])
+async def test_a_settlement_settles_all_others_and_stays_open_for_who_cannot_be_read(
+    street: Spoilable, table: str, field: str
+) -> None:
+    ours, theirs = await street.pay("ours"), await street.pay("theirs")
+    await street.work()
+    row = street.merchants["ours"].account_id if table == "accounts" else ours
+    await street.spoil(f"UPDATE {table} SET {field} = {field} + {BEYOND} WHERE id = '{row}'")
+    await start_standing(street.ports)
+    for _ in range(12):
+        await street.clock.advance(3 * 3600)
+        await street.work()
+    settled = await street.ports.storage.get(Payment, theirs)
+    assert settled is not None
+    assert settled.status is PaymentStatus.SETTLED
+    run = street.ports.clock.now().replace(hour=9, minute=0)
+    batch = await street.ports.storage.get(SettlementBatch, daily_id(Mode.TEST, run))
+    assert batch is not None
+    assert batch.completed_at is None
+    await street.spoil(f"UPDATE {table} SET {field} = {field} - {BEYOND} WHERE id = '{row}'")
+    await street.clock.advance(3600)
+    await street.work()
+    late = await street.ports.storage.get(Payment, ours)
+    assert late is not None
+    assert late.status is PaymentStatus.SETTLED
+    closed = await street.ports.storage.get(SettlementBatch, daily_id(Mode.TEST, run))
+    assert closed is not None
+    assert closed.completed_at is not None

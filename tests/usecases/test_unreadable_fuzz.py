@@ -1,0 +1,252 @@
+"""Whatever lies in a column of one row, no other merchant is late and no loop ends: every table, every column, on both
+databases (docs/operations.md, "Rows that cannot be read").
+
+In the suite each column holds one kind of nonsense; with CAMBIST_DRILLS=full each kind that it could hold, and a day
+passes over it, with its settlement.
+"""
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from itertools import count, groupby
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import msgspec
+import pytest
+
+from cambist.adapters.meter.memory import MemoryMeter
+from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.codec import Column, Storing
+from cambist.adapters.storage.kept import Kept, keep
+from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.usecases import accounts
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.standing import STANDING, start_standing
+from cambist.ports.faults import Unreadable
+from cambist.ports.meter import Gauge
+from tests import openapi_tour
+from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house
+from tests.spoiling import fresh_database
+
+FULL = os.environ.get("CAMBIST_DRILLS") == "full"
+THEIRS = "https://theirs.example/hook"
+KEEPING = keep(CATALOGUE)
+TABLES = sorted(kept.name for kept in KEEPING.values())
+BEYOND = 900_000_000_000_000_000
+
+
+def nonsense(column: Column, *, sqlite: bool) -> list[Any]:
+    """What must not be there: nothing of the column's kind, or of it but out of all bounds."""
+    anything = ["zz", b"\xff\x00", 1.5e300, -1] if sqlite else []
+    match column.storing:
+        case Storing.INTEGER:
+            return [*anything, BEYOND, -BEYOND]
+        case Storing.TEXT:
+            return [*anything, "", "no-such-word", "\u2603" * 300]
+        case Storing.JSON:
+            return [*anything, "{", "[]", "null", '{"a": {"a": 1}}']
+        case Storing.BYTES:
+            return ["text" if sqlite else b"", b"\x00", *anything]
+        case Storing.BOOLEAN:
+            return [*anything, 7 if sqlite else True]
+
+
+class Database:
+    """The house's database, past the house."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._server: Any = None
+        self.is_sqlite = url.startswith("sqlite")
+
+    async def rows(self, kept: Kept[Any]) -> list[tuple[Any, ...]]:
+        names = ", ".join(kept.codec.names)
+        return [tuple(row) for row in await self._run(f"SELECT {names} FROM {kept.name} ORDER BY id")]
+
+    async def set(self, kept: Kept[Any], column: str, row_id: Any, value: Any) -> bool:
+        """False: the database itself refuses it."""
+        a, b = ("?", "?") if self.is_sqlite else ("$1", "$2")
+        try:
+            await self._run(f"UPDATE {kept.name} SET {column} = {a} WHERE id = {b}", value, row_id)
+        except (sqlite3.Error, asyncpg.PostgresError, asyncpg.DataError):
+            return False
+        return True
+
+    async def put(self, kept: Kept[Any], row: tuple[Any, ...]) -> None:
+        """As it was, whatever lies there."""
+        await self._run(f"DELETE FROM {kept.name} WHERE id = {'?' if self.is_sqlite else '$1'}", row[0])
+        values = ", ".join("?" if self.is_sqlite else f"${place + 1}" for place in range(len(row)))
+        await self._run(f"INSERT INTO {kept.name} ({', '.join(kept.codec.names)}) VALUES ({values})", *row)
+
+    async def remove(self, kept: Kept[Any], row_id: Any) -> None:
+        await self._run(f"DELETE FROM {kept.name} WHERE id = {'?' if self.is_sqlite else '$1'}", row_id)
+
+    async def _run(self, statement: str, *values: Any) -> list[Any]:
+        if self.is_sqlite:
+            with closing(sqlite3.connect(self._url.removeprefix("sqlite:///"), timeout=10)) as connection, connection:
+                return connection.execute(statement, values).fetchall()
+        if self._server is None:
+            self._server = await asyncpg.connect(self._url)
+        found: list[Any] = await self._server.fetch(statement, *values)
+        return found
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+
+
+class Town:
+    """A merchant with an object of every kind, whose rows are spoilt, and another, who must not notice."""
+
+    def __init__(self, house: TestHouse, database: Database, theirs: accounts.NewAccount) -> None:
+        self.house = house
+        self.database = database
+        self._theirs = theirs
+        self._numbers = count(1)
+
+    async def they_are_paid_and_told(self) -> str:
+        """At once: the clock stands. The payment's id."""
+        pair = self._theirs.test
+        headers = {"X-Api-Key": pair.api_key, "X-Api-Secret": pair.api_secret, "Idempotency-Key": str(uuid4())}
+        post = self.house.http.post
+        made = await post("/api/v1/payments", json={"amount_rub": "100.00"}, headers=headers)
+        assert made.status_code == 201, made.text
+        payment_id = made.json()["id"]
+        path = f"/api/v1/sandbox/payments/{payment_id}/simulate"
+        paid = await post(path, json={"outcome": "paid"}, headers=headers)
+        assert paid.status_code == 200, paid.text
+        before = len(self.house.postman.letters)
+        await run_due(self.house.ports)
+        letters = [letter for letter in self.house.postman.letters[before:] if letter.url == THEIRS]
+        assert payment_id in {msgspec.json.decode(letter.body).get("payment_id") for letter in letters}, "not told"
+        return str(payment_id)
+
+    async def a_day_passes(self) -> None:
+        """Until after the settlement of what was paid today, with all jobs on the way, each three hours' together."""
+        for _ in range(12):
+            with suppress(Unreadable):
+                await start_standing(self.house.ports)  # as a worker does now and then
+            await self.house.clock.advance(3 * 3600)
+            await run_due(self.house.ports)
+
+    def plans(self, *, every: bool) -> Iterator[tuple[Kept[Any], Column, Any]]:
+        """What lies where: each column with one kind of nonsense, in turn, or with each."""
+        for name in TABLES:
+            kept = next(each for each in KEEPING.values() if each.name == name)
+            for column in kept.codec.columns:
+                kinds = nonsense(column, sqlite=self.database.is_sqlite)
+                chosen = kinds if every else [kinds[next(self._numbers) % len(kinds)]]
+                for value in chosen:
+                    yield kept, column, value
+
+    def one_of_each_table(self) -> Iterator[tuple[Kept[Any], Column, Any]]:
+        for _, plans in groupby(self.plans(every=False), key=lambda plan: plan[0].name):
+            of_table = list(plans)
+            yield of_table[next(self._numbers) % len(of_table)]
+
+    async def spoilt(self, plan: tuple[Kept[Any], Column, Any]) -> AsyncIterator[str]:
+        """With it in one row that is not the other merchant's; yields what it is, or nothing where there is no such row
+        or the database refuses it. Afterwards the row is as it was."""
+        kept, column, value = plan
+        theirs, database = self._theirs.account_id, self.database
+        rows = [row for row in await database.rows(kept) if not any(isinstance(v, str) and theirs in v for v in row)]
+        if column.storing is Storing.TEXT:  # whatever text a standing job holds can be read, and is done
+            rows = [row for row in rows if row[0] not in STANDING]
+        if not rows:
+            return
+        row = rows[next(self._numbers) % len(rows)]
+        if kept.name == "jobs":
+            now = kept.codec.column("due").encode(self.house.clock.now())
+            row = tuple(
+                now if name == "due" else None if name == "leased_until" else plain
+                for name, plain in zip(kept.codec.names, row, strict=True)
+            )
+            await database.put(kept, row)
+        if await database.set(kept, column.name, row[0], value):
+            yield f"{kept.name}.{column.name} = {value!r:.30}"
+            if column.name == "id":
+                await database.remove(kept, value)
+            await database.put(kept, row)
+
+    async def we_are_answered(self) -> None:
+        """Whatever it is, in the interface's own words."""
+        for path in ("/payments", "/events", "/balance", "/refunds", "/settlements"):
+            answer = await self.house.get(path)
+            assert answer.status_code in (200, 401, 403, 404, 500, 503), answer.text
+            assert answer.status_code == 200 or answer.json()["error"]["code"]
+
+
+@asynccontextmanager
+async def open_town(url: str, folder: Path) -> AsyncIterator[Town]:
+    async with open_test_house(database_url=url, data_dir=folder) as house:
+        house.made_up = True  # what is spoilt stands against the books
+        tour = openapi_tour.Tour(house)
+        on = dict.fromkeys(("refunds", "exchange", "direct_links", "recurring"), "true")
+        await accounts.set_settings(house.ports, house.account.account_id, on)
+        for part in ("health", "payments", "refunds", "subscriptions", "exchanges", "money", "proofs", "kyc", "events"):
+            await getattr(openapi_tour, f"_{part}")(tour)
+        theirs = await accounts.create_account(house.ports, "Theirs")
+        wish = {"webhook_url": THEIRS, "webhook_secret": WEBHOOK_SECRET}
+        await accounts.set_settings(house.ports, theirs.account_id, wish)
+        await run_due(house.ports)
+        database = Database(url)
+        yield Town(house, database, theirs)
+        await database.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    server = request.getfixturevalue("server") if request.param == "postgres" else None
+    with fresh_database(request.param, server, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def town(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
+    async def patient(_meter: MemoryMeter, _window: int, gauges: Sequence[Gauge]) -> list[int]:
+        return [0] * len(gauges)
+
+    monkeypatch.setattr(MemoryMeter, "count", patient)
+    async with open_town(url, tmp_path) as opened:
+        yield opened
+
+
+async def test_no_column_of_one_row_keeps_another_merchant_waiting(town: Town) -> None:
+    tried, harmed = 0, list[str]()
+    for spoilt in town.plans(every=FULL):
+        async for said in town.spoilt(spoilt):
+            tried += 1
+            try:
+                await town.they_are_paid_and_told()
+                await town.we_are_answered()
+            except Exception as fault:  # noqa: BLE001 - all of them are told at the end
+                harmed.append(f"{said}: {type(fault).__name__}: {fault}")
+    assert not harmed, "\n".join(harmed)
+    print(f"{tried} rows spoilt")
+    assert tried > 300
+
+
+EVERYBODYS = ("known_rates", "ledger_accounts")
+"""What all settlements stand on, the rate and the house's own balances: money waits until these are whole again."""
+
+
+async def test_no_row_keeps_another_merchant_from_being_settled(town: Town) -> None:
+    """A day passes over one spoilt column of each table; in the long form over each."""
+    house, harmed = town.house, list[str]()
+    for spoilt in town.plans(every=True) if FULL else town.one_of_each_table():
+        if spoilt[0].name in EVERYBODYS:
+            continue
+        async for said in town.spoilt(spoilt):
+            try:
+                payment_id = await town.they_are_paid_and_told()
+                await town.a_day_passes()
+                found = await house.ports.storage.get(Payment, payment_id)
+                assert found is not None
+                assert found.status is PaymentStatus.SETTLED
+            except Exception as fault:  # noqa: BLE001 - as above
+                harmed.append(f"{said}: {type(fault).__name__}: {fault}")
+    assert not harmed, "\n".join(harmed)
