@@ -1,4 +1,4 @@
-"""A backup of an installation on SQLite: a folder from which another one can be started, but for the vault's keys."""
+"""A backup of an installation: a folder from which another one can be restored, but for the vault's keys."""
 
 import asyncio
 import hashlib
@@ -20,9 +20,9 @@ from ..core.usecases.reseal import SealReport, inspect_seals
 from ..ports.faults import Refused
 from .compose import open_house, system_clock
 from .settings import Settings
-from .upkeep import close_sqlite_log, copy_database
+from .upkeep import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
 
-DATABASE, UPLOADS, MANIFEST = "cambist.db", "uploads", "backup.json"
+DATABASE, DUMP, UPLOADS, MANIFEST = "cambist.db", "cambist.dump", "uploads", "backup.json"
 _UPLOAD = re.compile(r"[0-9a-f]{64}\Z")
 
 Progress = Callable[[str], None]
@@ -44,6 +44,8 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the keys that open what is sealed in it. The keys themselves are not in it."""
     unopened: int
     """Sealed values that no key at hand opens."""
+    schema: str | None = None
+    """The revision of the database's schema; null in backups of before this was noted."""
 
     @property
     def is_sound(self) -> bool:
@@ -52,7 +54,8 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def back_up(settings: Settings, target: Path, progress: Progress) -> Backup:
-    """Make the folder `target`, beside a working service: the database as of one moment, and the uploaded files.
+    """Make the folder `target`, beside a working service: the database as of one moment, and the uploaded files. Of
+    Postgres it is a dump, of which books and seals are those of the database just then.
 
     It appears whole and checked, or not at all. The files are copied after the database, so every document that it
     speaks of is there, unless it was deleted meanwhile, as a decided check's is.
@@ -65,21 +68,28 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
     draft.mkdir(mode=0o700, parents=True)
     try:
         began = system_clock().now()
-        await copy_database(settings, draft / DATABASE, lambda left, pages: progress(f"{left} of {pages} pages left"))
+        if is_postgres(settings):
+            copy = draft / DUMP
+            await dump_postgres(settings, copy, progress)
+        else:
+            copy = draft / DATABASE
+            await copy_database(settings, copy, lambda left, pages: progress(f"{left} of {pages} pages left"))
         files = await asyncio.to_thread(copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
         progress(f"{files} uploaded files copied; checking")
-        ledger, seals = await _verified(settings, draft / DATABASE, began)
+        ledger, seals = await (_looked_at(settings) if copy.name == DUMP else _verified(settings, copy, began))
+        facts = await database_facts(settings)
         made = Backup(
             made_at=iso(began),
             cambist=version("cambist"),
-            database=DATABASE,
-            database_bytes=(draft / DATABASE).stat().st_size,
-            database_sha256=await asyncio.to_thread(digest, draft / DATABASE),
+            database=copy.name,
+            database_bytes=copy.stat().st_size,
+            database_sha256=await asyncio.to_thread(digest, copy),
             uploads=files,
             ledger_holds=ledger.holds,
             ledger_entries=ledger.entries,
             vault_keys=tuple(seals.in_use),
             unopened=seals.unopened_count,
+            schema=None if facts is None else facts.revision,
         )
         await asyncio.to_thread(_finish, draft, made)
         draft.rename(target)
@@ -100,6 +110,12 @@ async def _verified(settings: Settings, database: Path, as_of: datetime) -> tupl
         found = await verify_ledger(house.ports), await inspect_seals(house.ports)
     await asyncio.to_thread(close_sqlite_log, database)
     return found
+
+
+async def _looked_at(settings: Settings) -> tuple[LedgerReport, SealReport]:
+    """Books and seals of the database itself: a dump cannot be looked into."""
+    async with open_house(settings) as house:
+        return await verify_ledger(house.ports), await inspect_seals(house.ports)
 
 
 def copy_uploads(source: Path, target: Path) -> int:

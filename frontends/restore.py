@@ -1,4 +1,4 @@
-"""Restoring a backup on SQLite: the copy is checked beside the database, put in its place in one step, and held."""
+"""Restoring a backup: checked, put in the place of the database in one step, and held."""
 
 import asyncio
 import contextlib
@@ -16,10 +16,19 @@ from ..core.usecases.ledger_check import LedgerReport, verify_ledger
 from ..core.usecases.reseal import SealReport, inspect_seals
 from ..ports.faults import NotSupported, Refused
 from ..ports.presence import Part
-from .backup import DATABASE, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
+from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
 from .compose import migrate, open_house, system_clock
 from .settings import Settings
-from .upkeep import close_sqlite_log, copy_sqlite, open_roll, swap_sqlite
+from .upkeep import (
+    close_sqlite_log,
+    copy_sqlite,
+    database_facts,
+    is_postgres,
+    is_postgres_empty,
+    load_postgres,
+    open_roll,
+    swap_sqlite,
+)
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,44 +48,79 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     held: bool = True
 
 
-async def restore(settings: Settings, source: Path, progress: Progress) -> Restored:
-    """Put the backup `source`, a folder that `cambist backup` made or a bare SQLite file, in the place of the database
-    that the settings name, which nobody may have open.
+async def restore(settings: Settings, source: Path, progress: Progress, *, replace: bool = False) -> Restored:
+    """Put the backup `source` in the place of the database that the settings name, which nobody may use; held.
 
-    It is copied beside it, its pages, books and seals are checked there, and its schema is brought up; then it is
-    renamed. Broken off whenever, the former database or the restored one stands there whole. What stands there is held.
-    Raises: Refused for a folder in use, a damaged copy, or keys that do not open it; NotSupported for another database;
-    Unavailable, VaultError, OSError.
+    On SQLite it is a folder that `cambist backup` made, or a bare file. It is copied beside the database, its pages,
+    books and seals are checked there, and its schema is brought up; then it is renamed. Broken off whenever, the former
+    database or the restored one stands there whole.
+    On Postgres it is a folder, and the database is an empty one; with `replace`, one of the same schema, whose tables
+    are dropped in the one transaction that fills them again. Books and seals are checked afterwards.
+    Raises: Refused for a database in use or not empty, a damaged copy, or keys that do not open it; NotSupported for a
+    storage of another package; NotConfigured without pg_restore; Unavailable, VaultError, OSError.
     """
+    if is_postgres(settings):
+        return await _restore_postgres(settings, source, progress, replace=replace)
     if not settings.storage_url.startswith("sqlite:///"):
-        raise NotSupported("this restores SQLite only")
+        raise NotSupported("a storage from another package is restored by what its package says")
+    return await _restore_sqlite(settings, source, progress)
+
+
+async def _restore_sqlite(settings: Settings, source: Path, progress: Progress) -> Restored:
     target = await asyncio.to_thread(Path(settings.storage_url.removeprefix("sqlite:///")).absolute)
-    copy, manifest = await asyncio.to_thread(_backup_in, source)
+    copy, manifest = await asyncio.to_thread(_backup_in, source, DATABASE)
     async with alone(settings):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         await asyncio.to_thread(_clear_drafts, target)
         draft = target.with_name(f".{target.name}.restoring")
+        own = msgspec.structs.replace(settings, database_url=f"sqlite:///{draft}", redis_url=None)
         try:
-            if manifest is not None:
-                progress("checking the checksum")
-                await _check_digest(copy, manifest)
+            await _check_digest(copy, manifest, progress)
             await copy_sqlite(copy, draft, lambda left, pages: progress(f"{left} of {pages} pages left"))
-            progress("bringing the schema up; checking the books and the seals")
-            installation, ledger, seals = await _held(settings, draft, manifest)
-            _require_keys(seals, manifest)
+            found = await _held(own, manifest, progress)
+            await asyncio.to_thread(close_sqlite_log, draft)
+            _require_keys(found.seals, manifest)
             uploads = await asyncio.to_thread(copy_uploads, copy.parent / UPLOADS, settings.data_dir / UPLOADS)
             former = target.with_name(f"{target.name}.before-{system_clock().now():%Y%m%dT%H%M%SZ}")
             stood = await asyncio.to_thread(swap_sqlite, draft, target, former)
         finally:
             await asyncio.to_thread(_clear_drafts, target)
+    return _told(found, manifest, database=str(target), former=None if stood is None else str(stood), uploads=uploads)
+
+
+async def _restore_postgres(settings: Settings, source: Path, progress: Progress, *, replace: bool) -> Restored:
+    copy, manifest = await asyncio.to_thread(_backup_in, source, DUMP)
+    async with alone(settings):
+        empty = await is_postgres_empty(settings)
+        if not empty:
+            await _require_replaceable(settings, manifest, replace=replace)
+        await _check_digest(copy, manifest, progress)
+        await load_postgres(settings, copy, progress, replace=not empty)
+        # Were it killed here, the tables are others than they were: whoever opens them next finds that out, and holds.
+        found = await _held(settings, manifest, progress)
+        _require_keys(found.seals, manifest)
+        uploads = await asyncio.to_thread(copy_uploads, copy.parent / UPLOADS, settings.data_dir / UPLOADS)
+    return _told(found, manifest, database=settings.storage_url.rpartition("@")[2], former=None, uploads=uploads)
+
+
+async def _require_replaceable(settings: Settings, manifest: Backup | None, *, replace: bool) -> None:
+    """Raises: Refused."""
+    if not replace:
+        raise Refused("the database is not empty: name an empty one, or say --replace, which drops what is there")
+    facts = await database_facts(settings)
+    if facts is None or manifest is None or facts.revision != manifest.schema:
+        raise Refused("the database is of another schema than the backup: name an empty one")
+
+
+def _told(found: "_Found", manifest: Backup | None, *, database: str, former: str | None, uploads: int) -> Restored:
     return Restored(
-        database=str(target),
+        database=database,
         made_at=None if manifest is None else manifest.made_at,
-        as_of=iso_or_none(installation.as_of),
-        former=None if stood is None else str(stood),
+        as_of=iso_or_none(found.installation.as_of),
+        former=former,
         uploads=uploads,
-        ledger_holds=ledger.holds,
-        ledger_entries=ledger.entries,
+        ledger_holds=found.ledger.holds,
+        ledger_entries=found.ledger.entries,
     )
 
 
@@ -96,38 +140,45 @@ async def alone(settings: Settings) -> AsyncIterator[None]:
         await roll.close()
 
 
-def _backup_in(source: Path) -> tuple[Path, Backup | None]:
-    """The database file, and what its manifest says. Raises: Refused."""
+def _backup_in(source: Path, name: str) -> tuple[Path, Backup | None]:
+    """The database's copy, and what its manifest says. Raises: Refused."""
     source = source.absolute()
     if source.is_file():
         return source, None
-    if not (source / DATABASE).is_file():
-        raise Refused(f"{source} holds no backup: neither a database nor a folder with {DATABASE}")
+    if not (source / name).is_file():
+        raise Refused(f"{source} holds no backup of such a database: neither a file nor a folder with {name}")
     try:
-        return source / DATABASE, msgspec.json.decode((source / MANIFEST).read_bytes(), type=Backup)
+        return source / name, msgspec.json.decode((source / MANIFEST).read_bytes(), type=Backup)
     except FileNotFoundError:
-        return source / DATABASE, None
+        return source / name, None
     except msgspec.DecodeError as fault:
         raise Refused(f"{source / MANIFEST} cannot be read: {fault}") from fault
 
 
-async def _check_digest(copy: Path, manifest: Backup) -> None:
+async def _check_digest(copy: Path, manifest: Backup | None, progress: Progress) -> None:
+    if manifest is None:
+        return
+    progress("checking the checksum")
     if await asyncio.to_thread(digest, copy) != manifest.database_sha256:
         raise Refused(f"{copy} is not what was backed up: its checksum is another one than {MANIFEST} has")
 
 
-async def _held(
-    settings: Settings, draft: Path, manifest: Backup | None
-) -> tuple[Installation, LedgerReport, SealReport]:
-    """Bring the copy up to this version and hold it; what its books and seals say."""
-    own = msgspec.structs.replace(settings, database_url=f"sqlite:///{draft}", redis_url=None)
-    await migrate(own)
+class _Found(msgspec.Struct, frozen=True):
+    """What a restored database says of itself."""
+
+    installation: Installation
+    ledger: LedgerReport
+    seals: SealReport
+
+
+async def _held(settings: Settings, manifest: Backup | None, progress: Progress) -> _Found:
+    """Bring the restored database up to this version and hold it; what its books and seals say."""
+    progress("bringing the schema up; checking the books and the seals")
+    await migrate(settings)
     as_of = None if manifest is None else datetime.fromisoformat(manifest.made_at)
-    async with open_house(own, recognising=False) as house:
+    async with open_house(settings, recognising=False) as house:
         installation = await hold(house.ports, Because.RESTORED, as_of)
-        found = installation, await verify_ledger(house.ports), await inspect_seals(house.ports)
-    await asyncio.to_thread(close_sqlite_log, draft)
-    return found
+        return _Found(installation, await verify_ledger(house.ports), await inspect_seals(house.ports))
 
 
 def _require_keys(seals: SealReport, manifest: Backup | None) -> None:

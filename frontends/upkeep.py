@@ -143,3 +143,30 @@ def swap_sqlite(draft: Path, target: Path, former: Path) -> Path | None:
     from ..adapters.storage.sqlite_swap import put_in_place
 
     return put_in_place(draft, target, former)
+
+
+def is_postgres(settings: Settings) -> bool:
+    """Whether the database is a Postgres."""
+    return has_own_schema(settings.storage_url) and not settings.storage_url.startswith("sqlite:///")
+
+
+async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], None]) -> None:
+    """The database as of one moment, in the new file `target`. Raises: NotConfigured without pg_dump; Unavailable."""
+    from ..adapters.storage import postgres_dump
+
+    await postgres_dump.dump(settings.storage_url, target, tell)
+    await postgres_dump.check(target)
+
+
+async def load_postgres(settings: Settings, source: Path, tell: Callable[[str], None], *, replace: bool) -> None:
+    """The database from a dump, all of it or nothing. Raises: NotConfigured without pg_restore; Unavailable."""
+    from ..adapters.storage import postgres_dump
+
+    await postgres_dump.load(settings.storage_url, source, tell, replace=replace)
+
+
+async def is_postgres_empty(settings: Settings) -> bool:
+    """Whether there is no table in it. Raises: Unavailable."""
+    from ..adapters.storage import postgres_dump
+
+    return await postgres_dump.is_empty(settings.storage_url)

@@ -1,4 +1,4 @@
-"""`cambist backup PATH`: a copy of an installation on SQLite, beside the working service."""
+"""`cambist backup PATH`: a copy of an installation, beside the working service."""
 
 import asyncio
 from pathlib import Path
@@ -16,9 +16,9 @@ from .session import REFUSED, guarded, loaded_settings
 def backup(*, path: Path, as_json: bool) -> None:
     """Copy database and uploaded files into the new folder PATH, and check the copy: its pages, the ledger, the seals.
 
-    The service may go on. The vault's keys are not copied: keep them apart, for who has both can read everything. To
-    restore, `cambist restore`. Exit 1 when there is no backup, or when what
-    it holds is not sound. For Postgres use pg_dump. docs/operations.md, "Backup and restore".
+    The service may go on. Of Postgres it is a dump by pg_dump. The vault's keys are not copied: keep them apart, for
+    who has both can read everything. To restore, `cambist restore`. Exit 1 when there is no backup, or when what it
+    holds is not sound. docs/operations.md, "Backup and restore".
     """
 
     def run() -> Answer:

@@ -5,9 +5,12 @@ The bank and the wallet are real processes' adapters with a file of their own. T
 payout, b2 of when the payout was recorded and not signed yet.
 """
 
+import asyncio
 import json
+import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,9 +22,11 @@ from cambist.core.domain.refunds import Refund
 from cambist.core.domain.withdrawals import Withdrawal
 from tests.drills.outside import World, installed
 from tests.payout_kit import WALLET
+from tests.servers import client_programs, own_postgres
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, Service, eventually, installation
 
+KINDS = ("sqlite", "postgres") if os.environ.get("CAMBIST_DRILLS") == "full" else ("sqlite",)
 PAYMENTS = 4
 KEY = str(uuid4())
 
@@ -75,7 +80,7 @@ class Story:
         assert done.status == 0, done.err
 
     def restore(self, backup: Path) -> None:
-        done = self.place.call("restore", str(backup), "--yes")
+        done = self.place.call("restore", str(backup), "--replace", "--yes")
         assert done.status == 0, done.err
 
     def resume(self) -> dict[str, Any]:
@@ -104,17 +109,35 @@ async def take_payments(shop: Merchant) -> list[str]:
     return [payment["id"] for payment in made]
 
 
+@contextmanager
+def database_of(kind: str) -> Iterator[dict[str, str]]:
+    """The settings of a database, and the way to the programs that dump it."""
+    if kind == "sqlite":
+        yield {}
+        return
+    with own_postgres() as server:
+        yield {"database_url": server.url, "path": f"{client_programs(server.url)}{os.pathsep}{os.environ['PATH']}"}
+
+
 @pytest.mark.drill
 @pytest.mark.timeout(300)
-async def test_a_restored_backup_sends_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_restored_backup_sends_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     environ = installed(outside)
     monkeypatch.syspath_prepend(str(outside))
     monkeypatch.setenv("OUTSIDE", environ["OUTSIDE"])
     world = World(Path(environ["OUTSIDE"]))
-    with installation(tmp_path, banks="outside", payouts="outside", rate_sources="simulator") as place:
+    with ExitStack() as stack:
+        where = await asyncio.to_thread(stack.enter_context, database_of(kind))
+        environ["PATH"] = where.pop("path", os.environ["PATH"])
+        wired = {"banks": "outside", "payouts": "outside", "rate_sources": "simulator", **where}
+        place = stack.enter_context(installation(tmp_path, **wired))
         place.environ |= environ
+        await place.migrate()
         story = Story(place, world)
         story.start()
         payments = await story.with_shop(take_payments)
@@ -168,7 +191,7 @@ async def test_a_restored_backup_sends_nothing_twice(tmp_path: Path, monkeypatch
         assert await story.health() == []
         story.kill()
     print(
-        f"{PAYMENTS} payments, 1 refund, 1 payout; {story.kills} kills, 2 restores; lost 0, doubled 0; "
+        f"{kind}: {PAYMENTS} payments, 1 refund, 1 payout; {story.kills} kills, 2 restores; lost 0, doubled 0; "
         f"resumed and ended within {max(recovered):.1f} s"
     )
 

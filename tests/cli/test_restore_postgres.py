@@ -1,0 +1,111 @@
+"""`cambist backup` and `cambist restore` on Postgres: one dump, one transaction, held."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cambist.adapters.presence.postgres import PostgresRoll
+from cambist.adapters.storage import postgres_dump
+from cambist.adapters.storage.migrate import migrate
+from cambist.ports.presence import Part
+from tests.cli.conftest import Call
+from tests.servers import client_programs, database
+
+
+@pytest.fixture
+def programs(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Postgres' own programs, of the server's version, come first."""
+    monkeypatch.setenv("PATH", f"{client_programs(server)}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.fixture
+def url(server: str, programs: None, call: Call) -> Iterator[str]:
+    """A database with one account, of which there is a backup `b1`, and another account that was made since."""
+    with database(server) as made:
+        asyncio.run(migrate(made))
+        call("account", "create", "Before", env=at(made))
+        told = call("backup", "b1", "--json", env=at(made))
+        assert told.status == 0, told.err
+        assert (told.document["sound"], told.document["database"]) == (True, "cambist.dump")
+        call("account", "create", "After", env=at(made))
+        yield made
+
+
+def at(url: str) -> dict[str, str]:
+    return {"CAMBIST_DATABASE_URL": url}
+
+
+def accounts(call: Call, url: str) -> list[str]:
+    return sorted(each["name"] for each in call("account", "list", "--json", env=at(url)).document["data"])
+
+
+def hold_line(call: Call, url: str) -> str:
+    return next(line for line in call("doctor", env=at(url)).out.splitlines() if " hold " in line)
+
+
+def test_a_backup_fills_an_empty_database_which_is_held_until_it_is_resumed(call: Call, url: str, server: str) -> None:
+    with database(server) as empty:
+        told = call("restore", "b1", "--yes", "--json", env=at(empty))
+        assert told.status == 0, told.err
+        assert told.document["as_of"] == told.document["made_at"]
+        assert accounts(call, empty) == ["Before"]
+        assert "restored from a backup" in hold_line(call, empty)
+        assert call("resume", "--yes", env=at(empty)).status == 0
+        assert hold_line(call, empty).startswith("ok")
+
+
+def test_what_is_there_is_replaced_only_when_asked_for(call: Call, url: str) -> None:
+    told = call("restore", "b1", "--yes", env=at(url))
+    assert (told.status, "not empty" in told.err) == (1, True)
+    assert accounts(call, url) == ["After", "Before"]
+    told = call("restore", "b1", "--replace", "--yes", env=at(url))
+    assert told.status == 0, told.err
+    assert accounts(call, url) == ["Before"]
+    assert hold_line(call, url).startswith("failed")
+
+
+def test_a_dump_that_is_cut_off_changes_nothing(call: Call, url: str, server: str, folder: Path) -> None:
+    dump = (folder / "b1" / "cambist.dump").read_bytes()
+    (folder / "b1" / "cambist.dump").write_bytes(dump[: len(dump) * 3 // 4])
+    told = call("restore", "b1", "--replace", "--yes", env=at(url))
+    assert (told.status, "checksum" in told.err) == (1, True)
+    (folder / "b1" / "cambist.dump").rename(folder / "bare.dump")
+    told = call("restore", "bare.dump", "--replace", "--yes", env=at(url))
+    assert told.status == 1
+    assert accounts(call, url) == ["After", "Before"]
+    with database(server) as empty:
+        told = call("restore", "bare.dump", "--yes", env=at(empty))
+        assert (told.status, "pg_restore failed" in told.err) == (1, True)
+        assert asyncio.run(postgres_dump.is_empty(empty))
+
+
+@pytest.mark.parametrize("part", [*Part])
+def test_a_database_in_use_is_refused(call: Call, url: str, part: Part) -> None:
+    async def used() -> None:
+        roll = PostgresRoll(url)
+        assert await roll.enter(part, alone=False)
+        told = await asyncio.to_thread(call, "restore", "b1", "--replace", "--yes", env=at(url))
+        await roll.close()
+        assert (told.status, "in use" in told.err) == (1, True)
+
+    asyncio.run(used())
+    assert accounts(call, url) == ["After", "Before"]
+
+
+def test_without_the_programs_it_says_what_to_install(call: Call, url: str, folder: Path) -> None:
+    nothing = {**at(url), "PATH": str(folder)}
+    for arguments in (("backup", "b2"), ("restore", "b1", "--replace", "--yes")):
+        told = call(*arguments, env=nothing)
+        assert (told.status, "postgresql-client" in told.err) == (1, True)
+    assert not (folder / "b2").exists()
+
+
+def test_no_password_stands_in_the_list_of_processes() -> None:
+    shown, password = postgres_dump._without_password(
+        "postgresql://me:hun%40ter2@db.example:5433/cambist?sslmode=require"
+    )
+    assert shown == "postgresql://me@db.example:5433/cambist?sslmode=require"
+    assert password == "hun@ter2"
