@@ -43,8 +43,10 @@ async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIter
     except OutcomeUnknown:
         await _note(ports, mode, gateway_id, GatewayReason.PROVIDER_TIMEOUT)
         raise
-    except Unavailable:
-        await _note(ports, mode, gateway_id, GatewayReason.PROVIDER_ERRORS)
+    except Unavailable as fault:
+        is_late = isinstance(fault.__cause__, TimeoutError)
+        reason = GatewayReason.PROVIDER_TIMEOUT if is_late else GatewayReason.PROVIDER_ERRORS
+        await _note(ports, mode, gateway_id, reason)
         raise
     except (NotConfigured, NotSupported):
         raise

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from cambist.adapters.clock import VirtualClock
+from cambist.core.usecases.payment_progress import look
 from cambist.frontends.guard import places
 from cambist.frontends.guard.asker import job_asks, request_asks
 from cambist.frontends.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard
 from cambist.frontends.guard.places import LEFT, PLACES, SLOW, TRIALS
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.worker.loop import Worker
-from cambist.ports.faults import OutcomeUnknown, Refused, Unavailable
+from cambist.ports.faults import NoPlace, OutcomeUnknown, Refused, Unavailable
 from tests.houses import TestHouse, open_test_house
 from tests.providers_kit import inside
 from tests.turns import at_rest
@@ -314,6 +315,37 @@ class TestWorker:
             worker.stop()
             await self.advance(house, LIMIT)
             await working
+
+    async def test_its_gateway_is_down_for_not_answering_once_its_calls_were_given_up(self) -> None:
+        async with open_test_house() as house:
+            [live] = house.ports.banks.order["live"]
+            for _ in range(20):
+                await house.create(mode="live")
+            inside(house.ports.banks.named(live)).invoice_state = lambda _: asyncio.Event().wait()
+            worker = Worker(house.ports)
+            working = asyncio.create_task(worker.work())
+            await house.clock.advance(15 * 60)
+            await self.advance(house, LIMIT)
+            [gateway] = (await house.get("/gateways", mode="live")).json()
+            assert (gateway["status"], gateway["reason"]) == ("down", "provider_timeout")
+            worker.stop()
+            await self.advance(house, LIMIT)
+            await working
+
+    async def test_what_found_no_place_says_nothing_of_a_gateway(self) -> None:
+        async with open_test_house() as house:
+            [live] = house.ports.banks.order["live"]
+            payment = await house.payment((await house.create(mode="live")).json()["id"])
+
+            async def full(_: Any) -> None:
+                raise NoPlace("full")
+
+            inside(house.ports.banks.named(live)).invoice_state = full
+            for _ in range(20):
+                with pytest.raises(NoPlace):
+                    await look(house.ports, payment)
+            [gateway] = (await house.get("/gateways", mode="live")).json()
+            assert gateway["status"] == "operational"
 
 
 async def statuses(house: TestHouse, payment_ids: list[str]) -> dict[str, int]:
