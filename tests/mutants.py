@@ -106,6 +106,7 @@ MUTANTS = (
     _usecase("kyc_links", "ports.clock.now() < link.expires_at", "ports.clock.now() <= link.expires_at"),
     _usecase("payments", "ports.clock.now() < payment.expires_at", "ports.clock.now() <= payment.expires_at"),
     _usecase("exchange_progress", "is not None and now >= exchange", "is not None and now > exchange"),
+    _usecase("delivery_service", "storage.now() >= probe_at", "storage.now() > probe_at"),
     _usecase("retention", "each.created_at < before", "each.created_at <= before"),
 )
 """Left out: those that differ only where two moments are equal and nobody can tell (`>` for `>=` in a maximum)."""

@@ -146,8 +146,8 @@ def proof() -> DeliveryProof:
     )
 
 
-def link(created_at: datetime = BOUND) -> Subscription:
-    return subscription(S.PENDING_BINDING, created_at=created_at)
+def link(created_at: datetime = BOUND, **more: Any) -> Subscription:
+    return subscription(S.PENDING_BINDING, created_at=created_at, **more)
 
 
 def spent(now: datetime) -> bool:
@@ -246,6 +246,14 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
         lambda now: returns_by_itself(BindingFace.ACTIVE, payment(closed_at=START), now),
         True,
         False,
+        FROM,
+    ),
+    (
+        "a link is waited for",
+        BOUND + HOUR,
+        lambda now: binding_timed_out(link(binding_url=None), now).status,
+        S.PENDING_BINDING,
+        S.CANCELLED,
         FROM,
     ),
     (

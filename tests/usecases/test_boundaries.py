@@ -7,17 +7,20 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.breaker import Breaker, lane_id
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Delivery, Event
 from cambist.core.domain.payments import PaymentStatus
 from cambist.core.usecases.access import authenticate
 from cambist.core.usecases.accounts import create_account, rotate_key, set_settings
 from cambist.core.usecases.kyc_links import hosted_url, open_link
+from cambist.core.usecases.outbox import ask_to_deliver
 from cambist.core.usecases.retention import RETAIN, retain
 from cambist.core.usecases.seals import webhook_secret_place
 from cambist.core.usecases.settlement_asked import _due
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.jobs import Job
+from cambist.ports.notifier import Answer, Receipt
 from tests.exchange_house import open_exchange_house
 from tests.houses import WEBHOOK_SECRET, TestHouse
 
@@ -177,3 +180,47 @@ async def test_events_are_filtered_from_a_moment_with_it_to_a_moment_without_it(
     until = (await house.get(f"/events?to={moment}")).json()["data"]
     assert [each["object_id"] for each in reversed(since)] == payments[1:]
     assert [each["object_id"] for each in until] == payments[:1]
+
+
+async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(house: TestHouse) -> None:
+    """DECISIONS 7: "pauses 30 s, 1, 2, 5, 10, 30, 60 min"."""
+    house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=503)] * 20
+    payment = await house.created()
+    await house.simulate(payment["id"], outcome="paid")
+    await house.work(515)
+    account = house.account.account_id
+    async with house.ports.storage.unit() as unit:
+        breaker = await unit[Breaker].get(lane_id(account, Mode.TEST))
+    assert breaker is not None
+    assert breaker.next_probe_at is not None
+
+    async def letters() -> int:
+        async with house.ports.storage.unit() as unit:
+            ask_to_deliver(house.ports, unit, account, Mode.TEST)  # as an event that comes just then does
+            await unit.commit()
+        await house.work()
+        return len(house.postman.letters)
+
+    sent = len(house.postman.letters)
+    assert await asked_around(house, breaker.next_probe_at, letters) == [sent, sent + 1, sent + 1]
+
+
+async def test_payments_are_filtered_from_a_moment_with_it_to_a_moment_without_it(house: TestHouse) -> None:
+    """DECISIONS 2: "`created_from` (inclusive), `created_to` (exclusive)"."""
+    await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
+
+    async def made() -> str:
+        return str((await house.created())["id"])
+
+    payments = await asked_around(house, MIDNIGHT, made)
+    since = (await house.get("/payments?created_from=2026-01-02T00:00:00Z")).json()["data"]
+    until = (await house.get("/payments?created_to=2026-01-02T00:00:00Z")).json()["data"]
+    assert [each["id"] for each in reversed(since)] == payments[1:]
+    assert [each["id"] for each in until] == payments[:1]
+
+
+async def test_what_is_paid_at_midnight_is_turnover_of_the_day_that_begins(house: TestHouse) -> None:
+    await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
+    await paid_around(house, MIDNIGHT)
+    rows = (await house.get("/shops/turnover?from=2026-01-01&to=2026-01-02")).json()["data"]
+    assert {each["date"]: each["payments"] for each in rows} == {"2026-01-01": 1, "2026-01-02": 2}
