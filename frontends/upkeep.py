@@ -115,7 +115,7 @@ async def copy_database(settings: Settings, target: Path, progress: Callable[[in
     """
     url = settings.storage_url
     if not url.startswith("sqlite:///"):
-        raise NotSupported("this copies SQLite only: for Postgres use pg_dump (docs/operations.md, Backup and restore)")
+        raise NotSupported("this copies SQLite and Postgres only")
     from ..adapters.storage.sqlite_copy import copy
 
     await copy(Path(url.removeprefix("sqlite:///")), target, progress)

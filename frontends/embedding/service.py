@@ -3,7 +3,7 @@ first; all else is a use case away."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
 from ..compose import Adapters, House, migrate, open_house
+from ..marking import marks_kept
 from ..plugins import needing
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
@@ -191,7 +192,7 @@ async def _opened(
     async with open_house(settings, adapters=adapters, around_notifier=hearing) as house:
         hits = HitCounter()
         service = Service(house, hits, hears=on_event is not None)
-        async with hits_kept(house.ports, hits):
+        async with hits_kept(house.ports, hits), nullcontext() if adapters.storage else marks_kept(house):
             try:
                 yield service
             finally:

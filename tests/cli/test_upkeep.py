@@ -331,7 +331,7 @@ class TestBackup:
         assert (told.status, told.document["sound"], told.document["ledger_holds"]) == (1, False, False)
         assert (folder / "copy" / "cambist.db").exists()
 
-    @pytest.mark.parametrize(("url", "words"), [(URL, "pg_dump"), ("memory://", "SQLite only")])
+    @pytest.mark.parametrize(("url", "words"), [(URL, "pg_dump"), ("memory://", "Postgres only")])
     def test_other_databases_are_sent_elsewhere(self, call: Call, folder: Path, url: str, words: str) -> None:
         told = call("backup", "copy", env={"CAMBIST_DATABASE_URL": url})
         assert (told.status, words in told.err) == (1, True)
