@@ -194,7 +194,8 @@ class TestStop:
         service, base = sqlite_place.serve()
         async with merchant(base, account.test) as shop:
             await shop.created()
-        sqlite_place.damage(f"UPDATE jobs SET due = {-(2**63)}")
+        # What a row says kills no worker; a file that is gone does.
+        (sqlite_place.settings.data_dir / "cambist.db").unlink()
         assert await asyncio.to_thread(service.wait) == 1
         assert "the worker died" in service.err
 
