@@ -27,6 +27,8 @@ class Because(StrEnum):
     """It was found to be older than its mark: somebody put a former state in its place."""
     BY_HAND = "by_hand"
     """An operator said so."""
+    UNREADABLE = "unreadable"
+    """Whether it is held cannot be read, so it is. Never written."""
 
 
 TOLD = {
@@ -35,6 +37,7 @@ TOLD = {
     Because.COPIED: "it is a copy, or lies elsewhere than before",
     Because.OLDER: "it is an older state than the one that was last in its place",
     Because.BY_HAND: "an operator said so",
+    Because.UNREADABLE: "what the database says of itself cannot be read",
 }
 """The same for operators."""
 

@@ -6,18 +6,28 @@ The layer around providers (frontends/holding.py) keeps it, whoever calls. Here 
 from datetime import datetime
 
 from ...ports.bundle import Ports
+from ...ports.faults import Unreadable
 from ...ports.storage import Storage, Unit
 from ..domain.accounts import Mode
+from ..domain.days import LONG_AGO
 from ..domain.installation import INSTALLATION, Because, Installation, held
 from .units import retrying
+
+_UNREADABLE = Installation(
+    mark="", marked_at=LONG_AGO, held_since=LONG_AGO, held_because=Because.UNREADABLE, as_of=LONG_AGO
+)
 
 RACES = ("installations_id",)
 
 
 async def read_installation(storage: Storage) -> Installation | None:
     """What the database says of itself; None where it was never marked, which is no hold. A read by id, so that it may
-    be asked before every call that sends money: every process sees at once what any of them wrote."""
-    return await storage.get(Installation, INSTALLATION)
+    be asked before every call that sends money: every process sees at once what any of them wrote. A row that cannot be
+    read is a hold, and keeps nobody from anything else."""
+    try:
+        return await storage.get(Installation, INSTALLATION)
+    except Unreadable:
+        return _UNREADABLE
 
 
 async def read_hold(ports: Ports) -> Installation | None:
@@ -31,7 +41,10 @@ async def holds_back(unit: Unit, mode: Mode) -> bool:
     beforehand, and leaves things as they are."""
     if mode is not Mode.LIVE:
         return False
-    installation = await unit[Installation].get(INSTALLATION)
+    try:
+        installation = await unit[Installation].get(INSTALLATION)
+    except Unreadable:
+        return True
     return installation is not None and installation.is_held
 
 

@@ -14,14 +14,16 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because, Installation
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.holding import read_hold, read_installation
+from cambist.core.usecases.holding import holds_back, read_hold, read_installation
 from cambist.core.usecases.marking import mark_anew
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.resume import resume
 from cambist.frontends.backup import back_up
 from cambist.frontends.compose import House, open_house
 from cambist.frontends.settings import Settings
+from cambist.ports.faults import Held
 from cambist.ports.marks import Marks
+from tests.payout_kit import WALLET
 
 
 class Dying(FileMarks):
@@ -212,6 +214,19 @@ async def test_a_backup_is_held_wherever_it_is_opened_until_it_is_resumed(folder
         await resume(house.ports, FileMarks(tmp_path / "restored" / "cambist.db"))
     assert await why_held(tmp_path / "restored") is None
     assert await why_held(tmp_path / "restored") is None
+
+
+async def test_a_row_that_cannot_be_read_is_a_hold_and_stops_nobody(folder: Path) -> None:
+    await fill(folder)
+    with closing(sqlite3.connect(folder / "cambist.db")) as connection:
+        connection.execute("UPDATE installations SET held_because = 'of a later version'")
+        connection.commit()
+    assert await why_held(folder) is Because.UNREADABLE
+    async with opened(folder) as house:
+        with pytest.raises(Held):
+            await house.ports.senders.of_mode("live").sign("wd_1", WALLET, 1_000_000)
+        async with house.ports.storage.unit() as unit:
+            assert await holds_back(unit, Mode.LIVE)
 
 
 async def test_a_copy_that_is_held_is_as_of_a_moment_that_it_is_not_older_than(folder: Path, tmp_path: Path) -> None:
