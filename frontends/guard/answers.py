@@ -44,8 +44,8 @@ _LONGEST_PAUSE = 10**9
 _TEXT = 4096
 _ID = 512
 _ADDRESS = 128
-_MANY = 10_000
-"""Elements of a list."""
+_MANY = 1_000_000
+"""Elements of a list: above what a restored copy may hear of a day."""
 _WHOLE = 2**63
 _HEX = frozenset("0123456789abcdef")
 _RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:")

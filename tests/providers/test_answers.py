@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.payments import PaymentStatus
+from cambist.frontends.guard import answers
 from cambist.frontends.guard.answers import Nonsense, check_answer, check_drawn
 from cambist.frontends.guard.guard import Guard
 from cambist.frontends.telemetry.telemetry import outcome_of
@@ -158,7 +159,6 @@ FIELDS: list[tuple[tuple[str, str], Any, tuple[Any, ...]]] = [
     (("bank", "invoice_state"), lambda value: changed(PAID, reference=value), (*IDS, "of another")),
     (("bank", "invoice_state"), lambda value: changed(PAID, status=value), STATUSES),
     (("bank", "invoice_state"), lambda value: changed(PAID, transfers=value), ((), None, MONEY, "tr", (MONEY, MONEY))),
-    (("bank", "invoice_state"), lambda value: changed(PAID, transfers=(value,) * 10_001), (MONEY,)),
     (("bank", "invoice_state"), lambda value: changed(PAID, failure=value), TEXTS),
     (("bank", "invoice_state"), lambda value: in_money(id=value), IDS),
     (("bank", "invoice_state"), lambda value: in_money(amount_kopecks=value), AMOUNTS),
@@ -236,6 +236,13 @@ def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, bu
 def test_what_is_unusual_and_true_passes(answer: Any) -> None:
     check("bank", "invoice_state", answer)
     check("chain", "lookup", NotFound())
+
+
+def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_MANY", 2)
+    check("deposits", "deposits", [DEPOSIT] * 2)
+    with pytest.raises(Nonsense):
+        check("deposits", "deposits", [DEPOSIT] * 3)
 
 
 JUNK = st.one_of(
