@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..core.usecases.marking import EVERY, LOOK, mark_anew, recognise
-from ..ports.faults import Fault
 from .compose import House
 from .plugins import has_own_schema
 from .upkeep import open_beside
@@ -33,7 +32,7 @@ async def marks_kept(house: House) -> AsyncIterator[None]:
                 if ports.clock.monotonic() - marked_at >= EVERY:
                     await mark_anew(ports.storage, beside, ports.clock, ports.ids)
                     marked_at = ports.clock.monotonic()
-            except Fault as fault:
+            except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
                 # Nothing is the worse for it: the mark that stands fits the row.
                 log.warning("the database could not be marked: %s", fault)
             await ports.clock.sleep(LOOK)

@@ -93,7 +93,7 @@ class PostgresRoll:
             await asyncio.sleep(self._look)
             try:
                 taken = 0 if await self._stands() else taken + 1
-            except Unavailable as fault:
+            except Exception as fault:  # noqa: BLE001 - whatever it is, whoever stops looking would never hear of a loss
                 log.warning("the roll of processes is away: %s", fault)
         log.critical("another process took this one's place in the roll while the database was away")
         self._tell()

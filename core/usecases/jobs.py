@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.faults import Conflict, Stale
+from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
 from .binding_progress import watch_binding
 from .bindings import WATCH as WATCH_BINDING
@@ -118,6 +118,10 @@ async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS
             return Ended.OVERTAKEN if here is None else await run_here(ports, here, handlers)
     except Stale:
         return Ended.OVERTAKEN
+    except Unreadable as fault:
+        log.warning("job %s was not begun: %s", job.id, fault)
+        await _put_back(ports, job)
+        return Ended.FAILED
     except Exception:
         log.exception("job %s was not begun; its lease will bring it back", job.id)
         return Ended.FAILED
@@ -153,7 +157,8 @@ async def do(ports: Ports, job: Job) -> None:
 async def _put_back(ports: Ports, job: Job) -> None:
     due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
     try:
-        if job.kind == DELIVER and job.attempts >= _RESTS:
+        # A job as it is stored is of a world that could not be entered.
+        if job.kind == DELIVER and job.attempts >= _RESTS and job.world == (ports.clock.world and ports.clock.world.id):
             await rest(ports, job, due)
             return
         async with ports.storage.unit() as unit:

@@ -215,6 +215,8 @@ async def town(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
         yield opened
 
 
+@pytest.mark.drill
+@pytest.mark.timeout(1200 if FULL else 120)
 async def test_no_column_of_one_row_keeps_another_merchant_waiting(town: Town) -> None:
     tried, harmed = 0, list[str]()
     for spoilt in town.plans(every=FULL):
@@ -234,6 +236,8 @@ EVERYBODYS = ("known_rates", "ledger_accounts")
 """What all settlements stand on, the rate and the house's own balances: money waits until these are whole again."""
 
 
+@pytest.mark.drill
+@pytest.mark.timeout(1200 if FULL else 120)
 async def test_no_row_keeps_another_merchant_from_being_settled(town: Town) -> None:
     """A day passes over one spoilt column of each table; in the long form over each."""
     house, harmed = town.house, list[str]()
