@@ -23,8 +23,9 @@ def open_roll(settings: Settings) -> Roll | None:
 
         return FileRoll(Path(url.removeprefix("sqlite:///")))
     from ..adapters.presence.postgres import PostgresRoll
+    from ..adapters.storage.migrate import head
 
-    return PostgresRoll(url)
+    return PostgresRoll(url, revision=head())
 
 
 def open_beside(settings: Settings) -> Beside:
@@ -68,6 +69,13 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
         return DatabaseFacts(kind="SQLite", version=version, revision=revision, head=migrate.head(), settings=said)
     version, revision, said = await facts.postgres_facts(url)
     return DatabaseFacts(kind="Postgres", version=version, revision=revision, head=migrate.head(), settings=said)
+
+
+def oldest_beside() -> str:
+    """The oldest revision whose programs may run beside this one."""
+    from ..adapters.storage.migrate import BESIDE
+
+    return BESIDE
 
 
 async def database_damage(settings: Settings, progress: Callable[[str], None]) -> tuple[list[str], str] | None:

@@ -47,9 +47,10 @@ log = logging.getLogger("cambist.presence")
 class PostgresRoll:
     """Fills the port Roll, on a connection of its own."""
 
-    def __init__(self, url: str, *, look: float = _LOOK) -> None:
-        """Connects at the first use."""
+    def __init__(self, url: str, *, revision: str = "", look: float = _LOOK) -> None:
+        """Connects at the first use. The `revision` of the schema that this program is made for is told to others."""
         self._url = url
+        self._made_for = f" for schema {revision}" if revision else ""
         self._look = look
         self._entered: dict[Part, bool] = {}
         self._connection: Any = None
@@ -121,7 +122,7 @@ class PostgresRoll:
         async with self._asking:
             try:
                 if self._connection is None:
-                    name = f"cambist process {os.getpid()} on {socket.gethostname()}"[:63]
+                    name = f"cambist process {os.getpid()}{self._made_for} on {socket.gethostname()}"[:63]
                     settings = {**_SETTINGS, "application_name": name}
                     self._connection = await asyncpg.connect(
                         self._url, timeout=_ANSWERS_WITHIN, server_settings=settings

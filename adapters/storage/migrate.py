@@ -6,6 +6,7 @@ Postgres: an advisory lock), and Alembic looks at the version only under it, so 
 """
 
 import asyncio
+import logging
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +25,15 @@ _ADVISORY_LOCK = 0x63616D62697374
 """`cambist` in ASCII: the number that all cambist processes lock while they migrate."""
 _LOCK_SECONDS = 60
 _VERSION = "SELECT version_num FROM alembic_version"
+_SAY_BESIDE = "COMMENT ON TABLE alembic_version IS 'beside {}'"
+_BESIDE = "SELECT obj_description(to_regclass('alembic_version'), 'pg_class')"
+
+BESIDE = "0015"
+"""The oldest revision whose programs may run beside this one, on this one's schema. A migration raises it to its own
+number where it takes from older programs what they need (a column or table goes, a new column may not be null), or
+where they would do harm. Postgres' schema itself says it, so that older programs, too, know it of newer schemas."""
+
+log = logging.getLogger("cambist.storage")
 
 
 class SchemaMismatch(NotConfigured):
@@ -35,12 +45,16 @@ def head() -> str:
     return max(path.name for path in (_MIGRATIONS / "versions").glob("[0-9]*.py")).partition("_")[0]
 
 
-def require_head(found: str | None) -> None:
-    """Raises SchemaMismatch, with what to do, when a database at revision `found` does not fit this program."""
+def require_head(found: str | None, beside: str | None = None) -> None:
+    """Raises SchemaMismatch, with what to do, when a database at revision `found` does not fit this program. On a newer
+    schema it may run if that says so: it is for programs from revision `beside` on."""
     if found is None:
         raise SchemaMismatch("the database has no schema yet: run `cambist migrate`")
     if found < head():
         raise SchemaMismatch(f"the schema is at {found}, this program needs {head()}: run `cambist migrate`")
+    if found > head() and beside is not None and beside <= head():
+        log.warning("the schema is at %s, this program knows it up to %s: it is to be updated soon", found, head())
+        return
     _refuse_newer(found)
 
 
@@ -151,6 +165,12 @@ async def postgres_current(connection: Any) -> str | None:
     return found
 
 
+async def postgres_beside(connection: Any) -> str | None:
+    """The oldest revision whose programs may run on this schema, as it says itself; None: it does not say."""
+    said: str | None = await connection.fetchval(_BESIDE)
+    return said.removeprefix("beside ") if said is not None and said.startswith("beside ") else None
+
+
 async def _migrate_postgres(url: str) -> None:
     import asyncpg  # here: SQLite alone needs no Postgres driver
     from sqlalchemy.ext.asyncio import create_async_engine
@@ -163,6 +183,7 @@ async def _migrate_postgres(url: str) -> None:
         await connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
         await connection.run_sync(_upgrade)
+        await connection.exec_driver_sql(_SAY_BESIDE.format(BESIDE))
         await connection.commit()
     await engine.dispose()
 

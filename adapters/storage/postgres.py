@@ -24,7 +24,7 @@ from .asides import taken_out_of_postgres
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, nearest_moment
 from .kept import kept_of
-from .migrate import postgres_current, require_head
+from .migrate import postgres_beside, postgres_current, require_head
 from .postgres_bulk import Bulk
 from .postgres_commits import Commits
 from .postgres_faults import translated
@@ -164,9 +164,9 @@ class PostgresStorage(SqlStorage):
             with translated():
                 async with pool.acquire() as connection:
                     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
-                    found = await postgres_current(connection)
+                    found, beside = await postgres_current(connection), await postgres_beside(connection)
             _require_utf8(encoding)
-            require_head(found)
+            require_head(found, beside)
             # Its connections are made when they are first needed.
             with translated():
                 reading = await asyncpg.create_pool(

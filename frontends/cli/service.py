@@ -75,9 +75,15 @@ def demo(keep: bool) -> None:
 @click.command()
 @answering
 def migrate() -> Answer:
-    """Bring the database's schema up to this version. serve does it by itself on SQLite."""
-    settings = loaded_settings().settings
-    from ..compose import migrate as run_migrations
+    """Bring the database's schema up to this version. serve does it by itself on SQLite.
 
-    revision = asyncio.run(run_migrations(settings))
-    return Answer(document={"revision": revision}, text=fields({"schema revision": revision}))
+    Processes of older versions that may go on are named, to be replaced; where one may not, nothing is done.
+    """
+    settings = loaded_settings().settings
+    from ..upgrade import upgrade
+
+    done = asyncio.run(upgrade(settings))
+    told = {"schema revision": done.revision}
+    if done.older:
+        told["to be replaced"] = ", ".join(done.older)
+    return Answer(document={"revision": done.revision, "older_processes": list(done.older)}, text=fields(told))

@@ -25,7 +25,7 @@ from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.codec import Codec
 from cambist.adapters.storage.criteria import query
 from cambist.adapters.storage.kept import keep
-from cambist.adapters.storage.migrate import SchemaMismatch, current, head, migrate
+from cambist.adapters.storage.migrate import BESIDE, SchemaMismatch, current, head, migrate
 from cambist.adapters.storage.postgres import PostgresStorage
 from cambist.adapters.storage.schema import metadata
 from cambist.adapters.storage.sqlite import SqliteStorage
@@ -186,6 +186,7 @@ async def test_a_storage_does_not_open_on_a_schema_that_does_not_fit(tmp_path: P
             connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
         server = await asyncpg.connect(empty_postgres)
         await server.execute("UPDATE alembic_version SET version_num = $1", version)
+        await server.execute("COMMENT ON TABLE alembic_version IS NULL")
         await server.close()
         with pytest.raises(SchemaMismatch, match=words):
             await SqliteStorage.open(path, VirtualClock(), migrate=False)
@@ -194,6 +195,30 @@ async def test_a_storage_does_not_open_on_a_schema_that_does_not_fit(tmp_path: P
     for url in (f"sqlite:///{path}", empty_postgres):
         with pytest.raises(SchemaMismatch, match="update the program"):
             await migrate(url)
+
+
+@pytest.mark.parametrize(("beside", "opens"), [(head(), True), ("0001", True), ("9998", False)])
+async def test_a_newer_schema_says_whether_this_program_may_work_on_it(
+    empty_postgres: str, beside: str, opens: bool
+) -> None:
+    """docs/versioning.md, "The database": in a rolling upgrade one of the older processes may have to start again."""
+    await migrate(empty_postgres)
+    server = await asyncpg.connect(empty_postgres)
+    assert await server.fetchval("SELECT obj_description('alembic_version'::regclass)") == f"beside {BESIDE}"
+    await server.execute("UPDATE alembic_version SET version_num = '9999'")
+    await server.execute(f"COMMENT ON TABLE alembic_version IS 'beside {beside}'")
+    await server.close()
+    if opens:
+        await (await PostgresStorage.open(empty_postgres)).close()
+    else:
+        with pytest.raises(SchemaMismatch, match="update the program"):
+            await PostgresStorage.open(empty_postgres)
+    with pytest.raises(SchemaMismatch, match="update the program"):
+        await migrate(empty_postgres)
+
+
+def test_the_oldest_program_beside_this_one_is_one_that_there_was() -> None:
+    assert BESIDE in {revision.revision for revision in history().walk_revisions()}
 
 
 def test_the_catalogue_can_be_stored_and_named() -> None:

@@ -62,12 +62,14 @@ class Outcome:
 class Process:
     """A running command, leader of a process group of its own."""
 
-    def __init__(self, arguments: tuple[str, ...], folder: Path, environ: dict[str, str], number: int) -> None:
+    def __init__(
+        self, arguments: tuple[str, ...], folder: Path, environ: dict[str, str], number: int, program: Path = _CAMBIST
+    ) -> None:
         self._out = folder / f"{number}-{arguments[0]}.out"
         self._err = folder / f"{number}-{arguments[0]}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [_CAMBIST, *arguments], cwd=folder, env=environ, stdout=out, stderr=err, start_new_session=True
+                [program, *arguments], cwd=folder, env=environ, stdout=out, stderr=err, start_new_session=True
             )
 
     @property

@@ -1,0 +1,51 @@
+"""`cambist migrate` beside processes that run (docs/operations.md, "Upgrades")."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from cambist.adapters.presence.postgres import PostgresRoll
+from cambist.adapters.storage.migrate import current, head, migrate
+from cambist.frontends import upgrade as upgrades
+from cambist.frontends.settings import Settings
+from cambist.frontends.upgrade import OlderRuns, upgrade
+from cambist.ports.presence import Part
+
+
+@pytest.fixture
+async def behind(empty_postgres: str) -> str:
+    """A database whose schema says that it is one step behind. It is not, so nothing is really done."""
+    await migrate(empty_postgres)
+    return empty_postgres
+
+
+@pytest.fixture
+async def old(behind: str) -> AsyncIterator[PostgresRoll]:
+    """A worker that is made for an older schema."""
+    roll = PostgresRoll(behind, revision="0015")
+    await roll.enter(Part.WORKING, alone=False)
+    yield roll
+    await roll.close()
+
+
+async def test_processes_of_before_that_may_go_on_are_named(behind: str, old: PostgresRoll) -> None:
+    new = PostgresRoll(behind, revision=head())
+    await new.enter(Part.COUNTING, alone=False)
+    done = await upgrade(Settings(database_url=behind))
+    await new.close()
+    assert done.revision == head()
+    [named] = done.older
+    assert " for schema 0015" in named
+
+
+async def test_nothing_is_done_while_one_runs_that_could_not_go_on(
+    behind: str, old: PostgresRoll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrades, "oldest_beside", lambda: "0016")
+    server = await asyncpg.connect(behind)
+    await server.execute("UPDATE alembic_version SET version_num = '0015'")
+    await server.close()
+    with pytest.raises(OlderRuns, match=r"stop these first.* for schema 0015"):
+        await upgrade(Settings(database_url=behind))
+    assert await current(behind) == "0015"

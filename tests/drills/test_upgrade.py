@@ -1,0 +1,161 @@
+"""A rolling upgrade from the last release (docs/operations.md, "Upgrades"): its processes run on while the schema is
+brought up under them, and beside ours, on one Postgres and one Redis. What one makes the other pays, refunds and tells.
+"""
+
+import asyncio
+import os
+import secrets
+from collections import Counter, defaultdict
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from cambist.core.domain.events import Delivery, DeliveryStatus, Event
+from cambist.core.domain.payments import Payment
+from cambist.core.usecases.accounts import KeyPair
+from tests.books import check_books, everything
+from tests.receivers import Receiver
+from tests.redis_servers import own_redis
+from tests.releases import last_release
+from tests.servers import own_postgres
+from tests.stories.merchant import Merchant, merchant
+from tests.stories.processes import WEBHOOK_SECRET, WORKS, Installation, Process, Service, eventually, installation
+
+FULL = os.environ.get("CAMBIST_DRILLS") == "full"
+PAYMENTS = 200 if FULL else 40
+"""In each of the two parts: at the old one, on the schema of before and of after, and at both side by side."""
+MERCHANTS = 16 if FULL else 4
+AT_ONCE = 8
+
+
+class Trade:
+    """Payments that are made at one door and paid at another; what was answered."""
+
+    def __init__(self) -> None:
+        self.paid: list[str] = []
+        self.answers: Counter[int] = Counter()
+
+    async def go(self, doors: list[Merchant], count: int) -> None:
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int) -> None:
+            first, then = doors[number % len(doors)], doors[(number // 2 + 1) % len(doors)]
+            async with places:
+                created = await first.create()
+                self.answers[created.status] += 1
+                assert created.status == 201, created.text
+                payment = created.json["id"]
+                paid = await then.simulate(payment, outcome="paid")
+                self.answers[paid.status] += 1
+                assert (paid.status, paid.json["status"]) == (200, "paid"), paid.text
+                read = await first.ask("GET", f"/payments/{payment}")
+                self.answers[read.status] += 1
+                assert read.json["status"] == "paid", read.text
+                self.paid.append(payment)
+
+        await asyncio.gather(*(one(number) for number in range(count)))
+
+
+P = TypeVar("P", bound=Process)
+
+
+def start(place: Installation, kind: type[P], program: Path, *arguments: str) -> P:
+    """A process of the last release."""
+    process = kind(arguments, place.folder, place.environ, len(place.started), program)
+    place.started.append(process)
+    return process
+
+
+def merchant_of(place: Installation, program: Path, number: int, url: str) -> KeyPair:
+    """The test keys of a new merchant, made by the operator of the last release."""
+
+    def call(*arguments: str) -> str:
+        process = start(place, Process, program, *arguments)
+        assert process.wait() == 0, process.err
+        return process.out
+
+    made = msgspec.json.decode(call("account", "create", f"Merchant {number}", "--json"))
+    call("account", "set", made["account_id"], f"webhook_url={url}", f"webhook_secret={WEBHOOK_SECRET}")
+    return KeyPair(api_key=made["test"]["api_key"], api_secret=made["test"]["api_secret"])
+
+
+async def told(receiver: Receiver, wanted: list[str]) -> None:
+    """Every payment has been told, by one event however often it was sent."""
+
+    async def all_told() -> bool:
+        return {msgspec.json.decode(each.body)["payment_id"] for each in receiver.requests} >= set(wanted)
+
+    await eventually(all_told, within=90)
+    events: dict[str, set[str]] = defaultdict(set)
+    for letter in receiver.requests:
+        events[msgspec.json.decode(letter.body)["payment_id"]].add(letter.headers["x-webhook-id"])
+    assert {len(events[each]) for each in wanted} == {1}
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(600)
+async def test_the_last_release_runs_beside_this_one_on_this_one_s_schema(tmp_path: Path) -> None:
+    program = await asyncio.to_thread(last_release, tmp_path / "release")
+    async with AsyncExitStack() as stack:
+        postgres, redis = stack.enter_context(own_postgres()), stack.enter_context(own_redis())
+        receiver = await stack.enter_async_context(Receiver())
+        place = stack.enter_context(
+            installation(
+                tmp_path,
+                database_url=postgres.url,
+                redis_url=redis.url,
+                vault_key=secrets.token_hex(32),
+                vault_pepper=secrets.token_hex(32),
+                trusted_proxies="127.0.0.0/8",
+            )
+        )
+        assert start(place, Process, program, "migrate").wait() == 0
+        shops = [
+            await asyncio.to_thread(merchant_of, place, program, number, receiver.url) for number in range(MERCHANTS)
+        ]
+        old = start(place, Service, program, "api")
+        old_worker = start(place, Process, program, "worker")
+        old_base = await asyncio.to_thread(old.ready)
+        await asyncio.to_thread(old_worker.said, WORKS)
+
+        trade = Trade()
+        addresses = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(len(shops))]
+        doors = [
+            await stack.enter_async_context(merchant(old_base, pair, more))
+            for pair, more in zip(shops, addresses, strict=True)
+        ]
+        for door in doors:
+            await trade.go([door], PAYMENTS // len(doors) // 2)
+        upgraded = place.call("migrate", "--json")
+        assert upgraded.status == 0, upgraded.err
+        assert len(upgraded.document["older_processes"]) == 2, "both are told to be replaced"
+        for door in doors:
+            await trade.go([door], PAYMENTS // len(doors) // 2)
+
+        new = place.start_api()
+        new_worker = place.start("worker")
+        new_base = await asyncio.to_thread(new.ready)
+        await asyncio.to_thread(new_worker.said, WORKS)
+        for door, pair, more in zip(doors, shops, addresses, strict=True):
+            both = [door, await stack.enter_async_context(merchant(new_base, pair, more))]
+            await trade.go(both, PAYMENTS // len(doors))
+        await told(receiver, trade.paid)
+
+        late = start(place, Process, program, "api")
+        assert await asyncio.to_thread(late.wait) == 1, "one of before this rule that starts now is refused"
+        assert "update the program" in late.err
+        for process in (old, old_worker, new, new_worker):
+            assert await asyncio.to_thread(process.terminate) == 0, process.err
+            assert "Traceback" not in process.err, process.err
+        async with place.house() as ports:
+            payments = await everything(ports, Payment)
+            assert sorted(payment.id for payment in payments) == sorted(trade.paid)
+            events = await everything(ports, Event)
+            assert sorted(event.object_id for event in events) == sorted(trade.paid)
+            delivered = Counter(each.status for each in await everything(ports, Delivery))
+            assert delivered == {DeliveryStatus.DELIVERED: len(events)}
+            await check_books(ports)
+        print(f"{len(trade.paid)} payments, {dict(trade.answers)}, {len(receiver.requests)} letters")
