@@ -193,7 +193,8 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         "test_what_is_proven",
         (),
     ),
-    (SimulatedPayoutsBench, "sender", "find", answering(None), payouts.TestMemory, "test_what_was_sent", ()),
+    (SimulatedPayoutsBench, "sender", "find", answering(None), payouts.TestMemory, "test_what_was_sent_is_found", ()),
+    (SimulatedPayoutsBench, "sender", "sent_since", answering([]), payouts.TestMemory, "test_what_was_sent_since", ()),
     (SimulatedPayoutsBench, "sender", "find", turned(units=1), payouts.TestMemory, "test_after_a_lost", (True,)),
     (SimulatedPayoutsBench, "sender", "find", turned(address="T"), payouts.TestMemory, "test_after_a_lost", (True,)),
     (
