@@ -214,9 +214,10 @@ class TestMemory:
         assert list(await wallet.sent_since(_LONG_AGO)) == []
         await wallet.broadcast(made)
         await payouts_bench.forget()
-        listed = await _listing(payouts_bench.restarted()).sent_since(_LONG_AGO)
-        told = [(each.signed.operation, each.signed.tx_hash, each.units, each.address) for each in listed]
-        assert told == [(made.operation, made.tx_hash, UNITS, payouts_bench.address)]
+        for asked in (wallet, _listing(payouts_bench.restarted())):
+            listed = await asked.sent_since(_LONG_AGO)
+            told = [(each.signed.operation, each.signed.tx_hash, each.units, each.address) for each in listed]
+            assert told == [(made.operation, made.tx_hash, UNITS, payouts_bench.address)]
         await payouts_bench.be_away()
         with pytest.raises(Unavailable):
             await _listing(payouts_bench.restarted()).sent_since(_LONG_AGO)
