@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..adapters.durable import sync
 from ..core.domain.days import iso
 from ..core.domain.installation import Because
 from ..core.usecases.holding import hold
@@ -96,7 +97,7 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    _sync(target.parent)
+    sync(target.parent)
     return made
 
 
@@ -146,15 +147,5 @@ def _finish(draft: Path, made: Backup) -> None:
     manifest.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     manifest.chmod(0o600)
     for path in draft.rglob("*"):
-        _sync(path)
-    _sync(draft)
-
-
-def _sync(path: Path) -> None:
-    if path.is_dir() and os.name != "posix":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync(path)
+    sync(draft)

@@ -20,6 +20,7 @@ from ...ports.clock import Clock
 from ...ports.faults import Refused, Unavailable
 from ...ports.files import BUSY, EXISTS, FORBIDDEN, TOO_LARGE, WRONG_TYPE, StoredFile, UploadFault
 from ...ports.vault import Vault
+from ..durable import sync
 
 MAGIC: Mapping[str, bytes] = {
     "image/jpeg": b"\xff\xd8\xff",
@@ -221,11 +222,7 @@ class LocalFiles:
             (self._folder / key).hardlink_to(draft)
         except FileExistsError:
             raise _exists() from None
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(self._folder)
 
 
 def _look_at(beginning: bytearray, magic: bytes) -> None:

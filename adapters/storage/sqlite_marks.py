@@ -8,6 +8,7 @@ import msgspec
 
 from ...ports.faults import Unavailable
 from ...ports.marks import Marks
+from ..durable import sync
 
 
 def marks_path(database: Path) -> Path:
@@ -59,9 +60,4 @@ class FileMarks:
         finally:
             os.close(descriptor)
         draft.replace(self._path)
-        if os.name == "posix":
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        sync(self._path.parent)

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ...ports.faults import Refused, Unavailable
+from ..durable import sync
 
 LOGS = ("-wal", "-shm")
 """What SQLite keeps beside a file. A log of the former one must not lie beside the new one, which would take it for its
@@ -63,14 +64,3 @@ def _keep(target: Path, former: Path) -> None:
     except OSError:
         # A file system without links: for an instant there is none.
         target.rename(former)
-
-
-def sync(path: Path) -> None:
-    """What was written to a file, or the names in a folder, are on disk."""
-    if path.is_dir() and os.name != "posix":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

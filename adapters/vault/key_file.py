@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ...ports.vault import VaultError
+from ..durable import sync
 from .sealed import SealedVault
 
 _KEY_SIZE = 32
@@ -109,14 +110,14 @@ def _create(path: Path) -> None:
             path.hardlink_to(draft)
     finally:
         draft.unlink()
-    _sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _replace(path: Path, content: _KeyFile) -> None:
     """Raises VaultError."""
     try:
         _draft(path, content).replace(path)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -128,14 +129,3 @@ def _draft(path: Path, content: _KeyFile) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return draft
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name durable, before anything is sealed with what it names."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
