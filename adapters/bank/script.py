@@ -41,6 +41,7 @@ class Script:
         self.state: deque[Twist] = deque()
         self.refund: deque[Twist] = deque()
         self.find_refund: deque[Twist] = deque()
+        self.refunds_since: deque[Twist] = deque()
         self.bind: deque[Twist] = deque()
         self.find_binding: deque[Twist] = deque()
         self.mandate_state: deque[Twist] = deque()

@@ -6,7 +6,9 @@ do to us, late and double payments included; what becomes of them is the core's 
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+import msgspec
 
 from ...ports.bank import (
     BankCapabilities,
@@ -19,6 +21,7 @@ from ...ports.bank import (
     RefundRequest,
     RefundState,
     RefundStatus,
+    SentRefund,
 )
 from ...ports.clock import Clock, Ids
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
@@ -48,7 +51,7 @@ REMITTANCE_MOST = 500_000_00
 
 
 class SimulatedBank(MandateDesk, RemittanceDesk):
-    """Fills the ports Bank and BankSimulator, and with what it inherits those of mandates and remittances."""
+    """Fills the ports ListingBank and BankSimulator, and with what it inherits those of mandates and remittances."""
 
     def __init__(
         self,
@@ -168,6 +171,25 @@ class SimulatedBank(MandateDesk, RemittanceDesk):
         await self._answer_read(self._script.find_refund)
         refund = await self._find_refund(operation)
         return None if refund is None else self._refund_state(refund)
+
+    async def refunds_since(self, moment: datetime) -> list[SentRefund]:
+        """The refunds that were begun since and have not failed; none where it refunds nothing. Remittances are none.
+        Raises: Unavailable; what the script says."""
+        await self._answer_read(self._script.refunds_since)
+        sent = []
+        for operation, body in await self._refund_pages.since(moment):
+            entry = await self._page(msgspec.json.decode(body, type=RefundPage).invoice)
+            refund = None if entry is None else entry.refund(operation)
+            # A page is written before its refund, which may never have come.
+            if entry is not None and refund is not None and refund.status is not RefundStatus.FAILED:
+                sent.append(
+                    SentRefund(
+                        operation=operation,
+                        reference=self._reference(entry.operation),
+                        amount_kopecks=refund.amount_kopecks,
+                    )
+                )
+        return sent
 
     async def pretend_refund(
         self, operation: str, status: RefundStatus, failure: str | None = None

@@ -2,6 +2,7 @@
 BankBench; what it cannot play is skipped. Mandates, charges and remittances have suites of their own."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,9 +12,11 @@ from ...ports.bank import (
     Invoice,
     InvoiceState,
     InvoiceStatus,
+    ListingBank,
     RefundRequest,
     RefundState,
     RefundStatus,
+    SentRefund,
 )
 from ...ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import MandateBank
@@ -23,6 +26,7 @@ from .benches import BankBench, check_hidden, check_name
 OPERATION = "pay_conformance_1"
 OTHER = "pay_conformance_2"
 REFUND = "ref_conformance_1"
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 async def _state(bank: Bank, operation: str) -> InvoiceState:
@@ -201,6 +205,36 @@ class TestRefunds:
         with pytest.raises(Refused):
             await bank_bench.bank.refund(_back(invoice, 1, "ref_conformance_3"))
 
+    async def test_what_was_sent_since_a_moment_is_listed(self, bank_bench: BankBench) -> None:
+        """Though our notes of it are lost; nothing that the bank refused."""
+        bank = _listing(bank_bench.bank)
+        invoice = await self._paid(bank_bench)
+        assert list(await bank.refunds_since(_LONG_AGO)) == []
+        await bank.refund(_back(invoice, 60_00))
+        with pytest.raises(Refused):
+            await bank.refund(_back(invoice, 40_01, "ref_conformance_2"))
+        await bank_bench.forget()
+        expected = [SentRefund(operation=REFUND, reference=invoice.reference, amount_kopecks=60_00)]
+        assert list(await bank.refunds_since(_LONG_AGO)) == expected
+        await bank_bench.finish_refunds()
+        assert list(await bank.refunds_since(_LONG_AGO)) == expected, "money that is there has gone, too"
+
+    async def test_one_that_failed_is_not_listed(self, bank_bench: BankBench) -> None:
+        """Its money is here still."""
+        bank = _listing(bank_bench.bank)
+        invoice = await self._paid(bank_bench)
+        await bank_bench.fail_next_refund()
+        await bank.refund(_back(invoice))
+        await bank_bench.finish_refunds()
+        assert list(await bank.refunds_since(_LONG_AGO)) == []
+
+    async def test_a_bank_that_is_away_lists_nothing(self, bank_bench: BankBench) -> None:
+        """An empty list would say that all is known."""
+        bank = _listing(bank_bench.bank)
+        await bank_bench.be_away()
+        with pytest.raises(Unavailable):
+            await bank.refunds_since(_LONG_AGO)
+
     async def test_no_more_goes_back_than_came_however_many_ask_at_once(self, bank_bench: BankBench) -> None:
         invoice = await self._paid(bank_bench)
         requests = [_back(invoice, 30_00, f"ref_conformance_{number}") for number in range(5)]
@@ -275,6 +309,12 @@ class TestWhatItSays:
         with pytest.raises(Fault) as raised:
             await bank_bench.bank.invoice_state("no-such-reference")
         check_hidden(bank_bench.secrets, bank_bench.bank, raised.value)
+
+
+def _listing(bank: Bank) -> ListingBank:
+    if not isinstance(bank, ListingBank):
+        pytest.skip("the bank cannot list what it sent: a restored database is compared with its statements by hand")
+    return bank
 
 
 def _back(invoice: Invoice, kopecks: int = 100_00, operation: str = REFUND) -> RefundRequest:

@@ -93,6 +93,10 @@ class BankBench:
     async def finish_refunds(self) -> None:
         """Whatever refund is in processing comes to a good end."""
 
+    async def fail_next_refund(self) -> None:
+        """The next refund fails at the bank, or at the payer's, for good, after it was taken."""
+        _unplayed("a refund that fails")
+
     async def confirm(self, operation: str) -> None:
         """The payer confirms the binding of this operation, and its first charge comes, where it has one."""
         _unplayed("a payer who confirms a binding")

@@ -25,6 +25,7 @@ from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender
 from cambist.adapters.storage.memory import MemoryStorage
+from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
 from cambist.frontends.conformance.benches import (
     BankBench,
@@ -34,7 +35,7 @@ from cambist.frontends.conformance.benches import (
     NotifierBench,
     PayoutsBench,
 )
-from cambist.ports.bank import BankCapabilities, Invoice, InvoiceStatus, Pretence
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceStatus, Pretence, RefundStatus
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.kyc import CheckStatus, Verdict
 from cambist.ports.mandates import MandateEvent, MandatePretence
@@ -58,6 +59,7 @@ class SimulatedBench(BankBench):
         # One row of twists for all writing calls: the next one, whichever it is, loses its answer.
         self._writes: deque[Twist] = deque()
         script.create = script.refund = script.bind = script.charge = script.revoke = script.remit = self._writes
+        self._failing = False
 
     async def forget(self) -> None:
         """Its notes are the provider's own books."""
@@ -72,8 +74,17 @@ class SimulatedBench(BankBench):
     async def be_away(self) -> None:
         script = self.world.script
         reads = (script.find, script.find_binding, script.mandate_state, script.find_charge, script.find_remittance)
-        for calls in (self._writes, *reads):
+        for calls in (self._writes, *reads, script.refunds_since):
             calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
+
+    async def fail_next_refund(self) -> None:
+        self.simulated._refunds_hold = None
+        self._failing = True
+
+    async def finish_refunds(self) -> None:
+        if self._failing:
+            for operation, _ in await self.simulated._refund_pages.since(LONG_AGO):
+                await self.simulated.pretend_refund(operation, RefundStatus.FAILED)
 
     async def confirm(self, operation: str) -> None:
         await self._tell(operation, MandateEvent.CONFIRM)

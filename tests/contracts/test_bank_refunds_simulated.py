@@ -7,10 +7,22 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.ports.bank import Bank, RefundState, RefundStatus
+from cambist.ports.bank import Bank, ListingBank, RefundState, RefundStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.notes import ProviderNote
-from tests.contracts.bank_kit import DONE, OPERATION, PROCESSING, REFUND, Busy, World, back, is_refused, left, sent
+from tests.contracts.bank_kit import (
+    DONE,
+    OPERATION,
+    PROCESSING,
+    REFUND,
+    START,
+    Busy,
+    World,
+    back,
+    is_refused,
+    left,
+    sent,
+)
 
 S = RefundStatus
 
@@ -154,6 +166,12 @@ class TestScript:
         with pytest.raises(Unavailable):
             await bank.find_refund(REFUND)
         assert await bank.find_refund(REFUND) == DONE
+
+    async def test_a_listing_that_failed_is_unavailable(self, world: World, bank: ListingBank) -> None:
+        world.script.refunds_since.append(Twist(ending=Ending.UNAVAILABLE))
+        with pytest.raises(Unavailable):
+            await bank.refunds_since(START)
+        assert await bank.refunds_since(START) == []
 
     async def test_a_slow_refund_is_done_before_the_silence(self, world: World, bank: Bank) -> None:
         world.script.refund.append(Twist(silence=25))

@@ -111,6 +111,7 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("remit", UNSURE, remittances.TestFailures, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
     ("find_remittance", answering(None), remittances.TestRemittances, "test_a_remittance_can_be_found", ()),
     ("find_refund", answering(None), bank.TestRefunds, "test_what_we_forgot", ()),
+    ("refunds_since", answering([]), bank.TestRefunds, "test_what_was_sent_since", ()),
     ("find_charge", answering(None), charges.TestCharges, "test_what_we_forgot", ()),
     ("remit", fresh, remittances.TestRemittances, "test_what_we_forgot", ()),
 )

@@ -4,20 +4,34 @@ from pathlib import Path
 
 import pytest
 
+from cambist.adapters.bank.script import Ending as BankEnding
+from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments import Payment
+from cambist.core.domain.refunds import RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts import create_account, set_settings
 from cambist.core.usecases.audit import acting
-from cambist.core.usecases.comparison import bring_in, compare
+from cambist.core.usecases.comparison import MARGIN, bring_in, compare
+from cambist.core.usecases.exchange_return import return_money
+from cambist.core.usecases.exchanges import create_rub_usdt
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger import purses
+from cambist.core.usecases.operations import list_suspense
+from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement_asked import settle_asked
+from cambist.core.usecases.suspense_return import return_suspense
+from cambist.ports.bank import InvoiceStatus, Pretence, RefundStatus
 from cambist.ports.faults import Unavailable
+from cambist.ports.remittances import RemittanceRequest
+from tests.exchange_house import BANK_ID, PHONE
 from tests.payout_kit import WALLET
 from tests.restored import House, World
 
@@ -27,12 +41,21 @@ def world(tmp_path: Path) -> World:
     return World("memory", tmp_path)
 
 
-async def paid(house: House) -> None:
+async def paid(house: House) -> Payment:
     caller = await house.caller()
     key = house.ports.ids.uuid()
     made = await create_payment(house.ports, caller, key, lambda: PaymentOrder(amount_rub="1000.00"))
     await house.pay(made.resource)
     await house.world.clock.advance(1)
+    return made.resource
+
+
+async def refund(house: House, payment: Payment) -> str:
+    """A refund of 100 RUB that the bank took; its id."""
+    order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+    made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+    await house.work(60)
+    return made.resource.id
 
 
 async def settled_now(house: House) -> None:
@@ -130,3 +153,80 @@ async def test_a_wallet_that_gives_no_answer_is_no_comparison(world: World) -> N
         world.wallet.script.find.append(Twist(ending=Ending.UNAVAILABLE))
         with pytest.raises(Unavailable):
             await compare(house.ports, None)
+
+
+class TestRefunds:
+    """Nothing is brought in for one: the merchant's key, or an operator, tells what it was."""
+
+    async def test_one_that_the_copy_lacks_is_shown(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, as_of = world.copy(), house.ports.clock.now()
+            refund_id = await refund(house, payment)
+        async with world.opened(copy) as house:
+            found = await compare(house.ports, as_of)
+            [lacking] = found.lacking
+            assert (lacking.provider, lacking.kind, lacking.operation) == ("bank", "refund", refund_id)
+            assert (lacking.amount, lacking.to) == ("100.00 RUB", f"bank:{payment.id}")
+            assert (lacking.account_id, await bring_in(house.ports, found)) == (None, [])
+
+    async def test_one_that_the_copy_knows_is_not(self, world: World) -> None:
+        async with world.opened() as house:
+            await refund(house, await paid(house))
+            copy = world.copy()
+        async with world.opened(copy) as house:
+            assert (await compare(house.ports, None)).lacking == []
+
+    async def test_one_from_before_the_moment_is_not_asked_for(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy = world.copy()
+            await refund(house, payment)
+            await world.clock.advance((2 * MARGIN).total_seconds())
+        async with world.opened(copy) as house:
+            assert (await compare(house.ports, house.ports.clock.now())).lacking == []
+
+    async def test_one_that_failed_is_not_shown(self, world: World) -> None:
+        """No money went."""
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy = world.copy()
+            world.bank._refunds_hold = None
+            refund_id = await refund(house, payment)
+            await world.bank.pretend_refund(refund_id, RefundStatus.FAILED)
+        async with world.opened(copy) as house:
+            assert (await compare(house.ports, None)).lacking == []
+
+    async def test_money_that_was_sent_back_from_suspense_is_known(self, world: World) -> None:
+        async with world.opened() as house:
+            await house.pay(await paid(house), again=True)
+            [money] = await list_suspense(house.ports)
+            await return_suspense(house.ports, money.id)
+            await house.work(60)
+            assert (await world.refunded())[0][0] == money.id
+            assert (await compare(house.ports, None)).lacking == []
+
+    async def test_rub_that_an_exchange_gave_back_are_known(self, world: World) -> None:
+        async with world.opened() as house:
+            await house.know_client(PHONE)
+            made = await create_rub_usdt(
+                house.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+            )
+            await house.work(1000)
+            for notice in await world.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID)):
+                await on_notice(house.ports, notice)
+            await return_money(house.ports, made.id)
+            await house.work(60)
+            assert len(await world.refunded()) == 1
+            assert (await compare(house.ports, None)).lacking == []
+
+    async def test_rub_for_a_client_are_no_refund(self, world: World) -> None:
+        await world.bank.remit(RemittanceRequest(operation="op", phone=PHONE, bank_id=BANK_ID, amount_kopecks=1))
+        assert await world.remitted() == ["op"]
+        assert await world.bank.refunds_since(LONG_AGO) == []
+
+    async def test_a_bank_that_gives_no_answer_is_no_comparison(self, world: World) -> None:
+        world.script.refunds_since.append(BankTwist(ending=BankEnding.UNAVAILABLE))
+        async with world.opened() as house:
+            with pytest.raises(Unavailable):
+                await compare(house.ports, None)
