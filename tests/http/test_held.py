@@ -1,0 +1,95 @@
+"""What a merchant hears in live mode while the installation is held, and once it is let go."""
+
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Mode
+from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.installation import Because
+from cambist.core.domain.periods import Scheme
+from cambist.core.usecases.holding import hold
+from cambist.core.usecases.refunds import approve_refund
+from cambist.core.usecases.resume import resume
+from cambist.frontends import providers
+from cambist.ports.jobs import Job
+from tests.books import everything
+from tests.charge_house import ChargeHouse, open_charge_house, told
+from tests.refund_house import RefundHouse, open_refund_house
+
+
+@pytest.fixture
+def charging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live mandates can be charged."""
+    ready = msgspec.structs.replace(providers._LIVE_BANK, mandate_charges=True)
+    monkeypatch.setattr(providers, "_LIVE_BANK", ready)
+
+
+async def free_period(charges: ChargeHouse, subscription_id: str) -> str:
+    """The period that the merchant is told may be charged now."""
+    shown = (await charges.house.get(f"/subscriptions/{subscription_id}/charge-window", mode="live")).json()
+    assert (shown["can_charge"], shown["reason"]) == (True, None)
+    period: str = shown["period_ref"]
+    return period
+
+
+@pytest.mark.usefixtures("charging")
+async def test_a_charge_is_refused_with_nothing_made_and_goes_with_the_same_key_afterwards() -> None:
+    async with open_charge_house() as charges:
+        subscription_id, key = await charges.subscribed(mode=Mode.LIVE, scheme=Scheme.CALENDAR), str(uuid4())
+        period = await free_period(charges, subscription_id)
+        before = await made(charges)
+        await hold(charges.ports, Because.BY_HAND)
+        for _ in range(2):
+            response = await charges.post(subscription_id, key=key, mode="live")
+            assert told(response) == (503, "PROVIDER_NOT_CONFIGURED")
+        assert await made(charges) == before
+        assert await charges.payments(subscription_id) == []
+        assert sum((await charges.debits()).values()) == 0
+        await resume(charges.ports)
+        assert await free_period(charges, subscription_id) == period
+        response = await charges.post(subscription_id, key=key, mode="live")
+        assert (response.status_code, response.json()["period_ref"]) == (201, period), response.text
+        assert "Idempotent-Replayed" not in response.headers
+        await charges.house.work(10)
+        assert await charges.statuses(subscription_id) == ["paid"]
+        assert sum((await charges.debits()).values()) == 1
+
+
+async def made(charges: ChargeHouse) -> tuple[set[str], set[str]]:
+    """The ids of all keys and jobs."""
+    keys = {each.id for each in await everything(charges.ports, IdempotencyKey)}
+    return keys, {each.id for each in await everything(charges.ports, Job)}
+
+
+@pytest.mark.usefixtures("charging")
+async def test_test_mode_is_charged_meanwhile() -> None:
+    async with open_charge_house() as charges:
+        subscription_id = await charges.subscribed(scheme=Scheme.CALENDAR)
+        await hold(charges.ports, Because.BY_HAND)
+        assert (await charges.post(subscription_id)).status_code == 201
+
+
+async def test_a_refund_stays_pending_and_is_completed_afterwards() -> None:
+    async with open_refund_house() as house:
+        payment_id = await house.paid(mode="live")
+        await hold(house.ports, Because.BY_HAND)
+        refund_id = await house.apply(payment_id, "40.00", mode="live")
+        await approve_refund(house.ports, refund_id)
+        await house.house.work(3 * 3600)
+        assert await shown(house, refund_id) == "pending"
+        assert await house.left_at_bank(payment_id, "live") == 100_00
+        await resume(house.ports)
+        await house.house.work(60)
+        assert await shown(house, refund_id) == "completed"
+        assert await house.left_at_bank(payment_id, "live") == 60_00
+        assert [event["status"] for event in await house.house.events(refund_id)][-1] == "completed"
+
+
+async def shown(house: RefundHouse, refund_id: str) -> str:
+    """What the merchant reads of it."""
+    response = await house.house.get(f"/refunds/{refund_id}", mode="live")
+    assert response.status_code == 200, response.text
+    status: str = response.json()["status"]
+    return status
