@@ -79,6 +79,7 @@ class Exposition(Collector):
             [((each.mode,), _unix(each.completed_at)) for each in signs.settlements if each.completed_at is not None],
         )
         yield _gauge("settlement_late_seconds", [((each.mode,), each.lateness) for each in signs.settlements])
+        yield _one("held", None if signs.held is None else float(signs.held))
         yield _one("unreadable_rows", signs.unreadable)
         yield _one("ledger_faults", signs.ledger_faults)
 

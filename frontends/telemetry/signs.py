@@ -13,6 +13,7 @@ import msgspec
 from ...core.usecases import vitals
 from ...core.usecases.gateways import ShownGateway
 from ...core.usecases.health import Question
+from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger_watch import ledger_faults
 from ...core.usecases.unreadable import count_unreadable
 from ...core.usecases.vitals import SettlementSigns, Unknown, Waiting
@@ -47,6 +48,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     suspense: int | None = None
     unknown: tuple[Unknown, ...] = ()
     settlements: tuple[SettlementSigns, ...] = ()
+    held: bool | None = None
     unreadable: int | None = None
     ledger_faults: int | None = None
 
@@ -91,6 +93,7 @@ class Reader:
             suspense=await told("suspense", lambda: vitals.waiting_suspense(ports)),
             unknown=await told("unknown", lambda: vitals.unknown_outcomes(ports)) or (),
             settlements=await told("settlements", lambda: vitals.settlements(ports)) or (),
+            held=await told("held", lambda: _is_held(ports)),
             unreadable=await told("unreadable", lambda: count_unreadable(ports)),
             ledger_faults=self._ledger,
         )
@@ -114,6 +117,10 @@ class Reader:
 async def _check(ports: Ports) -> bool:
     await ports.storage.check()
     return True
+
+
+async def _is_held(ports: Ports) -> bool:
+    return await read_hold(ports) is not None
 
 
 @asynccontextmanager

@@ -15,7 +15,10 @@ import pytest
 
 from cambist.adapters.bank.script import Twist
 from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.installation import Because
 from cambist.core.usecases.gateways import set_gateway
+from cambist.core.usecases.holding import hold
+from cambist.core.usecases.resume import resume
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs
@@ -122,6 +125,15 @@ async def test_what_is_read_from_the_storage(house: Watched) -> None:
     assert found[sample("outcomes_unknown", mode="live", operation="charge")] == 0
     assert found[sample("ledger_faults")] == 0
     assert found[sample("settlement_late_seconds", mode="live")] == 0
+
+
+async def test_a_hold_is_seen_while_it_lasts(house: Watched) -> None:
+    seen = [(await house.scrape())[sample("held")]]
+    await hold(house.ports, Because.BY_HAND)
+    seen.append((await house.scrape())[sample("held")])
+    await resume(house.ports)
+    seen.append((await house.scrape())[sample("held")])
+    assert seen == [0, 1, 0]
 
 
 async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: Watched) -> None:
