@@ -10,6 +10,7 @@ from ...ports.faults import Unreadable
 from ...ports.storage import Storage, Unit
 from ..domain.accounts import Mode
 from ..domain.days import LONG_AGO
+from ..domain.errors import Refusal
 from ..domain.installation import INSTALLATION, Because, Installation, held
 from .units import retrying
 
@@ -18,6 +19,11 @@ _UNREADABLE = Installation(
 )
 
 RACES = ("installations_id",)
+
+_MEND = (
+    "What the database says of itself (`installations`) cannot be read, so it stays held. `cambist unreadable list` "
+    "names the field: use the version that wrote it, or set the field right in the database. Then try again"
+)
 
 
 async def read_installation(storage: Storage) -> Installation | None:
@@ -36,6 +42,13 @@ async def read_hold(ports: Ports) -> Installation | None:
     return installation if installation is not None and installation.is_held else None
 
 
+def require_readable(installation: Installation) -> None:
+    """Raises: Refusal INVALID_STATE where the row cannot be read, so that it cannot be written either: whether it is
+    held, and as of when, would be lost."""
+    if installation.held_because is Because.UNREADABLE:
+        raise Refusal("INVALID_STATE", _MEND)
+
+
 async def holds_back(unit: Unit, mode: Mode) -> bool:
     """Whether money of this mode stays for now: who would only take it to be refused by the provider's port asks
     beforehand, and leaves things as they are."""
@@ -50,7 +63,10 @@ async def holds_back(unit: Unit, mode: Mode) -> bool:
 
 async def hold(ports: Ports, because: Because, as_of: datetime | None = None) -> Installation:
     """Set the hold; the row as it then stands. `as_of`: a moment that the state is not older than, where one is known
-    that is later than its last mark."""
+    that is later than its last mark. A row that cannot be read is a hold already, and stays as it is."""
+    before = await read_hold(ports)
+    if before is not None and before.held_because is Because.UNREADABLE:
+        return before
 
     async def work(unit: Unit) -> Installation:
         now = ports.clock.now()

@@ -14,7 +14,7 @@ from ..domain.installation import Installation
 from .charge_progress import WATCH_CHARGE
 from .exchange_return_progress import RETURN_EXCHANGE
 from .exchange_steps import WATCH_EXCHANGE
-from .holding import read_hold
+from .holding import read_hold, require_readable
 from .marking import mark_anew
 from .refund_steps import CARRY_OUT
 from .suspense_return import RETURN
@@ -29,11 +29,12 @@ async def resume(ports: Ports, beside: Beside | None = None) -> Installation:
     process sees it at its next call to a provider.
 
     `beside`: the database, where anything is kept there.
-    Raises: Refusal INVALID_STATE when it is not held; Unavailable.
+    Raises: Refusal INVALID_STATE when it is not held, or its row cannot be read; Unavailable.
     """
     before = await read_hold(ports)
     if before is None:
         raise Refusal("INVALID_STATE", "The installation is not held")
+    require_readable(before)
     await mark_anew(ports.storage, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
     await _bring_forward(ports)
     return before

@@ -62,7 +62,13 @@ def hold() -> Answer:
 
     For a machine, disk or snapshot that was set back as a whole, which nothing inside can tell; before the first start.
     """
-    document = {**_document(in_house(lambda ports: holding.hold(ports, Because.BY_HAND))), "held": True}
+
+    async def work(ports: Ports) -> Installation:
+        installation = await holding.hold(ports, Because.BY_HAND)
+        holding.require_readable(installation)
+        return installation
+
+    document = {**_document(in_house(work)), "held": True}
     return Answer(document=document, text=fields(document))
 
 
@@ -85,6 +91,8 @@ def resume(dry_run: bool, yes: bool) -> Answer:
         installation = await holding.read_hold(ports)
         if installation is None:
             raise Refusal("INVALID_STATE", "The installation is not held")
+        if not dry_run:
+            holding.require_readable(installation)
         found = await comparison.compare(ports, installation.as_of)
         shown = {**_document(installation), **_compared(found)}
         click.echo(_report(shown), err=True)
