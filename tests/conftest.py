@@ -50,10 +50,10 @@ _work_in_memory()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """One more than there are processors: much is waiting for servers, browsers and other processes."""
+    """Two more than there are processors: much is waiting for servers, browsers and other processes."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return 2 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -66,7 +66,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkStealingScheduling(config, log)
 
 
-_LONGEST = ("tests/stories/", "tests/console/", "tests/embedding/", "tests/docs/", "tests/deploy/")
+_LONGEST = (
+    "tests/drills/", "tests/stories/", "tests/console/", "tests/embedding/", "tests/docs/", "tests/deploy/",
+    "tests/usecases/test_unreadable_fuzz.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
