@@ -18,7 +18,8 @@ from .backlog import Backlog, Ready
 from .letters import Signers, signed_letter
 from .outlook import Outlook
 from .receipts import Lane, Sent, enter, hold, leave, park, put_off
-from .slots import Place, Slots, Trust, host_of
+from .slot_pool import Trust
+from .slots import Place, Slots, host_of
 from .tenure import Tenure
 from .worlds import world_of
 

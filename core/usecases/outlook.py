@@ -8,7 +8,7 @@ from ..domain.breaker import Breaker, after_delivery, new_breaker, room
 from ..domain.delivery import Outcome
 from ..domain.events import Delivery
 from .receipts import Lane, Sent
-from .slots import Trust
+from .slot_pool import Trust
 
 
 class Outlook:

@@ -13,7 +13,8 @@ from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.deliveries import Dispatcher
 from cambist.core.usecases.delivery_service import Service
 from cambist.core.usecases.outlook import Outlook
-from cambist.core.usecases.slots import LATE, Trust
+from cambist.core.usecases.slot_pool import Trust
+from cambist.core.usecases.slots import LATE
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, Receipt

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from cambist.core.usecases import slots as rules
-from cambist.core.usecases.slots import LATE, Place, Slots, Trust, host_of
+from cambist.core.usecases.slot_pool import Trust
+from cambist.core.usecases.slots import LATE, Place, Slots, host_of
 
 HOST = "a.example:443"
 
