@@ -8,8 +8,10 @@ import signal
 import sqlite3
 import sys
 import tempfile
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +74,19 @@ _LONGEST = (
 )  # fmt: skip
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long, and waits most of it, comes first, so that no worker is left with it at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long, and waits most of it, comes first, so that no worker is left with it at the end. Each worker
+    begins with an equal part of the list, from its beginning: each part begins with its share of the long files."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    files = groupby((item for item in items if item.nodeid.startswith(_LONGEST)), lambda item: item.path)
+    parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for part, (_, tests) in zip(cycle(parts), files, strict=False):
+        part.extend(tests)
+    rest = deque(item for item in items if not item.nodeid.startswith(_LONGEST))
+    for place, part in enumerate(parts):
+        size = len(items) * (place + 1) // workers - len(items) * place // workers
+        part.extend(rest.popleft() for _ in range(min(size - len(part), len(rest))))
+    items[:] = [*(item for part in parts for item in part), *rest]
 
 
 @pytest.fixture

@@ -134,7 +134,8 @@ async def _postgres_damage(connection: Any, progress: Progress) -> tuple[list[st
         [oid for oid, _ in tables],
     )
     has_amcheck = await connection.fetchval("SELECT 1 FROM pg_extension WHERE extname = 'amcheck'")
-    for number, (oid, name) in enumerate(indexes if has_amcheck else (), start=1):
+    to_check: list[tuple[int, str]] = [*indexes] if has_amcheck else []
+    for number, (oid, name) in enumerate(to_check, start=1):
         progress(f"index {number} of {len(indexes)}: {name}")
         found += await faults(name, "SELECT bt_index_check($1::oid, true)", oid)
     failures = await connection.fetchval(

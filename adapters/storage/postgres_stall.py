@@ -31,13 +31,16 @@ class Waited(Protocol):
     @property
     def is_waited_for(self) -> bool:
         """Whether anybody does."""
+        ...
 
     @property
     def moved(self) -> int:
         """A number that differs from the one before when anything came back."""
+        ...
 
     async def break_off(self) -> None:
         """Let all go that wait. They hear that the connection is gone."""
+        ...
 
 
 class Stall:

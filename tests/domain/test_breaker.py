@@ -195,11 +195,12 @@ def test_a_ladder_that_ended_at_the_address_of_before_begins_anew_at_the_present
 def test_what_waited_and_fails_again_when_it_is_back_waits_again() -> None:
     """A receiver that comes back for a moment only loses nothing."""
     breaker, delivery = alone(503)
+    at: datetime = NOON
     for _ in range(3):
         at = (breaker.next_probe_at or NOON) + SECOND
         breaker = after_letter(breaker, "evt_other", outcome(200, at=at, probe=True))
         for _ in range(10):
-            at = max(at, delivery.due or NOON)
+            at = max(at, delivery.due or at)
             breaker, delivery = after_delivery(breaker, delivery, outcome(503, at=at))
         assert (breaker.is_open, delivery.status) == (True, DeliveryStatus.PENDING)
     assert delivery.attempts == 40

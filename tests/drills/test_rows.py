@@ -148,7 +148,7 @@ async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | N
                 events = (await us.ask("GET", "/events")).json["data"]
                 unknown, broken = (each["id"] for each in events[:2])
                 paying = asyncio.create_task(paid_all_along(them, time.monotonic() + SECONDS))
-                number = 0
+                number, told_within = 0, 0.0
                 while not paying.done():
                     nonsense = "'zz'" if url is None and number % 2 else BEYOND
                     await spoil(place, url, JOBS.format(number=number, nonsense=nonsense))

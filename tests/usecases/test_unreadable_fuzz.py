@@ -185,7 +185,7 @@ async def open_town(url: str, folder: Path) -> AsyncIterator[Town]:
     async with open_test_house(database_url=url, data_dir=folder) as house:
         house.made_up = True  # what is spoilt stands against the books
         tour = openapi_tour.Tour(house)
-        on = dict.fromkeys(("refunds", "exchange", "direct_links", "recurring"), "true")
+        on: dict[str, str] = dict.fromkeys(("refunds", "exchange", "direct_links", "recurring"), "true")
         await accounts.set_settings(house.ports, house.account.account_id, on)
         for part in ("health", "payments", "refunds", "subscriptions", "exchanges", "money", "proofs", "kyc", "events"):
             await getattr(openapi_tour, f"_{part}")(tour)
