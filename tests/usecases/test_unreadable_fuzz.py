@@ -1,15 +1,16 @@
 """Whatever lies in a column of one row, no other merchant is late and no loop ends: every table, every column, on both
 databases (docs/operations.md, "Rows that cannot be read").
 
-In the suite each column holds one kind of nonsense; with CAMBIST_DRILLS=full each kind that it could hold, and a day
-passes over it, with its settlement.
+In the suite every third column holds one kind of nonsense, others in each run; with CAMBIST_DRILLS=full every column
+each kind that it could hold, and a day passes over it, with its settlement.
 """
 
 import os
+import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
-from itertools import count, groupby
+from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,6 +34,7 @@ from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house
 from tests.spoiling import fresh_database
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
+SHARE = 1 if FULL else 3
 THEIRS = "https://theirs.example/hook"
 KEEPING = keep(CATALOGUE)
 TABLES = sorted(kept.name for kept in KEEPING.values())
@@ -219,7 +221,9 @@ async def town(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
 @pytest.mark.timeout(1200 if FULL else 120)
 async def test_no_column_of_one_row_keeps_another_merchant_waiting(town: Town) -> None:
     tried, harmed = 0, list[str]()
-    for spoilt in town.plans(every=FULL):
+    first = secrets.randbelow(SHARE)
+    print(f"every {SHARE} columns, from {first} on")
+    for spoilt in islice(town.plans(every=FULL), first, None, SHARE):
         async for said in town.spoilt(spoilt):
             tried += 1
             try:
@@ -229,7 +233,7 @@ async def test_no_column_of_one_row_keeps_another_merchant_waiting(town: Town) -
                 harmed.append(f"{said}: {type(fault).__name__}: {fault}")
     assert not harmed, "\n".join(harmed)
     print(f"{tried} rows spoilt")
-    assert tried > 300
+    assert tried > (300 if FULL else 80)
 
 
 EVERYBODYS = ("known_rates", "ledger_accounts")
