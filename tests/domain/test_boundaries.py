@@ -1,4 +1,4 @@
-"""The moments that SPEC and DECISIONS name, each at the microsecond before it, at it, and at the one after: to which
+"""The moments that the interface names, each at the microsecond before it, at it, and at the one after: to which
 side it belongs. Those that only a house can ask: usecases/test_boundaries.py. `nox -s mutants` shows that all bite."""
 
 from collections.abc import Callable

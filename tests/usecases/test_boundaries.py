@@ -40,7 +40,7 @@ async def paid_around(house: TestHouse, moment: datetime) -> list[str]:
 
 
 async def test_a_settlement_takes_what_was_paid_before_its_cutoff(house: TestHouse) -> None:
-    """SPEC "What the service does", 2; DECISIONS 4: "every payment `paid` with `paid_at` < 00:00 UTC". All were made
+    """A settlement takes "every payment `paid` with `paid_at` < 00:00 UTC". All were made
     before it: what counts is when they were paid."""
     await start_standing(house.ports)
     await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
@@ -87,7 +87,7 @@ async def test_a_replaced_key_ends_with_its_overlap(house: TestHouse) -> None:
 
 
 async def test_a_replaced_webhook_secret_signs_for_24_hours(house: TestHouse) -> None:
-    """DECISIONS 7: "for 24 h `X-Webhook-Signature` still uses the old secret, `webhook-signature` carries both"."""
+    """The rule: "for 24 h `X-Webhook-Signature` still uses the old secret, `webhook-signature` carries both"."""
     until = house.clock.now() + timedelta(hours=24)
     await set_settings(house.ports, house.account.account_id, {"webhook_secret": "another-webhook-secret"})
 
@@ -183,7 +183,7 @@ async def test_events_are_filtered_from_a_moment_with_it_to_a_moment_without_it(
 
 
 async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(house: TestHouse) -> None:
-    """DECISIONS 7: "pauses 30 s, 1, 2, 5, 10, 30, 60 min"."""
+    """The rule: "pauses 30 s, 1, 2, 5, 10, 30, 60 min"."""
     house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=503)] * 20
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")
@@ -206,7 +206,7 @@ async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(house: TestHouse
 
 
 async def test_payments_are_filtered_from_a_moment_with_it_to_a_moment_without_it(house: TestHouse) -> None:
-    """DECISIONS 2: "`created_from` (inclusive), `created_to` (exclusive)"."""
+    """The rule: "`created_from` (inclusive), `created_to` (exclusive)"."""
     await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
 
     async def made() -> str:
