@@ -22,7 +22,7 @@ from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases import accounts
 from cambist.core.usecases.binding_opening import open_binding
 from cambist.core.usecases.charges import ChargeAnswer, create_charge
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.subscriptions import create_subscription
 from cambist.core.usecases.tallies import check_tallies
 from cambist.ports.bundle import Ports

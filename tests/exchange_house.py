@@ -22,7 +22,7 @@ from cambist.core.usecases.clients import set_blocked
 from cambist.core.usecases.exchange_progress import progress
 from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import RemittanceStatus

@@ -14,7 +14,7 @@ from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import Refund, RefundOrder
 from cambist.core.usecases import accounts
 from cambist.core.usecases.balance import Balance, read_balance
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_own
 from cambist.core.usecases.tallies import check_tallies

@@ -32,7 +32,7 @@ from cambist.core.usecases.clients import ClientSimulation, simulate_client
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger import purses
 from cambist.core.usecases.marking import mark_anew
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox import simulate_payment
 from cambist.core.usecases.subscriptions import create_subscription
 from cambist.frontends.compose import migrate, open_house

@@ -12,7 +12,7 @@ from cambist.core.domain.payments import Payment
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases.accounts import set_settings
 from cambist.core.usecases.binding_opening import open_binding
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox_subscriptions import simulator_of
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
 from tests.houses import TestHouse

@@ -1,34 +1,28 @@
-"""How a payment lives on after its creation: the bank's notices, the clock, and what is asked when neither speaks."""
+"""How a payment lives on after its creation: what the bank says of it when asked, the clock, and when to ask again.
+
+A notice of the bank comes by notices.py.
+"""
 
 from datetime import datetime, timedelta
 
-from ...ports.bank import InvoiceState, InvoiceStatus, Notice
+from ...ports.bank import InvoiceState, InvoiceStatus
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
-from ..domain import ids
 from ..domain.errors import Refusal
-from ..domain.exchange_returns import returned_transfer
-from ..domain.exchanges import operation_exchange
 from ..domain.payments import (
     LATE_WINDOW,
-    SUSPENSE,
     FailureReason,
     Opening,
     Payment,
     PaymentStatus,
 )
 from ..domain.reports import Report
-from . import binding_progress, charge_progress, refund_progress
 from .again import ASK_AGAIN, come_back, next_late_look, pause_after
-from .exchange_progress import on_exchange_notice
-from .exchange_return_progress import on_return_notice as on_exchange_return_notice
 from .gateway_watch import watched
 from .payment_moves import apply, read_arrivals, read_failure
 from .payment_opening import find_at_bank, open_at_bank, take_back
 from .played import is_played
-from .recurring import is_binding_operation
-from .suspense_return import on_return_notice
 
 _S = PaymentStatus
 
@@ -62,39 +56,6 @@ async def look(ports: Ports, payment: Payment) -> Payment:
     async with watched(ports, payment.mode, payment.bank):
         state = await ports.banks.named(payment.bank).invoice_state(payment.bank_reference)
     return await apply(ports, payment.id, _report(state)) or payment
-
-
-async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
-    """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
-
-    Returns the payment that it is about; None for a refund, a binding, an exchange, or money in suspense that
-    is being sent back.
-    """
-    if ids.is_prefixed(ids.REFUND, notice.operation):
-        await refund_progress.on_notice(ports, notice.operation)
-        return None
-    if is_binding_operation(notice.operation):
-        await binding_progress.on_notice(ports, notice.operation)
-        return None
-    exchange_id = operation_exchange(notice.operation)
-    if exchange_id is not None:
-        await on_exchange_notice(ports, exchange_id)
-        return None
-    transfer_id = returned_transfer(notice.operation)
-    if transfer_id is not None:
-        await on_exchange_return_notice(ports, transfer_id, notice.operation)
-        return None
-    if notice.operation.startswith(SUSPENSE):
-        await on_return_notice(ports, notice.operation)
-        return None
-    payment = await ports.storage.get(Payment, notice.operation)
-    if payment is None:
-        return None
-    if payment.is_charge:
-        return await charge_progress.look(ports, payment)
-    if payment.bank_reference is None:
-        payment = await find_at_bank(ports, payment) or payment
-    return await look(ports, payment)
 
 
 async def watch(ports: Ports, job: Job) -> None:

@@ -9,7 +9,7 @@ from ..domain.accounts import Caller
 from ..domain.errors import Refusal, shape_error
 from ..domain.money import Rub
 from ..domain.payments import FailureReason, Payment
-from .payment_progress import on_notice
+from .notices import on_notice
 from .payments import get_payment
 from .sandbox_charges import simulate_charge
 from .sandbox_subscriptions import simulate_binding

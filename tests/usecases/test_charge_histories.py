@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.periods import Interval, Scheme, Terms
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import Notice
 from tests.charge_house import ChargeHouse, open_charge_house
 from tests.fuses import Fuse, Killed, fused

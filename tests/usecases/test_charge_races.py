@@ -13,7 +13,7 @@ from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.periods import Interval, Scheme
 from cambist.core.usecases.charge_progress import ask_again, look
 from cambist.core.usecases.charges import ChargeAnswer
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.subscriptions import cancel_subscription
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import ChargePretence, ChargeStatus

@@ -22,8 +22,8 @@ from cambist.core.usecases.exchange_return import return_money
 from cambist.core.usecases.exchanges import create_rub_usdt
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger import purses
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operations import list_suspense
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement_asked import settle_asked

@@ -16,7 +16,7 @@ from cambist.core.domain.ledger import Purse
 from cambist.core.usecases.exchange_return import exchange_money, list_suspended, return_money
 from cambist.core.usecases.exchange_return_progress import carry
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import RefundStatus
 from cambist.ports.payouts import TransferState
 from tests.exchange_house import WALLET, ExchangeHouse, open_exchange_house

@@ -20,7 +20,7 @@ from cambist.core.domain.periods import Interval
 from cambist.core.usecases import needs, vitals
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.needs import read_needs
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox_data import forget_test_data

@@ -14,8 +14,8 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments import Suspense
 from cambist.core.domain.refunds import Refund, RefundOrder
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.suspense_return import return_suspense
 from cambist.ports.bank import BankRoutes, RefundRequest, RefundState, RefundStatus

@@ -27,8 +27,8 @@ from cambist.core.domain.withdrawals import WithdrawalStatus
 from cambist.core.usecases.charges import create_charge
 from cambist.core.usecases.exchange_return import list_suspended, return_money
 from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operations import list_suspense
-from cambist.core.usecases.payment_progress import on_notice
 from cambist.core.usecases.payments import create_payment
 from cambist.core.usecases.refunds import create_refund
 from cambist.core.usecases.settlement import settle_now

@@ -20,7 +20,7 @@ from cambist.core.usecases import accounts, sandbox_data
 from cambist.core.usecases.forgetting import ENTRIES, JOBS
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.ledger_check import verify_ledger
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox_data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
 from cambist.core.usecases.settlement import settle_now
 from cambist.core.usecases.tallies import check_tallies

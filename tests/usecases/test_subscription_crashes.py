@@ -13,7 +13,7 @@ from cambist.core.domain.subscription_orders import SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases.binding_opening import open_binding
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payment_progress import on_notice
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.subscriptions import cancel_subscription, create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import MandateEvent, MandatePretence

@@ -1,0 +1,47 @@
+"""What a bank tells us unasked: whose operation it is about, and who asks the bank for its state."""
+
+from ...ports.bank import Notice
+from ...ports.bundle import Ports
+from ..domain import ids
+from ..domain.exchange_returns import returned_transfer
+from ..domain.exchanges import operation_exchange
+from ..domain.payments import SUSPENSE, Payment
+from . import binding_progress, charge_progress, payment_progress, refund_progress
+from .exchange_progress import on_exchange_notice
+from .exchange_return_progress import on_return_notice as on_exchange_return_notice
+from .payment_opening import find_at_bank
+from .recurring import is_binding_operation
+from .suspense_return import on_return_notice
+
+
+async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
+    """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
+
+    Returns the payment that it is about; None for a refund, a binding, an exchange, or money in suspense that
+    is being sent back.
+    """
+    if ids.is_prefixed(ids.REFUND, notice.operation):
+        await refund_progress.on_notice(ports, notice.operation)
+        return None
+    if is_binding_operation(notice.operation):
+        await binding_progress.on_notice(ports, notice.operation)
+        return None
+    exchange_id = operation_exchange(notice.operation)
+    if exchange_id is not None:
+        await on_exchange_notice(ports, exchange_id)
+        return None
+    transfer_id = returned_transfer(notice.operation)
+    if transfer_id is not None:
+        await on_exchange_return_notice(ports, transfer_id, notice.operation)
+        return None
+    if notice.operation.startswith(SUSPENSE):
+        await on_return_notice(ports, notice.operation)
+        return None
+    payment = await ports.storage.get(Payment, notice.operation)
+    if payment is None:
+        return None
+    if payment.is_charge:
+        return await charge_progress.look(ports, payment)
+    if payment.bank_reference is None:
+        payment = await find_at_bank(ports, payment) or payment
+    return await payment_progress.look(ports, payment)
