@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..core.domain.web_addresses import is_web_address
 from .plugins import KINDS, PluginError, found, reads_name, reads_names
 
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
@@ -96,14 +97,7 @@ def _address(raw: Any) -> str:
     """Where the service is reached from outside; kept without a slash at the end."""
     refusal = ValueError("must be an http or https URL without user, query and fragment")
     text = _text(raw)
-    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text or "@" in text:
-        raise refusal
-    try:
-        parts = urlsplit(text)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        raise refusal from None
-    if not fits or "?" in text or "#" in text:
+    if not is_web_address(text) or any(char in text for char in "@?#"):
         raise refusal
     return text.rstrip("/")
 

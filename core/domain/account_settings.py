@@ -8,41 +8,22 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from .accounts import Account, KycDemand, KycFlow, RefundApproval, Settings
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
-from .orders import is_web_address
 from .payments import MINIMUM
 from .periods import Scheme
 from .tron import is_tron_address
+from .web_addresses import web_address
 
 WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a secret)
 
 _SECRET = re.compile(r"[!-~]{16,256}\Z")
 _INTEGER = re.compile(r"[0-9]{1,9}\Z")
 _PERCENT = re.compile(r"(?:0|[1-9][0-9]?)(?:\.[0-9]{1,4})?\Z")
-
-
-def web_address(text: str) -> str:
-    """An address that we call or send a payer to. Raises ValueError.
-
-    No user and password in it, because addresses are shown to operators and written to logs.
-    """
-    refusal = ValueError("must be an http or https URL of at most 2048 characters, without user and password")
-    if not text.isascii() or "\\" in text or not is_web_address(text):
-        raise refusal
-    parts = urlsplit(text)
-    try:
-        port = parts.port
-    except ValueError:
-        raise refusal from None
-    if "@" in parts.netloc or port == 0:
-        raise refusal
-    return text
 
 
 def _secret(text: str) -> str:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-_LONGEST = 2048
+from .web_addresses import is_web_address
 
 
 class Face(StrEnum):
@@ -25,23 +25,14 @@ class Face(StrEnum):
 def _origin(url: str) -> tuple[str, str] | None:
     """`https://host[:port]` as browsers write it, and the rest; None for what is not plainly an https address.
 
-    Parsed once, and strictly: what browsers read in another way than we do (a backslash, a control character, white
-    space, anything beyond ASCII, a user before the host) is no address at all.
+    Stricter than any web address, because two are compared: a character that browsers would encode, and a host with a
+    second spelling, are no address at all.
     """
-    if (
-        len(url) > _LONGEST
-        or not url.isascii()
-        or any(char in '\\"<>^`{|}' or char <= " " or char == "\x7f" for char in url)
-    ):
+    if not is_web_address(url) or any(char in '"<>^`{|}' for char in url):
         return None
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return None
-    if parts.scheme != "https" or not host or "@" in parts.netloc or "%" in parts.netloc or port == 0:
-        return None
-    if url[:8].lower() != "https://" or parts.netloc.endswith(":") or host.endswith("."):
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme != "https" or parts.netloc.endswith(":") or host.endswith("."):
         return None
     shown = f"[{host}]" if ":" in host else host
     origin = f"https://{shown}" if port in (None, 443) else f"https://{shown}:{port}"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,6 +15,7 @@ from .money import Rub
 from .payments import CONTACT_KEY, MINIMUM
 from .shapes import check_length, check_uuid
 from .terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
+from .web_addresses import WEB_ADDRESS, is_web_address
 
 CLIENT_INFO_BYTES = 4096
 EXTERNAL_ID_LONGEST = 256
@@ -74,17 +74,6 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return f"PaymentOrder(amount_rub={self.amount_rub!r}, …)"
 
 
-def is_web_address(text: str, *, limit: int = 2048) -> bool:
-    """An absolute http or https URL with a host."""
-    if len(text) > limit or any(char <= " " or char == "\x7f" for char in text):
-        return False
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        return False
-
-
 class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An order with all that its rules look at, read beforehand."""
 
@@ -122,7 +111,7 @@ def _shape(case: Case) -> None:
     if order.client_info is not None and len(msgspec.json.encode(order.client_info)) > CLIENT_INFO_BYTES:
         raise shape_error("client_info", f"has at most {CLIENT_INFO_BYTES} bytes as JSON")
     if order.webhook_url is not None and not is_web_address(order.webhook_url):
-        raise shape_error("webhook_url", "must be an http or https URL")
+        raise shape_error("webhook_url", WEB_ADDRESS)
 
 
 def _check_payer(payer: Payer, now: datetime) -> None:

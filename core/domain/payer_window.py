@@ -4,8 +4,8 @@ DECISIONS 2 "Payer window")."""
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from .orders import is_web_address
 from .payments import LATE_WINDOW, Payment, PaymentStatus
+from .web_addresses import is_web_address
 
 MINUTE = timedelta(minutes=1)
 """How long the window outlives the end of a payment."""
@@ -69,7 +69,6 @@ def _pending(payment: Payment, now: datetime) -> Face:
 def web_link(text: str | None) -> str | None:
     """The address when a payer may be sent there, else None.
 
-    The second look at what was stored: `javascript:` must not become a link by whatever way it came in, and a
-    backslash means a slash to browsers and not to us.
+    The second look at what was stored: `javascript:` must not become a link by whatever way it came in.
     """
-    return text if text is not None and "\\" not in text and is_web_address(text) else None
+    return text if text is not None and is_web_address(text) else None

@@ -9,11 +9,11 @@ import msgspec
 from .accounts import Caller, Shop
 from .errors import Refusal, shape_error
 from .money import Rub
-from .orders import is_web_address
 from .periods import COUNT_HIGHEST, Interval
 from .shapes import check_length, check_uuid
 from .subscriptions import BindingCharge, Subscription, SubscriptionStatus, masked_phone
 from .terminals import Terminal
+from .web_addresses import WEB_ADDRESS, is_web_address
 
 TEXT_LONGEST = 256
 """Of `external_id` and `client_ref`."""
@@ -80,7 +80,7 @@ def _shape(case: SubscriptionCase) -> None:
     check_uuid("shop_id", order.shop_id)
     check_uuid("method_id", order.method_id)
     if order.success_url is not None and not is_web_address(order.success_url):
-        raise shape_error("success_url", "must be an http or https URL of at most 2048 characters")
+        raise shape_error("success_url", WEB_ADDRESS)
     if order.binding_charge is not None and order.binding_charge not in tuple(BindingCharge):
         raise shape_error("binding_charge", f"must be one of: {', '.join(BindingCharge)}")
 

@@ -8,9 +8,10 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
 from ...ports.storage import Unit
-from ..domain.account_settings import Setting, read_settings, web_address
+from ..domain.account_settings import Setting, read_settings
 from ..domain.accounts import Account, Shop, fold_name, shop_markup, shop_name
 from ..domain.errors import Refusal
+from ..domain.web_addresses import web_address
 from .accounts import find_account, storable
 from .units import retrying
 

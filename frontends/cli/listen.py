@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from ...core.domain.accounts import KEY_PREFIXES, Mode
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
+from ...core.domain.web_addresses import WEB_ADDRESS, is_web_address
 from ...core.usecases.feed import BEGINNING, NOW, read_types
 from .output import shown
 from .session import guarded, loaded_settings
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 def _web_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
     if value is None:
         return None
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise click.BadParameter("must be an http or https URL")
+    if not is_web_address(value):
+        raise click.BadParameter(WEB_ADDRESS)
     return value
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings, shown_settings, web_address
+from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings, shown_settings
 from cambist.core.domain.accounts import Account, Settings, account_name, fold_name, shop_markup, shop_name
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.money import Rub
@@ -163,11 +163,6 @@ BAD_ADDRESSES = (
 def test_an_address_is_an_http_url_without_user_of_at_most_2048_characters(name: str, text: str) -> None:
     with pytest.raises(Refusal, match=name):
         read_settings({name: text})
-
-
-def test_an_address_of_2048_characters_is_accepted() -> None:
-    longest = "https://shop.example/".ljust(2048, "x")
-    assert web_address(longest) == longest
 
 
 def test_an_unknown_setting_is_refused_with_the_list_of_those_there_are() -> None:

@@ -1,0 +1,71 @@
+"""Which addresses of the web are taken, the same for all who give one (docs/limits.md, Addresses)."""
+
+import pytest
+
+from cambist.core.domain.account_settings import read_settings
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.kyc_page import return_address
+from cambist.core.domain.payer_window import web_link
+from cambist.core.domain.web_addresses import is_web_address
+from cambist.core.usecases.shops import SHOP_SETTINGS
+
+TAKEN = (
+    "https://shop.example", "HTTPS://Shop.Example/", "http://shop.example:8080/back?order=1&x={id}#top",
+    "https://shop.example./", "https://xn--80a1acny.xn--p1ai/%D0%B4%D0%B0", "http://127.0.0.1:3000/hooks",
+    "https://[::1]/", "https://[2001:db8::1]:8443/", "https://my_shop/", "https://shop.example:443",
+    "https://1shop.example/", "https://shop.example/@user:1", "https://shop.example/a//b/../c", "https://shop.example:/",
+    "https://shop.example/".ljust(2048, "x"),
+)  # fmt: skip
+
+REFUSED = (
+    "", "shop.example", "//shop.example", "/path", "https:", "https:/shop.example", "https://", "https:///path", "https://?x",
+    "ftp://shop.example", "javascript:alert(1)", "JaVaScRiPt://shop.example/%0aalert(1)", "data:text/html,x", "file:///etc/passwd",
+    "bank100000000111://qr", "blob:https://shop.example/x", "view-source:https://shop.example",
+    # a user or a password
+    "http://a@b/", "https://a:b@c", "https://@shop.example", "https://:@shop.example/", "https://shop.example@evil.example",
+    "https://shop.example%40evil.example/",
+    # what browsers read otherwise
+    "https://shop.example\\@evil.example", "https:\\\\shop.example", "https://shop.example/\\evil", " https://shop.example",
+    "https://shop.example ", "https://shop example", "https://shop.example\n", "java\nscript:alert(1)", "https://sh\top.example",
+    "https://shop.example/\r\nSet-Cookie: a=b", "https://shop.example/\0", "https://shop.example/\x7f", "https://shop.example/\x85",
+    # no host
+    "http://%00", "https://%73hop.example", "https://.", "https://..", "https://.shop.example", "https://shop..example",
+    "https://shop,example", "https://shop!/", "https://<b>/", "https://sh*p.example", f"https://{'a' * 64}.example",
+    f"https://{'a.' * 126}aa", "https://кофе.example", "https://shop.example/кофе", "https://ⓢhop.example", "https://shop。example",
+    # an IPv4 address in another form
+    "http://2130706433", "http://127.1", "http://0x7f.1", "http://127.0.0.0x1", "http://0177.0.0.1",
+    "http://127.0.0.256", "http://1.2.3.4.5",
+    "http://127.0.0.1.1", "http://127.0.0.08",
+    # an IPv6 address that is none
+    "https://[::1", "https://::1/", "https://[]/", "https://[::1]x/", "https://x[::1]/", "https://[v1.x]/", "https://[::1%25lo]/",
+    "https://[fe80::1%lo]/", "https://[shop.example]/", "https://[1:2]/",
+    # a port
+    "https://shop.example:0", "https://shop.example:00", "https://shop.example:65536", "https://shop.example:port",
+    "https://shop.example:-1", "https://shop.example:8 0", "https://shop.example:1:2",
+    "https://shop.example/".ljust(2049, "x"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", TAKEN, ids=ascii)
+def test_a_plain_address_is_taken_as_it_is(address: str) -> None:
+    assert is_web_address(address)
+    assert web_link(address) == address
+    assert read_settings({"webhook_url": address, "return_url": address}) == {
+        "webhook_url": address,
+        "return_url": address,
+    }
+    assert SHOP_SETTINGS["return_url"].read(address) == address
+
+
+@pytest.mark.parametrize("address", REFUSED, ids=ascii)
+def test_an_odd_address_is_taken_nowhere(address: str) -> None:
+    assert not is_web_address(address)
+    assert web_link(address) is None
+    if address:  # empty, it takes the setting away
+        for name in ("webhook_url", "return_url"):
+            with pytest.raises(Refusal, match=name):
+                read_settings({name: address})
+    with pytest.raises(ValueError, match="http or https URL"):
+        SHOP_SETTINGS["return_url"].read(address)
+    assert return_address(None, address) is None
+    assert return_address(address, "https://shop.example") == "https://shop.example/"
