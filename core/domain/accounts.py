@@ -13,6 +13,7 @@ from .errors import Refusal
 from .money import Rub, Usdt
 from .periods import Scheme
 from .sandbox_clock import SandboxClock
+from .shapes import has_control
 
 
 class Mode(StrEnum):
@@ -174,7 +175,7 @@ def plain_name(text: str, whose: str) -> str:
     name = text.strip()
     if not 1 <= len(name) <= 120:
         raise Refusal("VALIDATION_ERROR", f"{whose} name has 1 to 120 characters")
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
+    if has_control(name):
         raise Refusal("VALIDATION_ERROR", f"{whose} name has no control characters")
     return name
 

@@ -21,7 +21,7 @@ from .days import iso_moscow
 from .errors import Refusal
 from .money import Rub
 from .periods import Scheme
-from .shapes import check_length
+from .shapes import check_text
 from .subscription_orders import TEXT_LONGEST, check_amount
 from .subscriptions import Subscription
 
@@ -65,7 +65,7 @@ class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
 
 def _shape(case: ChargeCase) -> None:
     check_amount("amount_rub", case.order.amount_rub)
-    check_length("external_id", case.order.external_id, TEXT_LONGEST)
+    check_text("external_id", case.order.external_id, TEXT_LONGEST)
 
 
 def _recurring_is_on(case: ChargeCase) -> None:

@@ -14,6 +14,7 @@ from .errors import Refusal, shape_error, value_error
 from .exchange_money import ExchangeQuote, check_bounds
 from .exchanges import LIFETIME, Direction, Exchange, ExchangeStatus
 from .money import Rub, Usdt
+from .shapes import check_text
 from .tron import is_tron_address
 
 EXTERNAL_ID_LONGEST = 40
@@ -102,8 +103,7 @@ def _shape(case: ExchangeCase) -> None:
         raise shape_error("client_bank_id", "must be bank and digits")
     if isinstance(order, RubExchangeOrder) and not is_tron_address(order.client_wallet):
         raise shape_error("client_wallet", "must be a TRON address")
-    if order.external_id is not None and len(order.external_id) > EXTERNAL_ID_LONGEST:
-        raise shape_error("external_id", f"has at most {EXTERNAL_ID_LONGEST} characters")
+    check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
 
 
 def _phone(case: ExchangeCase) -> None:

@@ -13,7 +13,7 @@ from .accounts import Caller, Shop
 from .errors import Refusal, shape_error, value_error
 from .money import Rub
 from .payments import CONTACT_KEY, MINIMUM
-from .shapes import check_length, check_uuid
+from .shapes import check_text, check_uuid, has_control
 from .terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
 from .web_addresses import WEB_ADDRESS, is_web_address
 
@@ -102,10 +102,11 @@ def _shape(case: Case) -> None:
         raise shape_error("payment_method", f"must be one of: {', '.join(PAYMENT_METHODS)}")
     check_uuid("method_id", order.method_id)
     check_uuid("shop_id", order.shop_id)
-    check_length("external_id", order.external_id, EXTERNAL_ID_LONGEST)
-    check_length("client_phone", order.client_phone, 256)
-    check_length("client_email", order.client_email, 254)
-    check_length("description", order.description, 255)
+    check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+    check_text("client_email", order.client_email, 254)
+    check_text("description", order.description, 255)
+    if order.client_phone is not None and len(order.client_phone) > 256:  # all else is a rule of its value
+        raise shape_error("client_phone", "has at most 256 characters")
     if order.ttl_minutes is not None and order.ttl_minutes < 1:
         raise shape_error("ttl_minutes", "must be at least 1")
     if order.client_info is not None and len(msgspec.json.encode(order.client_info)) > CLIENT_INFO_BYTES:
@@ -116,12 +117,12 @@ def _shape(case: Case) -> None:
 
 def _check_payer(payer: Payer, now: datetime) -> None:
     name = payer.full_name
-    if not name.strip() or len(name) > 255 or any(char == "," or char.isdigit() for char in name):
-        raise value_error("payer.full_name", "1 to 255 characters, no digits and no commas")
+    if not name.strip() or len(name) > 255 or has_control(name) or any(char == "," or char.isdigit() for char in name):
+        raise value_error("payer.full_name", "1 to 255 characters, no digits, no commas and no control characters")
     if not _DOCUMENT.match(payer.document_number):
         raise value_error("payer.document_number", "letters and digits, 5 to 32 characters")
-    if payer.kyc_reference is not None and len(payer.kyc_reference) > 256:
-        raise value_error("payer.kyc_reference", "has at most 256 characters")
+    if payer.kyc_reference is not None and (len(payer.kyc_reference) > 256 or has_control(payer.kyc_reference)):
+        raise value_error("payer.kyc_reference", "has at most 256 characters and no control characters")
     if payer.kyc_completed_at is not None:
         try:
             completed = datetime.fromisoformat(payer.kyc_completed_at)

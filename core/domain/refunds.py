@@ -12,6 +12,7 @@ from .errors import Refusal, shape_error
 from .machine import Move, Moves
 from .money import Rub, Usdt
 from .payments import Payment, PaymentStatus
+from .shapes import check_text
 from .terminals import Terminal
 
 APPLICATIONS_MAX = 10
@@ -180,15 +181,8 @@ def _shape(case: RefundCase) -> None:
             Rub.parse(order.amount_rub)
         except ValueError as error:
             raise shape_error("amount_rub", str(error)) from None
-    for name, value, longest in (
-        ("external_id", order.external_id, EXTERNAL_ID_LONGEST),
-        ("reason", order.reason, REASON_LONGEST),
-    ):
-        if value is not None and len(value) > longest:
-            raise shape_error(name, f"has at most {longest} characters")
-        # No body by HTTP has them, but an operator's shell and whoever embeds the service may.
-        if value is not None and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
-            raise shape_error(name, "must be text in UTF-8 without NUL")
+    check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+    check_text("reason", order.reason, REASON_LONGEST)
 
 
 def _payment_is_found(case: RefundCase) -> None:

@@ -1,13 +1,31 @@
 """Shapes of single fields that several kinds of orders have."""
 
+import re
+
 from .errors import shape_error
 from .ids import canonical_uuid
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Unicode's category Cc, which a terminal or a log would obey, and lone surrogates, which are no text in UTF-8. No body
+by HTTP has the latter, but an operator's shell and whoever embeds the service may."""
 
-def check_length(name: str, text: str | None, longest: int) -> None:
-    """Raises: Refusal VALIDATION_ERROR."""
-    if text is not None and len(text) > longest:
+
+def has_control(text: str) -> bool:
+    """Whether a text has characters that are not written but obeyed."""
+    return _CONTROL.search(text) is not None
+
+
+def check_text(name: str, text: str | None, longest: int) -> None:
+    """That a short text, where there is one, is within its length and has no control characters.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    if text is None:
+        return
+    if len(text) > longest:
         raise shape_error(name, f"has at most {longest} characters")
+    if has_control(text):
+        raise shape_error(name, "has no control characters")
 
 
 def check_uuid(name: str, value: str | None) -> None:

@@ -10,7 +10,7 @@ from .accounts import Caller, Shop
 from .errors import Refusal, shape_error
 from .money import Rub
 from .periods import COUNT_HIGHEST, Interval
-from .shapes import check_length, check_uuid
+from .shapes import check_text, check_uuid, has_control
 from .subscriptions import BindingCharge, Subscription, SubscriptionStatus, masked_phone
 from .terminals import Terminal
 from .web_addresses import WEB_ADDRESS, is_web_address
@@ -74,9 +74,11 @@ def _shape(case: SubscriptionCase) -> None:
         raise shape_error("interval_count", f"is from 1 to {highest} with {order.interval}")
     if not 1 <= len(order.description.strip()) <= DESCRIPTION_LONGEST:
         raise shape_error("description", f"has 1 to {DESCRIPTION_LONGEST} characters after trimming")
-    check_length("external_id", order.external_id, TEXT_LONGEST)
-    check_length("client_ref", order.client_ref, TEXT_LONGEST)
-    check_length("client_phone", order.client_phone, PHONE_LONGEST)
+    if has_control(order.description):
+        raise shape_error("description", "has no control characters")
+    check_text("external_id", order.external_id, TEXT_LONGEST)
+    check_text("client_ref", order.client_ref, TEXT_LONGEST)
+    check_text("client_phone", order.client_phone, PHONE_LONGEST)
     check_uuid("shop_id", order.shop_id)
     check_uuid("method_id", order.method_id)
     if order.success_url is not None and not is_web_address(order.success_url):

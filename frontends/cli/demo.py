@@ -22,6 +22,7 @@ from ..http.server import Running, listen, running
 from ..settings import Settings
 from ..telemetry.logs import configure_logging
 from ..worker.process import run_loop
+from .output import printed
 
 _TITLE = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL)
 _PATIENCE = 20.0
@@ -240,5 +241,5 @@ def _step(number: str, text: str) -> None:
 
 
 def _show(value: Mapping[str, Any]) -> None:
-    for line in msgspec.json.format(msgspec.json.encode(value), indent=2).decode().splitlines():
+    for line in printed(value).decode().splitlines():
         click.echo(f"   {line}")

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from ...core.domain.accounts import KEY_PREFIXES, Mode
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
 from ...core.domain.web_addresses import WEB_ADDRESS, is_web_address
 from ...core.usecases.feed import BEGINNING, NOW, read_types
-from .output import shown
+from .output import printed, shown
 from .session import guarded, loaded_settings
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def listen(
         begin = start or cursors.read() or NOW
 
         def tell(handed: "Handed") -> None:
-            click.echo(msgspec.json.encode(_document(handed)) if as_json else _line(handed))
+            click.echo(printed(_document(handed), indent=-1) if as_json else _line(handed))
 
         def say(text: str) -> None:
             click.echo(shown(text), err=True)

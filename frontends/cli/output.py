@@ -7,6 +7,8 @@ from typing import Any
 import click
 import msgspec
 
+from ..terminal_texts import escaped, json_text
+
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A command's answer in both forms."""
@@ -15,9 +17,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def printed(document: Any) -> bytes:
-    """JSON in UTF-8, whatever the terminal's encoding is."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+def printed(document: Any, *, indent: int = 2) -> bytes:
+    """JSON in UTF-8, whatever the terminal's encoding is; with nothing in it that a terminal would obey. The one way in
+    which a command writes JSON. `indent` below 0: on one line."""
+    return json_text(document, indent=indent).encode()
 
 
 def give(answer: Answer, *, as_json: bool) -> None:
@@ -42,7 +45,7 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return ", ".join(shown(item) for item in value) or "-"
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
+    return escaped(str(value))
 
 
 def fields(pairs: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from ...core.usecases.browse_events import TrackedEvent, browse_events, track_ev
 from ...core.usecases.resends import resend_event
 from ...core.usecases.timeline import Moment, event_moments, read_acts
 from ...ports.bundle import Ports
+from ..terminal_texts import json_text
 from .columns import Column, when
 from .kind_payments import wanted
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
@@ -118,16 +119,12 @@ def _masked(value: Any) -> Any:
     return [_masked(each) for each in value] if isinstance(value, list) else value
 
 
-def _pretty(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-
 def _body(shown: _Shown) -> str:
-    return _pretty(_masked(msgspec.json.decode(shown.event.body)))
+    return json_text(_masked(msgspec.json.decode(shown.event.body)))
 
 
 def _private(_ports: Ports, shown: _Shown) -> dict[str, str]:
-    return {"body": _pretty(msgspec.json.decode(shown.event.body))}
+    return {"body": json_text(msgspec.json.decode(shown.event.body))}
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:

@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from ..terminal_texts import escaped
+
 _GOOD = ("paid", "settled", "completed", "delivered", "active", "operational", "verified", "confirmed")
 _WAITING = (
     "pending",
@@ -61,7 +63,7 @@ def plain(value: Any) -> str:
         value = value.value
     if isinstance(value, datetime):
         return moment(value)
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
+    return escaped(str(value))
 
 
 def moment(at: datetime) -> str:
