@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from .core.domain.payments import PaymentStatus as PaymentStatus
     from .core.domain.refunds import Refund as Refund
     from .core.domain.refunds import RefundStatus as RefundStatus
-    from .core.usecases.accounts import KeyPair as KeyPair
-    from .core.usecases.accounts import NewAccount as NewAccount
-    from .core.usecases.balance import Balance as Balance
+    from .core.usecases.accounts.accounts import KeyPair as KeyPair
+    from .core.usecases.accounts.accounts import NewAccount as NewAccount
+    from .core.usecases.ledger.balance import Balance as Balance
     from .frontends.compose import migrate as migrate
     from .frontends.embedding.hearing import Event as Event
     from .frontends.embedding.merchant import Merchant as Merchant
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "Adapters": "frontends.providers",
-    "Balance": "core.usecases.balance",
+    "Balance": "core.usecases.ledger.balance",
     "ChargeExhaustedPayload": "core.domain.payloads",
     "Event": "frontends.embedding.hearing",
     "EventType": "core.domain.events",
@@ -59,11 +59,11 @@ _ROOMS = {
     "FailureReason": "core.domain.payments",
     "Fault": "ports.faults",
     "GatewayPayload": "core.domain.payloads",
-    "KeyPair": "core.usecases.accounts",
+    "KeyPair": "core.usecases.accounts.accounts",
     "KycPayload": "core.domain.payloads",
     "Merchant": "frontends.embedding.merchant",
     "Mode": "core.domain.accounts",
-    "NewAccount": "core.usecases.accounts",
+    "NewAccount": "core.usecases.accounts.accounts",
     "NotInstalled": "frontends.plugins",
     "Payer": "core.domain.orders",
     "Payload": "core.domain.payloads",

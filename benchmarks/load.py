@@ -11,7 +11,7 @@ import httptools
 import msgspec
 import uvloop
 
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,8 +22,8 @@ from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.tallies import Tally, tallies_of
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.settlement import settle_now
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports

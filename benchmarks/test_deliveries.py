@@ -26,8 +26,8 @@ from benchmarks.turns import in_turns
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.delivery import sent_anew
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event, EventType
-from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.outbox import DELIVER, ask_to_deliver
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.frontends.collector import keep_for_good
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

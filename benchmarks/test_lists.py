@@ -30,10 +30,10 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.tallies import Tally, tallies_of
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.payment_list import PaymentFilter, list_payments
-from cambist.core.usecases.shops import create_shop
-from cambist.core.usecases.tallies import check_tallies
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.payments.list import PaymentFilter, list_payments
+from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports

@@ -21,7 +21,7 @@ from benchmarks.bare import bare_server
 from benchmarks.load import load, request
 from benchmarks.processes import cpu_seconds
 from benchmarks.turns import in_turns
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.servers import database, postgres_server
 from tests.stories.processes import installation
 

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, async_playwright
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from cambist.core.usecases import accounts  # noqa: E402  (the program need not be installed)
+from cambist.core.usecases.accounts import accounts  # noqa: E402  (the program need not be installed)
 from cambist.frontends.http.server import running  # noqa: E402
 from cambist.frontends.settings import Settings  # noqa: E402
 

@@ -16,8 +16,8 @@ from ..adapters.durable import sync
 from ..core.domain.days import iso
 from ..core.domain.installation import Because
 from ..core.usecases.holding import hold
-from ..core.usecases.ledger_check import LedgerReport, verify_ledger
-from ..core.usecases.reseal import SealReport, inspect_seals
+from ..core.usecases.ledger.check import LedgerReport, verify_ledger
+from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.faults import Refused
 from .compose import open_house, system_clock
 from .settings import Settings

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..core.usecases.checkup import Finding, Progress, clocks_apart, failed, ok, warning
+from ..core.usecases.operators.checkup import Finding, Progress, clocks_apart, failed, ok, warning
 from ..ports.presence import Part
 from .compose import key_file, system_clock
 from .options import OPTIONS

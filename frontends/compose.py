@@ -16,7 +16,7 @@ from ..adapters.storage.memory import MemoryStorage
 from ..adapters.storage.worlds import WorldStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts import Account, Mode
-from ..core.usecases.marking import recognise
+from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import Places, Ports
 from ..ports.clock import Clock, Ids
 from ..ports.jobs import Job
@@ -72,8 +72,8 @@ async def open_house(
     seed, a bank that follows a `script`, `adapters`. A mode has the banks of its setting, and `further_banks`.
     `around_notifier` is put around whatever posts letters. With `telemetry` the ports to providers and receivers are
     watched. Who is `patient` (an operator's command) waits longer for a database that others write to. A
-    database that is a copy is held (core/usecases/marking.py), unless `recognising` is off: for one that is only looked
-    into.
+    database that is a copy is held (core/usecases/installation/marking.py), unless `recognising` is off: for one
+    that is only looked into.
     Raises: Unavailable when the database cannot be opened or its schema is not at head; VaultError; PluginError for an
     adapter from elsewhere that cannot be used; NotInstalled, which says what to install.
     """

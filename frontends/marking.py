@@ -1,5 +1,5 @@
 """While a process serves or works, it looks whether its database is still the one that it was, and marks it now and
-then (core/usecases/marking.py)."""
+then (core/usecases/installation/marking.py)."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ..core.usecases.marking import EVERY, LOOK, mark_anew, recognise
+from ..core.usecases.installation.marking import EVERY, LOOK, mark_anew, recognise
 from .compose import House
 from .plugins import has_own_schema
 from .upkeep import open_beside

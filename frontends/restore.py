@@ -12,8 +12,8 @@ import msgspec
 from ..core.domain.days import iso_or_none
 from ..core.domain.installation import Because, Installation
 from ..core.usecases.holding import hold
-from ..core.usecases.ledger_check import LedgerReport, verify_ledger
-from ..core.usecases.reseal import SealReport, inspect_seals
+from ..core.usecases.ledger.check import LedgerReport, verify_ledger
+from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.faults import NotSupported, Refused
 from ..ports.presence import Part
 from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest

@@ -14,7 +14,7 @@ from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.domain.refunds import Refund, holds_money, is_open, remainder
 from cambist.core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
-from cambist.core.usecases.ledger_check import verify_ledger
+from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.ports.bundle import Ports
 from tests.exchange_books import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
 

@@ -19,12 +19,12 @@ from cambist.core.domain.payments import Payment
 from cambist.core.domain.periods import Interval, Scheme
 from cambist.core.domain.subscription_orders import SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription
-from cambist.core.usecases import accounts
-from cambist.core.usecases.binding_opening import open_binding
-from cambist.core.usecases.charges import ChargeAnswer, create_charge
+from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.subscriptions import create_subscription
-from cambist.core.usecases.tallies import check_tallies
+from cambist.core.usecases.payments.tallies import check_tallies
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
+from cambist.core.usecases.subscriptions.charges import ChargeAnswer, create_charge
+from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import ChargePretence, ChargeStatus, MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote

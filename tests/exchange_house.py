@@ -17,11 +17,11 @@ from cambist.core.domain.exchange_orders import ExchangeOrder
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import SERVICE, Purse
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases import accounts
-from cambist.core.usecases.clients import set_blocked
-from cambist.core.usecases.exchange_progress import progress
-from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.progress import progress
 from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.notes import ProviderNote

@@ -19,9 +19,9 @@ import uvicorn
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases import accounts
-from cambist.core.usecases.accounts import NewAccount
-from cambist.core.usecases.terminals import create_terminal
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.accounts.accounts import NewAccount
+from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.frontends.compose import House, open_house
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.server import listen

@@ -6,7 +6,7 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.days import iso
 from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.payloads import PaymentPayload
-from cambist.core.usecases.outbox import announce
+from cambist.core.usecases.webhooks.outbox import announce
 from cambist.ports.bundle import Ports
 
 

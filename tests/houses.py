@@ -14,9 +14,9 @@ from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.domain.events import Event
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.signing import verify
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import FurtherBank, open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import Pretence

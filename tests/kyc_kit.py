@@ -12,9 +12,9 @@ from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.clients import Client, operation_of
 from cambist.core.domain.kyc import Upload
-from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
-from cambist.core.usecases.kyc import find_client
-from cambist.core.usecases.kyc_results import on_notice
+from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.kyc.gate import find_client
+from cambist.core.usecases.kyc.results import on_notice
 from cambist.ports.bundle import Ports
 from cambist.ports.kyc import CheckStatus, Verdict
 from cambist.ports.notes import ProviderNote

@@ -50,8 +50,8 @@ def _usecase(room: str, right: str, wrong: str) -> Mutant:
 
 
 MUTANTS = (
-    _usecase("settlement_run", "paid_at=Below(cutoff)", "paid_at=Below(cutoff.replace(microsecond=1))"),
-    _usecase("settlement_asked", "paid_at=Below(cutoff)", "paid_at=Below(cutoff.replace(microsecond=1))"),
+    _usecase("settlement/run", "paid_at=Below(cutoff)", "paid_at=Below(cutoff.replace(microsecond=1))"),
+    _usecase("operators/settlement", "paid_at=Below(cutoff)", "paid_at=Below(cutoff.replace(microsecond=1))"),
     _domain("settlement", "at if at <= now", "at if at < now"),
     _domain("payer_window", "now < payment.closed_at + MINUTE", "now <= payment.closed_at + MINUTE"),
     _domain("payer_window", "now < payment.created_at + LATE_WINDOW", "now <= payment.created_at + LATE_WINDOW"),
@@ -100,13 +100,13 @@ MUTANTS = (
     _domain("delivery", "if moment > outcome.ended_at", "if moment >= outcome.ended_at"),
     _domain("breaker", "breaker.last_success_at > began_at", "breaker.last_success_at >= began_at"),
     _domain("breaker", "outcome.sent_at < breaker.reset_at", "outcome.sent_at <= breaker.reset_at"),
-    _usecase("access", "key.ends_at <= ports", "key.ends_at < ports"),
-    _usecase("letters", "now < until", "now <= until"),
-    _usecase("accounts", "until is not None and until > now", "until is not None and until >= now"),
-    _usecase("kyc_links", "ports.clock.now() < link.expires_at", "ports.clock.now() <= link.expires_at"),
-    _usecase("payments", "ports.clock.now() < payment.expires_at", "ports.clock.now() <= payment.expires_at"),
-    _usecase("exchange_progress", "is not None and now >= exchange", "is not None and now > exchange"),
-    _usecase("delivery_service", "storage.now() >= probe_at", "storage.now() > probe_at"),
+    _usecase("accounts/access", "key.ends_at <= ports", "key.ends_at < ports"),
+    _usecase("webhooks/signing", "now < until", "now <= until"),
+    _usecase("accounts/accounts", "until is not None and until > now", "until is not None and until >= now"),
+    _usecase("kyc/links", "ports.clock.now() < link.expires_at", "ports.clock.now() <= link.expires_at"),
+    _usecase("payments/payments", "ports.clock.now() < payment.expires_at", "ports.clock.now() <= payment.expires_at"),
+    _usecase("exchanges/progress", "is not None and now >= exchange", "is not None and now > exchange"),
+    _usecase("webhooks/endpoint_worker", "storage.now() >= probe_at", "storage.now() > probe_at"),
     _usecase("retention", "each.created_at < before", "each.created_at <= before"),
 )
 """Left out: those that differ only where two moments are equal and nobody can tell (`>` for `>=` in a maximum)."""

@@ -16,9 +16,9 @@ from cambist.adapters.chain.script import ChainScript
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.core.domain.events import Event
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.frontends.http.openapi import openapi_document
 from cambist.ports.bank import InvoiceStatus, Pretence

@@ -6,7 +6,7 @@ import msgspec
 
 from cambist.core.domain.events import EventType
 from cambist.core.domain.payloads import read_payload
-from cambist.core.usecases.webhook_endpoint import TEST_EVENT, TestPayload
+from cambist.core.usecases.webhooks.endpoint import TEST_EVENT, TestPayload
 
 
 def check_body(event: str, body: bytes) -> None:

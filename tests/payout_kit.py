@@ -17,10 +17,10 @@ from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.settlement import ItemKind, Settlement, SettlementItem
 from cambist.core.domain.tron import tron_address
 from cambist.core.domain.withdrawals import Withdrawal
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.ledger import post, purses
-from cambist.core.usecases.withdrawal_progress import EXECUTE
-from cambist.core.usecases.withdrawals import pay_out
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.ledger.ledger import post, purses
+from cambist.core.usecases.settlement.withdrawal_progress import EXECUTE
+from cambist.core.usecases.settlement.withdrawals import pay_out
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote

@@ -16,10 +16,10 @@ from cambist.core.domain.money import Usdt
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.proofs import DeliveryProof
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.sandbox import simulate_payment
-from cambist.core.usecases.terminals import create_terminal
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.jobs import Job

@@ -12,12 +12,12 @@ from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import Refund, RefundOrder
-from cambist.core.usecases import accounts
-from cambist.core.usecases.balance import Balance, read_balance
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.ledger.balance import Balance, read_balance
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.refunds import create_refund
-from cambist.core.usecases.settlement import settle_own
-from cambist.core.usecases.tallies import check_tallies
+from cambist.core.usecases.payments.tallies import check_tallies
+from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundStatus
 from tests.houses import TestHouse, open_test_house
 

@@ -25,16 +25,16 @@ from cambist.core.domain.subscription_orders import SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.domain.tron import tron_address
 from cambist.core.domain.withdrawals import Withdrawal
-from cambist.core.usecases import accounts
-from cambist.core.usecases.binding_opening import open_binding
-from cambist.core.usecases.charges import read_charge_window
-from cambist.core.usecases.clients import ClientSimulation, simulate_client
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.ledger import purses
-from cambist.core.usecases.marking import mark_anew
+from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
+from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.sandbox import simulate_payment
-from cambist.core.usecases.subscriptions import create_subscription
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
+from cambist.core.usecases.subscriptions.charges import read_charge_window
+from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.providers import Adapters
 from cambist.frontends.settings import Settings

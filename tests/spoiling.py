@@ -13,7 +13,7 @@ import httpx
 
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.storage.migrate import migrate
-from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

@@ -10,10 +10,10 @@ from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import SystemIds
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.subscriptions import Subscription
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.sandbox_subscriptions import simulator_of
+from cambist.core.usecases.sandbox.subscriptions import simulator_of
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
 from tests.houses import TestHouse
 

@@ -49,9 +49,9 @@ class HttpNotifier:
         `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host` and
         `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
         further letters wait, which is not charged to the receiver. Whoever posts gives out the turns
-        (core/usecases/slots.py, with the same bounds); these hold whatever it does. `keep_alive`: seconds an idle
-        connection is kept. `tls`: other than the system's trust, for receivers under a private authority. `exchange`:
-        how letters go out over connections (exchanges.py).
+        (core/usecases/webhooks/limiter.py, with the same bounds); these hold whatever it does. `keep_alive`: seconds
+        an idle connection is kept. `tls`: other than the system's trust, for receivers under a private authority.
+        `exchange`: how letters go out over connections (exchanges.py).
         """
         self._clock = clock
         self._limit = limit

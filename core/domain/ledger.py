@@ -173,7 +173,7 @@ class LedgerAccount(msgspec.Struct, frozen=True, kw_only=True):
     """A running balance: the sum of all postings to one purse of one owner and mode; one stripe of it.
 
     `balance` is a sum that units add to without reading. Who takes money that must be there saves the row as well, so
-    that of two who take at once one goes stale (usecases/ledger.py).
+    that of two who take at once one goes stale (usecases/ledger/ledger.py).
     """
 
     id: str

@@ -245,7 +245,7 @@ RULES = (
     Rule("required fields", _required_fields),
 )
 """The order in which POST /payments is refused by what is known without asking others. What asks others comes after:
-the client's verification, then the routes (usecases/payments.py)."""
+the client's verification, then the routes (usecases/payments/payments.py)."""
 
 
 def judge(case: Case) -> None:

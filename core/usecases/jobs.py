@@ -10,39 +10,39 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
-from .binding_progress import watch_binding
-from .bindings import WATCH as WATCH_BINDING
-from .charge_effects import EXHAUST, tell_if_exhausted
-from .charge_progress import WATCH_CHARGE, watch_charge
-from .deliveries import deliver
-from .exchange_progress import watch_exchange
-from .exchange_return_progress import RETURN_EXCHANGE, carry_return
-from .exchange_steps import WATCH_EXCHANGE
-from .feed import TIDY, tidy
-from .gateway_news import HOLD, TELL, tell_accounts, tell_if_held
-from .kyc_results import FOLLOW, follow
-from .kyc_uploads import TIDY_UPLOAD, tidy_upload
-from .ledger import SEAL, seal
-from .mandate_end import REVOKE, revoke
-from .outbox import DELIVER, RELEASE, release_held
-from .payment_opening import WATCH
-from .payment_progress import watch
-from .proof_checks import check
-from .proof_reminders import REMIND, remind
-from .proofs import CHECK
-from .receipts import TIMER, rest, ring
-from .refund_progress import carry_out
-from .refund_steps import CARRY_OUT
-from .resends import RESEND, resend_batch
+from .exchanges.progress import watch_exchange
+from .exchanges.return_progress import RETURN_EXCHANGE, carry_return
+from .exchanges.steps import WATCH_EXCHANGE
+from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
+from .kyc.results import FOLLOW, follow
+from .kyc.uploads import TIDY_UPLOAD, tidy_upload
+from .ledger.ledger import SEAL, seal
+from .payments.charge_effects import EXHAUST, tell_if_exhausted
+from .payments.opening import WATCH
+from .payments.progress import watch
+from .payments.proof_checks import check
+from .payments.proof_reminders import REMIND, remind
+from .payments.proofs import CHECK
+from .refunds.progress import carry_out
+from .refunds.steps import CARRY_OUT
+from .refunds.suspense_return import RETURN, send_suspense
 from .retention import RETAIN, retain
-from .sandbox_clock import ADVANCE, carry_on
-from .settlement import DAILY, SETTLE, open_daily, settle
-from .settlement_days import OWN_DAILY, open_own_daily
-from .subscription_watch import WATCH_SUBSCRIPTION, watch_subscription
-from .suspense_return import RETURN, send_suspense
-from .withdrawal_progress import EXECUTE, execute
-from .world_dues import STRAIGHTEN, straighten_again
-from .worlds import leave_to_the_advance, world_of_job
+from .sandbox.clock import ADVANCE, carry_on
+from .sandbox.clock_dues import STRAIGHTEN, straighten_again
+from .settlement.days import OWN_DAILY, open_own_daily
+from .settlement.settlement import DAILY, SETTLE, open_daily, settle
+from .settlement.withdrawal_progress import EXECUTE, execute
+from .subscriptions.binding_progress import watch_binding
+from .subscriptions.bindings import WATCH as WATCH_BINDING
+from .subscriptions.charge_progress import WATCH_CHARGE, watch_charge
+from .subscriptions.mandate_end import REVOKE, revoke
+from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
+from .test_clock import leave_to_the_advance, world_of_job
+from .webhooks.dispatcher import deliver
+from .webhooks.feed import TIDY, tidy
+from .webhooks.outbox import DELIVER, RELEASE, release_held
+from .webhooks.resends import RESEND, resend_batch
+from .webhooks.results import TIMER, rest, ring
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
 

@@ -6,12 +6,14 @@ from ..domain import ids
 from ..domain.exchange_returns import returned_transfer
 from ..domain.exchanges import operation_exchange
 from ..domain.payments import SUSPENSE, Payment
-from . import binding_progress, charge_progress, payment_progress, refund_progress
-from .exchange_progress import on_exchange_notice
-from .exchange_return_progress import on_return_notice as on_exchange_return_notice
-from .payment_opening import find_at_bank
-from .recurring import is_binding_operation
-from .suspense_return import on_return_notice
+from .exchanges.progress import on_exchange_notice
+from .exchanges.return_progress import on_return_notice as on_exchange_return_notice
+from .payments import progress as payment_progress
+from .payments.opening import find_at_bank
+from .payments.recurring import is_binding_operation
+from .refunds import progress as refund_progress
+from .refunds.suspense_return import on_return_notice
+from .subscriptions import binding_progress, charge_progress
 
 
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:

@@ -11,7 +11,7 @@ from ...ports.jobs import Job
 from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
 from ..domain.events import Attempt, Delivery, DeliveryStatus, Event
 from ..domain.limit_hits import LimitHits, hits_from
-from .outcomes import drop_known
+from .gateways.outcomes import drop_known
 from .units import retrying
 
 RETAIN = "webhook.retain"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
 from ...ports.jobs import Job
-from .feed import TIDY, first_tidying
-from .ledger import SEAL, first_sealing
+from .ledger.ledger import SEAL, first_sealing
 from .retention import RETAIN, first_retention
-from .settlement import DAILY, first_settlement
+from .settlement.settlement import DAILY, first_settlement
+from .webhooks.feed import TIDY, first_tidying
 
 STANDING: Mapping[str, Callable[[Ports], Job]] = {
     RETAIN: lambda ports: first_retention(ports.clock.now()),

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ...core.domain.account_settings import ACCOUNT_SETTINGS
-from ...core.usecases import accounts as usecases
+from ...core.usecases.accounts import accounts as usecases
 from .arguments import assignments
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

@@ -7,7 +7,7 @@ import click
 from ...core.domain.accounts import Mode
 from ...core.domain.clients import Client, client_status
 from ...core.domain.days import iso, iso_or_none
-from ...core.usecases.clients import every_client, set_blocked
+from ...core.usecases.kyc.clients import every_client, set_blocked
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from ...core.domain.signing import NotVerified, verify
-from ...core.usecases.accounts import NewAccount, create_account, set_settings
+from ...core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from ...ports.bundle import Ports
 from ..http.server import Running, listen, running
 from ..settings import Settings

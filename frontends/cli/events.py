@@ -8,11 +8,11 @@ from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.delivery import AT_ONCE
 from ...core.domain.events import DeliveryStatus, EventType
-from ...core.usecases import events as usecases
-from ...core.usecases.accounts import get_account
-from ...core.usecases.audit import on
-from ...core.usecases.events import EventQuery, Told
-from ...core.usecases.resends import resend_event, resend_range
+from ...core.usecases.accounts.accounts import get_account
+from ...core.usecases.operators.audit import on
+from ...core.usecases.webhooks import events as usecases
+from ...core.usecases.webhooks.events import EventQuery, Told
+from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

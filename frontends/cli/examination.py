@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ...core.usecases import checkup
-from ...core.usecases.checkup import Finding, Level, failed, warning
+from ...core.usecases.operators import checkup
+from ...core.usecases.operators.checkup import Finding, Level, failed, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from .. import checkup as around

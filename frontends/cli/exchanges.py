@@ -10,8 +10,8 @@ from ...core.domain.exchange_funds import ExchangeTransfer
 from ...core.domain.exchanges import Direction, Exchange
 from ...core.domain.ledger import Currency
 from ...core.domain.money import Rub, Usdt
-from ...core.usecases import exchange_return
-from ...core.usecases import exchanges as usecases
+from ...core.usecases.exchanges import exchanges as usecases
+from ...core.usecases.exchanges import returns as exchange_return
 from .output import Answer, fields, table
 from .session import answering, in_house
 

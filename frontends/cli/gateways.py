@@ -7,8 +7,8 @@ import click
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso_or_none
 from ...core.domain.gateways import BY_HAND, GatewayStatus
-from ...core.usecases import gateways as usecases
-from ...core.usecases.gateways import ShownGateway
+from ...core.usecases.gateways import gateways as usecases
+from ...core.usecases.gateways.gateways import ShownGateway
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
 from .session import answering, in_house

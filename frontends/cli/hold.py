@@ -7,8 +7,9 @@ import click
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.installation import Because, Installation
-from ...core.usecases import comparison, holding
-from ...core.usecases import resume as usecases
+from ...core.usecases import holding
+from ...core.usecases.installation import comparison
+from ...core.usecases.installation import resume as usecases
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
 from .session import answering, in_house, loaded_settings, reasoned

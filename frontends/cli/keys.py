@@ -6,7 +6,7 @@ import click
 
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso
-from ...core.usecases import accounts as usecases
+from ...core.usecases.accounts import accounts as usecases
 from .arguments import Duration
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from ...core.usecases.ledger_check import LedgerReport, verify_ledger
+from ...core.usecases.ledger.check import LedgerReport, verify_ledger
 from .output import Answer, fields, give, table
 from .session import REFUSED, guarded, in_house
 

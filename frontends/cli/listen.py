@@ -11,7 +11,7 @@ from ...core.domain.accounts import KEY_PREFIXES, Mode
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
 from ...core.domain.web_addresses import WEB_ADDRESS, is_web_address
-from ...core.usecases.feed import BEGINNING, NOW, read_types
+from ...core.usecases.webhooks.feed import BEGINNING, NOW, read_types
 from .output import printed, shown
 from .session import guarded, loaded_settings
 

@@ -8,8 +8,8 @@ from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, Suspense
-from ...core.usecases import operations as usecases
-from ...core.usecases.suspense_return import return_suspense
+from ...core.usecases.operators import review as usecases
+from ...core.usecases.refunds.suspense_return import return_suspense
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 

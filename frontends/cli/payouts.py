@@ -7,7 +7,7 @@ import click
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.withdrawals import Withdrawal, WithdrawalStatus
-from ...core.usecases import withdrawals as usecases
+from ...core.usecases.settlement import withdrawals as usecases
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

@@ -6,9 +6,9 @@ import click
 
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds import Refund, RefundStatus
-from ...core.usecases import refunds as usecases
-from ...core.usecases.refund_contradictions import contradicted_refunds, settle_contradiction
-from ...core.usecases.refund_list import list_all_refunds
+from ...core.usecases.refunds import refunds as usecases
+from ...core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
+from ...core.usecases.refunds.list import list_all_refunds
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 

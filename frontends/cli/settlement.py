@@ -10,7 +10,7 @@ from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none, read_moment
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement import SettlementBatch
-from ...core.usecases.settlement_asked import Pace, settle_asked
+from ...core.usecases.operators.settlement import Pace, settle_asked
 from ...ports.bundle import Ports
 from .output import Answer, table
 from .session import answering, in_house, reasoned

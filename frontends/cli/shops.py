@@ -3,8 +3,8 @@
 import click
 
 from ...core.domain.accounts import Shop
-from ...core.usecases import shops as usecases
-from ...core.usecases.accounts import get_account
+from ...core.usecases.accounts import shops as usecases
+from ...core.usecases.accounts.accounts import get_account
 from ...ports.bundle import Ports
 from .arguments import assignments
 from .output import Answer, fields, table

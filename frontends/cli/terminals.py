@@ -6,7 +6,7 @@ import click
 
 from ...core.domain.days import iso
 from ...core.domain.terminals import PAYMENT_METHODS, REQUIRABLE, Terminal, TerminalKind, TerminalWish
-from ...core.usecases import terminals as usecases
+from ...core.usecases.accounts import terminals as usecases
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from ...core.domain.days import iso
-from ...core.usecases import unreadable as usecases
+from ...core.usecases.operators import unreadable as usecases
 from ...ports.unreadable import UnreadableRow
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ...core.usecases.reseal import SealReport, inspect_seals
-from ...core.usecases.reseal import reseal as seal_anew
+from ...core.usecases.operators.reseal import SealReport, inspect_seals
+from ...core.usecases.operators.reseal import reseal as seal_anew
 from ...ports.faults import NotConfigured
 from ...ports.presence import Part
 from ...ports.vault import VaultError

@@ -8,7 +8,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from ...core.usecases.search import Hit
+from ...core.usecases.browse.search import Hit
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
 from .desk import Desk, DeskScreen

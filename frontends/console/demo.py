@@ -16,13 +16,13 @@ from ...core.domain.orders import PaymentOrder
 from ...core.domain.payments import Payment
 from ...core.domain.quota import WINDOW, window
 from ...core.domain.refunds import RefundOrder
-from ...core.usecases import accounts, shops
-from ...core.usecases.admission import admit
-from ...core.usecases.limit_hits import HOUR, HitCounter
-from ...core.usecases.payments import create_payment
-from ...core.usecases.refunds import create_refund
-from ...core.usecases.sandbox import simulate_payment
-from ...core.usecases.settlement import settle_now
+from ...core.usecases.accounts import accounts, shops
+from ...core.usecases.accounts.admission import admit
+from ...core.usecases.accounts.limit_hits import HOUR, HitCounter
+from ...core.usecases.payments.payments import create_payment
+from ...core.usecases.refunds.refunds import create_refund
+from ...core.usecases.sandbox.sandbox import simulate_payment
+from ...core.usecases.settlement.settlement import settle_now
 from ...ports.bank import InvoiceStatus, Pretence
 from ...ports.bundle import Ports
 from ...ports.faults import Fault

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Button, Label
 
 from ...core.domain.errors import Refusal
-from ...core.usecases.browse import account_names
+from ...core.usecases.browse.browse import account_names
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import DataTable, Static
 from textual.widgets.data_table import ColumnKey
 
-from ...core.usecases.timeline import Moment
+from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
 from .desk import Desk, DeskScreen
 from .kinds import Change, ConsoleAct, Doing, Kind

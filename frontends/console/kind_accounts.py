@@ -6,10 +6,10 @@ from typing import Any
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
 from ...core.domain.accounts import Account, Mode
 from ...core.domain.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
-from ...core.usecases.accounts import create_account, set_settings
-from ...core.usecases.browse import browse_accounts
-from ...core.usecases.shops import create_shop
-from ...core.usecases.terminals import create_terminal
+from ...core.usecases.accounts.accounts import create_account, set_settings
+from ...core.usecases.accounts.shops import create_shop
+from ...core.usecases.accounts.terminals import create_terminal
+from ...core.usecases.browse.browse import browse_accounts
 from ...ports.bundle import Ports
 from .columns import Column, when
 from .kind_withdrawals import pay_out_and_follow

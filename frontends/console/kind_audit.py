@@ -5,9 +5,9 @@ from typing import Any
 
 from ...core.domain.audit import AuditEntry
 from ...core.domain.errors import shape_error
-from ...core.usecases.browse_books import AuditWish, browse_audit
-from ...core.usecases.search import kind_of_id
-from ...core.usecases.timeline import Moment
+from ...core.usecases.browse.books import AuditWish, browse_audit
+from ...core.usecases.browse.search import kind_of_id
+from ...core.usecases.browse.timeline import Moment
 from ...ports.bundle import Ports
 from .columns import Column, when
 from .kinds import Filter, Kind, Wish, by_id

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ...core.domain.clients import Client, ClientStatus, client_status
-from ...core.usecases.browse import browse
-from ...core.usecases.clients import set_blocked, stored_as
-from ...core.usecases.seals import open_client_phone
+from ...core.usecases.browse.browse import browse
+from ...core.usecases.kyc.clients import set_blocked, stored_as
+from ...core.usecases.sealed import open_client_phone
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kind_payments import wanted

@@ -8,9 +8,9 @@ from ...core.domain import ids
 from ...core.domain.breaker import Breaker
 from ...core.domain.delivery import AT_ONCE
 from ...core.domain.events import DeliveryStatus, Event, EventType
-from ...core.usecases.browse_events import TrackedEvent, browse_events, track_event
-from ...core.usecases.resends import resend_event
-from ...core.usecases.timeline import Moment, event_moments, read_acts
+from ...core.usecases.browse.events import TrackedEvent, browse_events, track_event
+from ...core.usecases.browse.timeline import Moment, event_moments, read_acts
+from ...core.usecases.webhooks.resends import resend_event
 from ...ports.bundle import Ports
 from ..terminal_texts import json_text
 from .columns import Column, when

@@ -9,11 +9,11 @@ from ...core.domain.accounts import Mode
 from ...core.domain.exchange_funds import ExchangeTransfer, returnable
 from ...core.domain.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
 from ...core.domain.ledger import Currency
-from ...core.usecases.browse import browse
-from ...core.usecases.exchange_return import exchange_money, return_money
-from ...core.usecases.exchanges import cancel_any_exchange, create_rub_usdt
-from ...core.usecases.seals import open_exchange_phone
-from ...core.usecases.timeline import Moment, amount, read_timeline
+from ...core.usecases.browse.browse import browse
+from ...core.usecases.browse.timeline import Moment, amount, read_timeline
+from ...core.usecases.exchanges.exchanges import cancel_any_exchange, create_rub_usdt
+from ...core.usecases.exchanges.returns import exchange_money, return_money
+from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
 from .columns import Column, when
 from .kind_payments import wanted

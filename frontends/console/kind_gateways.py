@@ -6,9 +6,9 @@ from typing import Any
 from ...core.domain.accounts import Mode
 from ...core.domain.gateway_health import Minute
 from ...core.domain.gateways import BY_HAND, GatewayReason, GatewayStatus
-from ...core.usecases.browse_gateways import KnownGateway, known_gateways
-from ...core.usecases.gateways import read_reason, read_status, set_gateway
-from ...core.usecases.timeline import Moment, read_acts
+from ...core.usecases.browse.gateways import KnownGateway, known_gateways
+from ...core.usecases.browse.timeline import Moment, read_acts
+from ...core.usecases.gateways.gateways import read_reason, read_status, set_gateway
 from ...ports.bundle import Ports
 from .columns import Column
 from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Wish

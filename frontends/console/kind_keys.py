@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from ...core.domain.accounts import ApiKey
-from ...core.usecases.accounts import LONGEST_KEY_OVERLAP, rotate_key
-from ...core.usecases.browse import Way, merged
+from ...core.usecases.accounts.accounts import LONGEST_KEY_OVERLAP, rotate_key
+from ...core.usecases.browse.browse import Way, merged
 from ...ports.bundle import Ports
 from .columns import Column, merchant
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Kind, Once, Wish, by_id

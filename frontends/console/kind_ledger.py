@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...core.domain.ledger import EntryKind, JournalEntry, currency_of
-from ...core.usecases.browse_books import (
+from ...core.usecases.browse.books import (
     LedgerState,
     PurseView,
     get_purse,
@@ -11,9 +11,9 @@ from ...core.usecases.browse_books import (
     list_entries,
     list_purses,
 )
-from ...core.usecases.ledger_check import LedgerReport, verify_ledger
-from ...core.usecases.search import kind_of_id
-from ...core.usecases.timeline import Moment, amount, postings
+from ...core.usecases.browse.search import kind_of_id
+from ...core.usecases.browse.timeline import Moment, amount, postings
+from ...core.usecases.ledger.check import LedgerReport, verify_ledger
 from ...ports.bundle import Ports
 from ...ports.storage import Unit
 from .columns import Column, when

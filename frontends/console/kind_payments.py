@@ -8,10 +8,10 @@ from ...core.domain.accounts import Mode
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, PaymentStatus
 from ...core.domain.refunds import Refund
-from ...core.usecases.browse import Wanted, browse
-from ...core.usecases.operations import resolve_mismatch
-from ...core.usecases.seals import open_payer_name, private_place
-from ...core.usecases.timeline import Moment
+from ...core.usecases.browse.browse import Wanted, browse
+from ...core.usecases.browse.timeline import Moment
+from ...core.usecases.operators.review import resolve_mismatch
+from ...core.usecases.sealed import open_payer_name, private_place
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story

@@ -6,9 +6,9 @@ import msgspec
 
 from ...core.domain.breaker import Breaker, lane_of
 from ...core.domain.events import Delivery
-from ...core.usecases.accounts import storable
-from ...core.usecases.browse_events import browse_receivers, given_up, resend_given_up
-from ...core.usecases.timeline import Moment, read_acts
+from ...core.usecases.accounts.accounts import storable
+from ...core.usecases.browse.events import browse_receivers, given_up, resend_given_up
+from ...core.usecases.browse.timeline import Moment, read_acts
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kind_events import receiver_state

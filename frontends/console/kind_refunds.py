@@ -3,9 +3,9 @@
 from typing import Any
 
 from ...core.domain.refunds import PendingReason, Refund, RefundStatus
-from ...core.usecases.browse import browse
-from ...core.usecases.refund_contradictions import is_contradicted, settle_contradiction
-from ...core.usecases.refunds import approve_refund, reject_refund, reverse_refund
+from ...core.usecases.browse.browse import browse
+from ...core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
+from ...core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kind_payments import wanted

@@ -6,9 +6,9 @@ from typing import Any
 from ...core.domain.accounts import Mode
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement import Settlement, SettlementBatch
-from ...core.usecases.browse import Way, merged
-from ...core.usecases.settlement_asked import Pace, settle_asked
-from ...core.usecases.timeline import Moment, read_timeline
+from ...core.usecases.browse.browse import Way, merged
+from ...core.usecases.browse.timeline import Moment, read_timeline
+from ...core.usecases.operators.settlement import Pace, settle_asked
 from ...ports.bundle import Ports
 from .columns import Column, when
 from .kind_statements import TOTALS, totals

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...core.domain.accounts import Shop
-from ...core.usecases.browse import Way, merged
-from ...core.usecases.shops import disable_shop, enable_shop, rename_shop, set_shop
+from ...core.usecases.accounts.shops import disable_shop, enable_shop, rename_shop, set_shop
+from ...core.usecases.browse.browse import Way, merged
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Wish, by_id, switches

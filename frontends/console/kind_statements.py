@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from ...core.usecases.browse_books import list_corrections, list_statement_items, list_statements
-from ...core.usecases.timeline import Moment, read_timeline
+from ...core.usecases.browse.books import list_corrections, list_statement_items, list_statements
+from ...core.usecases.browse.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kind_payments import wanted

@@ -7,11 +7,11 @@ import msgspec
 from ...core.domain.exchange_funds import ExchangeTransfer, returnable
 from ...core.domain.ledger import Currency
 from ...core.domain.payments import Suspense
-from ...core.usecases.accounts import storable
-from ...core.usecases.browse_suspense import Suspended, browse_suspense, find_suspended
-from ...core.usecases.exchange_return import return_money
-from ...core.usecases.suspense_return import return_suspense
-from ...core.usecases.timeline import Moment, amount, read_timeline
+from ...core.usecases.accounts.accounts import storable
+from ...core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
+from ...core.usecases.browse.timeline import Moment, amount, read_timeline
+from ...core.usecases.exchanges.returns import return_money
+from ...core.usecases.refunds.suspense_return import return_suspense
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kind_payments import wanted

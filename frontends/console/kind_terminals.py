@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...core.domain.terminals import Terminal
-from ...core.usecases.browse import Way, merged
-from ...core.usecases.terminals import disable_terminal, enable_terminal
+from ...core.usecases.accounts.terminals import disable_terminal, enable_terminal
+from ...core.usecases.browse.browse import Way, merged
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kinds import ACCOUNT, Kind, Wish, by_id, switches

@@ -4,8 +4,8 @@ from typing import Any
 
 from ...core.domain.accounts import Mode
 from ...core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
-from ...core.usecases.browse import browse
-from ...core.usecases.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
+from ...core.usecases.browse.browse import browse
+from ...core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ...ports.bundle import Ports
 from .columns import Column, merchant, when
 from .kind_payments import wanted

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ...core.usecases.accounts import storable
-from ...core.usecases.timeline import Moment, read_timeline
+from ...core.usecases.accounts.accounts import storable
+from ...core.usecases.browse.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
 from ...ports.storage import R
 from .columns import Column

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import DataTable, Label
 
-from ...core.usecases.accounts import list_accounts
+from ...core.usecases.accounts.accounts import list_accounts
 from .act_dialog import ActDialog
 from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen

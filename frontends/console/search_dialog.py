@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
-from ...core.usecases.search import Hit, search
+from ...core.usecases.browse.search import Hit, search
 from .desk import NO_ANSWER, Desk, words
 from .texts import brief, plain
 

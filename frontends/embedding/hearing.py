@@ -15,7 +15,7 @@ import msgspec
 from ...core.domain.accounts import Mode
 from ...core.domain.events import EventType
 from ...core.domain.payloads import Payload, read_payload
-from ...core.usecases.webhook_endpoint import TEST_EVENT
+from ...core.usecases.webhooks.endpoint import TEST_EVENT
 from ...ports.notifier import Answer, Letter, Notifier, Receipt
 
 _HOST = "in-process.invalid"

@@ -11,13 +11,13 @@ from ...core.domain.accounts import Caller, Mode
 from ...core.domain.orders import Payer, PaymentOrder
 from ...core.domain.payments import FailureReason, Payment, PaymentStatus
 from ...core.domain.refunds import Refund, RefundOrder
-from ...core.usecases.accounts import find_account
-from ...core.usecases.balance import Balance, read_balance
-from ...core.usecases.payment_list import PaymentFilter, list_payments
-from ...core.usecases.payments import create_payment, get_payment
-from ...core.usecases.refunds import create_refund, get_refund
-from ...core.usecases.sandbox import PaymentSimulation, simulate
-from ...core.usecases.worlds import world_of
+from ...core.usecases.accounts.accounts import find_account
+from ...core.usecases.ledger.balance import Balance, read_balance
+from ...core.usecases.payments.list import PaymentFilter, list_payments
+from ...core.usecases.payments.payments import create_payment, get_payment
+from ...core.usecases.refunds.refunds import create_refund, get_refund
+from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
+from ...core.usecases.test_clock import world_of
 from ...ports.bundle import Ports
 from ..http.bodies import read_body
 

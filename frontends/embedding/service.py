@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from ...core.domain.accounts import Mode
-from ...core.usecases.accounts import NewAccount, create_account, get_account, set_settings
+from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
+from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.jobs import run_due
-from ...core.usecases.limit_hits import HitCounter
 from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier

@@ -8,8 +8,8 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Guard, Scope
 
 from ...core.domain.accounts import Caller, Mode
-from ...core.usecases.access import authenticate
-from ...core.usecases.worlds import world_of
+from ...core.usecases.accounts.access import authenticate
+from ...core.usecases.test_clock import world_of
 from ...ports.bundle import Ports
 from ..telemetry.logs import of_account
 from .errors import endpoint_not_found

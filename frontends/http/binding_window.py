@@ -16,8 +16,8 @@ from litestar.response import Stream
 from ...core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
 from ...core.domain.payments import FailureReason
 from ...core.domain.quota import Network
-from ...core.usecases import binding_window
-from ...core.usecases.binding_window import BindingAct, BindingStanding
+from ...core.usecases.payer import binding_window
+from ...core.usecases.payer.binding_window import BindingAct, BindingStanding
 from ...ports.bundle import Ports
 from .answers import answer
 from .binding_page import BindingPage

@@ -7,8 +7,8 @@ from litestar.params import FromPath
 from ...core.domain.charge_decisions import ChargeWindow
 from ...core.domain.charges import ChargeOrder
 from ...core.domain.days import iso_or_none
-from ...core.usecases.charges import create_charge, list_charges, read_charge_window
-from ...core.usecases.sandbox_charges import NextChargeWish, wish_next_charge
+from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
+from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer, created

@@ -5,7 +5,7 @@ from litestar import Response, get, post
 
 from ...core.domain.clients import client_status
 from ...core.domain.days import iso, iso_or_none
-from ...core.usecases.clients import (
+from ...core.usecases.kyc.clients import (
     ClientFilter,
     ClientPage,
     ClientSimulation,

@@ -14,7 +14,7 @@ from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receiv
 
 from ...core.domain.errors import Refusal
 from ...core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
-from ...core.usecases.admission import admit
+from ...core.usecases.accounts.admission import admit
 from ...ports.bundle import Ports
 from ...ports.clock import Ids
 from ..guard.asker import request_asks

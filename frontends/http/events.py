@@ -15,7 +15,8 @@ from ...core.domain.breaker import Breaker
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.delivery import AT_ONCE
 from ...core.domain.events import Attempt
-from ...core.usecases.events import (
+from ...core.usecases.webhooks.endpoint import EndpointState, TestReport, endpoint_state, send_test
+from ...core.usecases.webhooks.events import (
     EventPage,
     EventQuery,
     EventRange,
@@ -24,8 +25,7 @@ from ...core.usecases.events import (
     get_event,
     list_events,
 )
-from ...core.usecases.resends import resend_event, resend_range
-from ...core.usecases.webhook_endpoint import EndpointState, TestReport, endpoint_state, send_test
+from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer

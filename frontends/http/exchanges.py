@@ -7,10 +7,16 @@ from litestar.params import FromPath
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchange_orders import ExchangeOrder
 from ...core.domain.exchanges import Exchange, shown_received
-from ...core.usecases.exchanges import ExchangePage, cancel_exchange, create_exchange, get_exchange, list_exchanges
-from ...core.usecases.sandbox_exchange_orders import ExchangeWish, begin_played
-from ...core.usecases.sandbox_exchanges import ExchangeSimulation, simulate_exchange
-from ...core.usecases.seals import open_exchange_phone
+from ...core.usecases.exchanges.exchanges import (
+    ExchangePage,
+    cancel_exchange,
+    create_exchange,
+    get_exchange,
+    list_exchanges,
+)
+from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_played
+from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
+from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer, created

@@ -5,7 +5,7 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 
 from ...core.domain.days import iso_or_none
-from ...core.usecases.gateways import GatewaySimulation, ShownGateway, list_gateways, simulate_gateway
+from ...core.usecases.gateways.gateways import GatewaySimulation, ShownGateway, list_gateways, simulate_gateway
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer

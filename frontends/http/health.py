@@ -9,7 +9,7 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from ...core.domain.days import iso
-from ...core.usecases.health import EVERY, LOOKED_AT_EVERY, PARTS, SIGNS, Question, Rule
+from ...core.usecases.operators.health import EVERY, LOOKED_AT_EVERY, PARTS, SIGNS, Question, Rule
 from ...ports.bundle import Ports
 from .answers import answer
 
@@ -27,8 +27,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     timestamp: str
     core: str
     degraded: list[str] = msgspec.field(default_factory=list)
-    """What does not work as it should, by the words of core/usecases/health.py; absent when all is well. But for
-    `storage`, payments may go on."""
+    """What does not work as it should, by the words of core/usecases/operators/health.py; absent when all is well. But
+    for `storage`, payments may go on."""
 
 
 class _Looked:

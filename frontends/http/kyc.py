@@ -5,9 +5,9 @@ from litestar import Response, post
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.kyc import CheckOrder, RegisterOrder, UploadOrder
-from ...core.usecases.kyc_check import KycAnswer, check
-from ...core.usecases.kyc_register import register
-from ...core.usecases.kyc_uploads import Grant, grant_upload
+from ...core.usecases.kyc.check import KycAnswer, check
+from ...core.usecases.kyc.register import register
+from ...core.usecases.kyc.uploads import Grant, grant_upload
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer

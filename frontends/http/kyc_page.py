@@ -16,8 +16,8 @@ from litestar.params import FromPath
 from ...core.domain.errors import Refusal
 from ...core.domain.kyc import RegisterOrder
 from ...core.domain.kyc_page import Face
-from ...core.usecases import kyc_page
-from ...core.usecases.kyc_page import KycView
+from ...core.usecases.payer import kyc_page
+from ...core.usecases.payer.kyc_page import KycView
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from .answers import answer

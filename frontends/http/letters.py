@@ -11,7 +11,7 @@ from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
 from ...core.domain.events import EventType
 from ...core.domain.quota import Network
-from ...core.usecases.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
+from ...core.usecases.webhooks.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer

@@ -7,7 +7,7 @@ from litestar import Response, get
 
 from ...core.domain.errors import Refusal
 from ...core.domain.terminals import Terminal
-from ...core.usecases.terminals import list_methods
+from ...core.usecases.accounts.terminals import list_methods
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer

@@ -5,8 +5,8 @@ from litestar import Response, get
 
 from ...core.domain.days import iso
 from ...core.domain.rates import shown
-from ...core.usecases.balance import Balance, read_balance
-from ...core.usecases.rates import MerchantRates, merchant_rates
+from ...core.usecases.ledger.balance import Balance, read_balance
+from ...core.usecases.settlement.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer

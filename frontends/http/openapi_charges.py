@@ -1,7 +1,7 @@
 """The operations about charges of subscriptions."""
 
 from ...core.domain.charges import ChargeOrder
-from ...core.usecases.sandbox_charges import NextChargeWish
+from ...core.usecases.sandbox.charges import NextChargeWish
 from .charges import ChargeWindowView
 from .openapi_model import API, PAGES, Operation, Refusals
 from .views import PaymentsView, PaymentView

@@ -1,8 +1,8 @@
 """The operations about exchanges."""
 
 from ...core.domain.exchange_orders import ExchangeOrder
-from ...core.usecases.sandbox_exchange_orders import ExchangeWish
-from ...core.usecases.sandbox_exchanges import ExchangeSimulation
+from ...core.usecases.sandbox.exchange_orders import ExchangeWish
+from ...core.usecases.sandbox.exchanges import ExchangeSimulation
 from .exchanges import ExchangesView, ExchangeView, NewExchangeView
 from .openapi_model import API, PAGES, Operation, Query, Refusals
 

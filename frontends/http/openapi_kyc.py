@@ -2,7 +2,7 @@
 
 from ...core.domain.clients import ClientStatus
 from ...core.domain.kyc import CheckOrder, RegisterOrder, UploadOrder
-from ...core.usecases.clients import ClientSimulation
+from ...core.usecases.kyc.clients import ClientSimulation
 from .clients import ClientsView, ClientView
 from .kyc import CheckView, RegistrationView, UploadView
 from .openapi_model import API, PAGES, Operation, Query, Refusals

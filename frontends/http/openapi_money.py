@@ -1,6 +1,6 @@
 """The operations about money: balance, rates, settlements, turnover, gateways."""
 
-from ...core.usecases.sandbox_withdrawals import WithdrawalSimulation
+from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation
 from .gateways import GatewayView
 from .money import BalanceView, RateView
 from .openapi_model import API, DAY, PAGES, UUID, Operation, Query, Refusals

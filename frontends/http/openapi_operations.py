@@ -5,10 +5,10 @@ import msgspec
 
 from ...core.domain.orders import PaymentOrder
 from ...core.domain.proofs import ProofOrder
-from ...core.usecases.events import EventRange
-from ...core.usecases.gateways import GatewaySimulation
-from ...core.usecases.operations import Review
-from ...core.usecases.sandbox import PaymentSimulation
+from ...core.usecases.gateways.gateways import GatewaySimulation
+from ...core.usecases.operators.review import Review
+from ...core.usecases.sandbox.sandbox import PaymentSimulation
+from ...core.usecases.webhooks.events import EventRange
 from .events import EndpointView, EventsView, EventView, TestView, WholeEventView
 from .gateways import GatewayView
 from .health import Health

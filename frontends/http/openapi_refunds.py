@@ -1,7 +1,7 @@
 """The operations about refunds."""
 
 from ...core.domain.refunds import RefundOrder
-from ...core.usecases.sandbox_refunds import RefundSimulation
+from ...core.usecases.sandbox.refunds import RefundSimulation
 from .openapi_model import API, PAGES, UUID, Operation, Query, Refusals
 from .refunds import RefundsView, RefundView
 

@@ -2,7 +2,7 @@
 
 from ...core.domain.subscription_orders import SubscriptionOrder
 from ...core.domain.subscription_patches import SubscriptionPatch
-from ...core.usecases.sandbox_subscriptions import SubscriptionSimulation
+from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation
 from .openapi_model import API, PAGES, Operation, Query, Refusals
 from .subscriptions import SubscriptionsView, SubscriptionView
 

@@ -5,8 +5,8 @@ from litestar.params import FromPath
 
 from ...core.domain.accounts import Caller
 from ...core.domain.orders import PaymentOrder
-from ...core.usecases.payment_list import PaymentFilter, list_payments
-from ...core.usecases.payments import create_payment, get_payment, get_sbp_link
+from ...core.usecases.payments.list import PaymentFilter, list_payments
+from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import REPLAYED, Answer, answer, encode

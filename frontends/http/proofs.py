@@ -6,7 +6,7 @@ from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.proofs import DeliveryProof, ProofOrder, ProofStatus
-from ...core.usecases.proofs import read_proof, submit_proof
+from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer

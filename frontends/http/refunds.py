@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds import Refund, RefundOrder
-from ...core.usecases.refund_list import RefundFilter, RefundPage, list_refunds
-from ...core.usecases.refunds import cancel_refund, create_refund, get_refund
-from ...core.usecases.sandbox_refunds import RefundSimulation, simulate_refund
+from ...core.usecases.refunds.list import RefundFilter, RefundPage, list_refunds
+from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
+from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer, created

@@ -4,9 +4,9 @@ import msgspec
 from litestar import Response, delete, post
 from litestar.params import FromPath
 
-from ...core.usecases.operations import Review, resolve_own_mismatch
-from ...core.usecases.sandbox import PaymentSimulation, simulate
-from ...core.usecases.sandbox_data import forget_test_data
+from ...core.usecases.operators.review import Review, resolve_own_mismatch
+from ...core.usecases.sandbox.data import forget_test_data
+from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer

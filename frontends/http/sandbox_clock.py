@@ -6,7 +6,7 @@ from litestar import Response, get, post
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.sandbox_clock import ClockWish
 from ...core.usecases.jobs import do
-from ...core.usecases.sandbox_clock import ClockStanding, advance, read_clock
+from ...core.usecases.sandbox.clock import ClockStanding, advance, read_clock
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer

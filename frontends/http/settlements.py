@@ -16,8 +16,8 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
 from ...core.domain.rates import merchant_rate
 from ...core.domain.settlement import Settlement, SettlementItem
-from ...core.usecases.settlement import settle_own
-from ...core.usecases.statements import (
+from ...core.usecases.settlement.settlement import settle_own
+from ...core.usecases.settlement.statements import (
     ItemPage,
     SettlementPage,
     all_items,

@@ -12,9 +12,9 @@ from ...core.domain.days import iso_or_none
 from ...core.domain.subscription_orders import SubscriptionOrder
 from ...core.domain.subscription_patches import SubscriptionPatch
 from ...core.domain.subscriptions import Subscription
-from ...core.usecases.sandbox_subscriptions import SubscriptionSimulation, simulate_subscription
-from ...core.usecases.subscription_list import SubscriptionPage, list_subscriptions
-from ...core.usecases.subscriptions import (
+from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
+from ...core.usecases.subscriptions.list import SubscriptionPage, list_subscriptions
+from ...core.usecases.subscriptions.subscriptions import (
     cancel_subscription,
     create_subscription,
     get_subscription,

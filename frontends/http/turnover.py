@@ -3,7 +3,7 @@
 import msgspec
 from litestar import Response, get
 
-from ...core.usecases.turnover import ShopDay, TurnoverReport, shops_turnover
+from ...core.usecases.payments.turnover import ShopDay, TurnoverReport, shops_turnover
 from ...ports.bundle import Ports
 from .access import ApiRequest
 from .answers import answer

@@ -14,7 +14,7 @@ from litestar.params import FromPath
 
 from ...core.domain.errors import Refusal
 from ...core.domain.quota import Network
-from ...core.usecases.uploads import receive_upload
+from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports
 from .answers import answer
 from .errors import on_refusal

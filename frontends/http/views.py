@@ -8,8 +8,8 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments import Payment, shown_metadata, shows_payer_name
-from ...core.usecases.payment_list import Page
-from ...core.usecases.seals import open_payer_name
+from ...core.usecases.payments.list import Page
+from ...core.usecases.sealed import open_payer_name
 from ...ports.bundle import Ports
 
 

@@ -15,8 +15,8 @@ from litestar.response import Stream
 from ...core.domain.payer_window import FINAL_FACES, Face
 from ...core.domain.payments import FailureReason
 from ...core.domain.quota import Network
-from ...core.usecases import payer_window
-from ...core.usecases.payer_window import Act, Standing
+from ...core.usecases.payer import window as payer_window
+from ...core.usecases.payer.window import Act, Standing
 from ...ports.bundle import Ports
 from .answers import answer
 from .origin import origin

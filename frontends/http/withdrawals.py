@@ -12,8 +12,8 @@ from ...core.domain.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.withdrawals import Withdrawal, shown_hash
-from ...core.usecases.sandbox_withdrawals import WithdrawalSimulation, simulate_withdrawal
-from ...core.usecases.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
+from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
+from ...core.usecases.settlement.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
 from .access import ApiRequest, require_test_mode
 from .answers import answer

@@ -6,7 +6,7 @@ Labels are bounded: routes as they are declared, kinds of jobs, names of adapter
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from ...core.usecases.limit_hits import HitCounter
+from ...core.usecases.accounts.limit_hits import HitCounter
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of durations."""

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from ...core.domain.gateways import GatewayStatus
-from ...core.usecases.limit_hits import HitCounter
+from ...core.usecases.accounts.limit_hits import HitCounter
 from .catalogue import METRICS
 from .counters import Durations, Tallies
 from .signs import Reader, Signs

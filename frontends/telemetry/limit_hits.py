@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ...core.usecases.limit_hits import HitCounter
+from ...core.usecases.accounts.limit_hits import HitCounter
 from ...ports.bundle import Ports
 
 EVERY = 10.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from litestar.types import HTTPScope
 
-from ...core.usecases.limit_hits import HitCounter
+from ...core.usecases.accounts.limit_hits import HitCounter
 from ...ports.clock import Clock
 from .telemetry import Telemetry
 from .tracing import Tracing, ended

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ...core.usecases import vitals
-from ...core.usecases.gateways import ShownGateway
-from ...core.usecases.health import Question
+from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.holding import read_hold
-from ...core.usecases.ledger_watch import ledger_faults
-from ...core.usecases.unreadable import count_unreadable
-from ...core.usecases.vitals import SettlementSigns, Unknown, Waiting
+from ...core.usecases.ledger.watch import ledger_faults
+from ...core.usecases.operators import vitals
+from ...core.usecases.operators.health import Question
+from ...core.usecases.operators.unreadable import count_unreadable
+from ...core.usecases.operators.vitals import SettlementSigns, Unknown, Waiting
 from ...ports.bundle import Ports
 from .counters import Counters
 

@@ -14,7 +14,7 @@ import anyio.to_thread
 import httpx
 import msgspec
 
-from ...core.usecases import accounts
+from ...core.usecases.accounts import accounts
 from ...core.usecases.jobs import run_due
 from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports

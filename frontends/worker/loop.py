@@ -1,9 +1,9 @@
 """The worker: claims due jobs and does them side by side, until told to stop.
 
 Deliveries and other jobs do not take each other's places: they are claimed apart, and every receiver is served by a
-task of its own, under bounds of its own (core/usecases/deliveries.py). A job whose provider takes long gives its slot
-back meanwhile; how many such calls there are is bounded for each provider (frontends/guard). So neither receivers nor
-banks that hang hold up the others.
+task of its own, under bounds of its own (core/usecases/webhooks/dispatcher.py). A job whose provider takes long gives
+its slot back meanwhile; how many such calls there are is bounded for each provider (frontends/guard). So neither
+receivers nor banks that hang hold up the others.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from datetime import timedelta
 import msgspec
 
 from ...core.usecases.clock_steps import AGAIN, ClockWatch, SetBack, found_set_back, put_right
-from ...core.usecases.deliveries import LETTERS, Dispatcher
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
-from ...core.usecases.outbox import DELIVER
+from ...core.usecases.operators.unreadable import take_up
 from ...core.usecases.standing import start_standing
-from ...core.usecases.unreadable import take_up
+from ...core.usecases.webhooks.dispatcher import LETTERS, Dispatcher
+from ...core.usecases.webhooks.outbox import DELIVER
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
@@ -39,8 +39,8 @@ TAKE_UP = 600.0
 """Seconds after which rows that could not be read are tried again."""
 
 RECEIVERS = 2560
-"""Receivers served at once, at most: those to which something is under way, those that wait as slots.py lets them, and
-some to spare."""
+"""Receivers served at once, at most: those to which something is under way, those that wait as webhooks/limiter.py lets
+them, and some to spare."""
 
 WATCH = 0.5
 """Seconds between two looks whether the storage is lost."""

@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from ...core.usecases.deliveries import LETTERS
+from ...core.usecases.webhooks.dispatcher import LETTERS
 
 _WANTED = 8192
 """Letters under way, requests, databases, and some to spare."""

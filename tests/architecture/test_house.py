@@ -33,7 +33,7 @@ def test_no_file_lies_deeper_than_floor_wing_subject_file() -> None:
     assert deep == []
 
 
-@pytest.mark.parametrize("module", ["cambist.core.usecases.payments", "cambist.ports.bundle", "cambist"])
+@pytest.mark.parametrize("module", ["cambist.core.usecases.payments.payments", "cambist.ports.bundle", "cambist"])
 def test_the_core_loads_no_library_but_msgspec(module: str) -> None:
     script = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
 from cambist.frontends.http.server import running
 from cambist.frontends.http.window_streams import PER_ADDRESS, PER_PAGE, Seat, WindowStreams
 from cambist.frontends.settings import Settings

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cambist.core.usecases.access import authenticate
-from cambist.core.usecases.clients import ClientSimulation, simulate_client
+from cambist.core.usecases.accounts.access import authenticate
+from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call

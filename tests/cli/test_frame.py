@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cambist.core.usecases import accounts as usecases
+from cambist.core.usecases.accounts import accounts as usecases
 from cambist.frontends.cli import main as entry
 from cambist.frontends.cli.arguments import Duration, assignments
 from cambist.frontends.cli.output import fields, printed, shown, table

@@ -15,8 +15,8 @@ from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.days import iso
 from cambist.core.domain.orders import PaymentOrder
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus, Pretence

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
-from cambist.core.usecases.ledger import post
+from cambist.core.usecases.ledger.ledger import post
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import load
 from tests.cli.conftest import Call

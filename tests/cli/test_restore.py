@@ -12,7 +12,7 @@ import pytest
 from cambist.adapters.presence.file import FileRoll
 from cambist.adapters.storage import sqlite_swap
 from cambist.adapters.storage.migrate import head, sqlite_current
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends import restore as room
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

@@ -17,9 +17,9 @@ import click
 import pytest
 
 from cambist.adapters.presence.file import FileRoll
-from cambist.core.usecases import checkup as inside
-from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.checkup import Finding, Level
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.operators import checkup as inside
+from cambist.core.usecases.operators.checkup import Finding, Level
 from cambist.frontends import checkup as around
 from cambist.frontends.checkup import Place, check_processes, check_secrets, check_settings, judge_database, judge_redis
 from cambist.frontends.cli import examination as doctor

@@ -26,7 +26,10 @@ from cambist.core.domain import (
 )
 from cambist.core.domain import subscriptions as server_subscriptions
 from cambist.core.domain.payloads import EVENT_PAYLOADS
-from cambist.core.usecases import sandbox_exchanges, sandbox_refunds, sandbox_subscriptions, sandbox_withdrawals
+from cambist.core.usecases.sandbox import exchanges as sandbox_exchanges
+from cambist.core.usecases.sandbox import refunds as sandbox_refunds
+from cambist.core.usecases.sandbox import subscriptions as sandbox_subscriptions
+from cambist.core.usecases.sandbox import withdrawals as sandbox_withdrawals
 from cambist.frontends import client
 from cambist.frontends.client import clients, money, sandbox, subscriptions, webhooks
 from cambist.frontends.client import events as client_events

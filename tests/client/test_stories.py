@@ -8,9 +8,9 @@ import pytest
 
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.sandbox import simulate_payment
-from cambist.core.usecases.terminals import create_terminal
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.accounts.terminals import create_terminal
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.client import (
     BindingCharge,
     CambistError,

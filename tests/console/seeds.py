@@ -11,12 +11,12 @@ from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments import Suspense
 from cambist.core.domain.settlement import Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases.audit import note
-from cambist.core.usecases.operations import list_suspense
-from cambist.core.usecases.refund_progress import conclude
-from cambist.core.usecases.shops import create_shop
-from cambist.core.usecases.terminals import create_terminal
-from cambist.core.usecases.withdrawals import cancel_withdrawal, pay_out_now
+from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.accounts.terminals import create_terminal
+from cambist.core.usecases.operators.audit import note
+from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.refunds.progress import conclude
+from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.notifier import Answer, Receipt
 from tests.books import everything

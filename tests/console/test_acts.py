@@ -10,9 +10,9 @@ from textual.widgets import Button
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.audit import AuditEntry
-from cambist.core.usecases.audit import list_audit
-from cambist.core.usecases.search import kind_of_id
-from cambist.core.usecases.withdrawals import pay_out_now
+from cambist.core.usecases.browse.search import kind_of_id
+from cambist.core.usecases.operators.audit import list_audit
+from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.desk import Desk

@@ -8,8 +8,8 @@ import pytest
 from textual.widgets import DataTable, Input
 
 from cambist.core.domain.exchange_funds import ExchangeTransfer
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.search import kind_of_id, search
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.browse.search import kind_of_id, search
 from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.kinds import Kind, Wish
 from cambist.frontends.console.listing import ListScreen

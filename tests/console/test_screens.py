@@ -4,7 +4,7 @@ the lists that belong to it, and the box that finds it."""
 import pytest
 from textual.widgets import Input
 
-from cambist.core.usecases.search import search
+from cambist.core.usecases.browse.search import search
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import chosen
 from cambist.frontends.console.detail import DetailScreen

@@ -10,9 +10,9 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, LedgerHead, Purse, journal_entry
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases import ledger
-from cambist.core.usecases.ledger import LEDGER_RULES, may_take, post, purses, seal_all
-from cambist.core.usecases.ledger_check import verify_ledger
+from cambist.core.usecases.ledger import ledger
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.ledger import LEDGER_RULES, may_take, post, purses, seal_all
 from cambist.core.usecases.units import retrying
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.usecases import retention
-from cambist.core.usecases.limit_hits import HitCounter, Hits, read_hits
+from cambist.core.usecases.accounts.limit_hits import HitCounter, Hits, read_hits
 from cambist.core.usecases.retention import HITS_KEPT, first_retention, retain
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

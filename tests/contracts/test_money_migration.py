@@ -19,10 +19,10 @@ from cambist.adapters.storage.schema import metadata
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.domain.payments import PaymentStatus
-from cambist.core.usecases.ledger import seal_all
-from cambist.core.usecases.ledger_check import verify_ledger
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.settlement import settle_now
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.ledger import seal_all
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, VaultKeys
 from tests.books import balances, check_books, everything

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.usecases.accounts import NewAccount
+from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.stories.processes import WEBHOOK_SECRET, Installation
 
 ROOT = Path(__file__).parents[2]

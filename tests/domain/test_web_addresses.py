@@ -7,7 +7,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.kyc_page import return_address
 from cambist.core.domain.payer_window import web_link
 from cambist.core.domain.web_addresses import is_web_address
-from cambist.core.usecases.shops import SHOP_SETTINGS
+from cambist.core.usecases.accounts.shops import SHOP_SETTINGS
 
 TAKEN = (
     "https://shop.example", "HTTPS://Shop.Example/", "http://shop.example:8080/back?order=1&x={id}#top",

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import aiohttp
 
-from cambist.core.usecases.accounts import NewAccount
+from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.stories.merchant import Merchant, merchant
 
 

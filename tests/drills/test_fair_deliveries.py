@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from cambist.core.domain.events import Delivery, DeliveryStatus
-from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from tests.books import everything
 from tests.drills.receivers import Receivers
 from tests.redis_servers import own_redis

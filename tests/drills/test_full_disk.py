@@ -22,7 +22,7 @@ import pytest
 
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.books import check_books, everything
 from tests.stories.merchant import Merchant
 from tests.stories.processes import Installation, eventually, installation

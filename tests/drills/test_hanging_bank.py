@@ -12,7 +12,7 @@ import pytest
 
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.refunds import Refund, RefundStatus
-from cambist.core.usecases.accounts import NewAccount, set_settings
+from cambist.core.usecases.accounts.accounts import NewAccount, set_settings
 from tests.drills.receivers import Receivers
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, Service, eventually

@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases.accounts import NewAccount
+from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.books import check_books, everything
 from tests.nginx import own_nginx
 from tests.redis_servers import own_redis

@@ -15,7 +15,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import set_settings
 from tests.houses import WEBHOOK_SECRET
 from tests.receivers import Receiver
 from tests.servers import database

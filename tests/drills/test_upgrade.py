@@ -15,7 +15,7 @@ import pytest
 
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.books import check_books, everything
 from tests.receivers import Receiver
 from tests.redis_servers import own_redis

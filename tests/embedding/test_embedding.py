@@ -13,10 +13,10 @@ import pytest
 
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
-from cambist.core.usecases.events import EventQuery, list_events
-from cambist.core.usecases.pulse import read_pulse
-from cambist.core.usecases.statements import list_settlements
-from cambist.core.usecases.webhook_endpoint import send_test
+from cambist.core.usecases.operators.pulse import read_pulse
+from cambist.core.usecases.settlement.statements import list_settlements
+from cambist.core.usecases.webhooks.endpoint import send_test
+from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends.embedding import hearing
 from cambist.ports.notifier import Answer, Letter, Receipt
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.accounts import Mode
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.settlement import settle_now
-from cambist.core.usecases.shops import create_shop
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi import openapi_document
 from tests.http.documents import Document
 from tests.refund_house import RefundHouse, open_refund_house

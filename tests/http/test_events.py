@@ -13,7 +13,7 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.delivery import given_up
 from cambist.core.domain.events import Delivery
 from cambist.core.domain.signing import verify
-from cambist.core.usecases.accounts import create_account, set_settings
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.ports.notifier import Answer, Receipt
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
 

@@ -13,8 +13,8 @@ import pytest
 from cambist.adapters.rates.simulator import SimulatedRates
 from cambist.core.domain.exchange_orders import RULES
 from cambist.core.domain.exchanges import Direction, Exchange
-from cambist.core.usecases import accounts
-from cambist.core.usecases.exchanges import set_direction
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.exchanges.exchanges import set_direction
 from cambist.frontends.http.openapi import openapi_document
 from cambist.ports.rates import RatePretence
 from tests.books import everything

@@ -10,10 +10,10 @@ import pytest
 
 from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.domain.ledger import LedgerAccount
-from cambist.core.usecases.gateways import set_gateway
-from cambist.core.usecases.health import EVERY, NO_WORKER
+from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.settlement import DAILY
+from cambist.core.usecases.operators.health import EVERY, NO_WORKER
+from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable

@@ -10,8 +10,8 @@ from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.installation import Because
 from cambist.core.domain.periods import Scheme
 from cambist.core.usecases.holding import hold
-from cambist.core.usecases.refunds import approve_refund
-from cambist.core.usecases.resume import resume
+from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends import providers
 from cambist.ports.jobs import Job
 from tests.books import everything

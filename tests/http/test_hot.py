@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from litestar.types import ASGIApp, Message
 
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge import Edge
 from cambist.frontends.http.hot import HotPaths

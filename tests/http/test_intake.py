@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http import intake as rules
 from cambist.frontends.http.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE, REFUSALS, ROOM, Intake
 from cambist.frontends.http.server import running

@@ -13,8 +13,8 @@ import pytest
 from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases import accounts, shops, terminals
-from cambist.core.usecases.settlement import settle_now
+from cambist.core.usecases.accounts import accounts, shops, terminals
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi_model import Operation
 from cambist.frontends.http.openapi_operations import OPERATIONS
 from tests.books import everything

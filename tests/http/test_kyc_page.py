@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 
-from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.clients import set_blocked
-from cambist.core.usecases.kyc_links import hosted_url
-from cambist.core.usecases.kyc_page import PER_MINUTE
-from cambist.core.usecases.kyc_uploads import HELD_AT_ONCE
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.kyc.clients import set_blocked
+from cambist.core.usecases.kyc.links import hosted_url
+from cambist.core.usecases.kyc.uploads import HELD_AT_ONCE
+from cambist.core.usecases.payer.kyc_page import PER_MINUTE
 from cambist.frontends.http.kyc_page_texts import KYC_TEXTS
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycHouse, code, open_kyc_house

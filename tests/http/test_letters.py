@@ -12,10 +12,10 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.feed import KEPT, FeedEntry
 from cambist.core.domain.signing import Signer, standard_secret, verify
-from cambist.core.usecases import accounts
-from cambist.core.usecases.feed import BATCH, first_tidying, note_letters
-from cambist.core.usecases.outbox import announce
+from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.webhooks.feed import BATCH, first_tidying, note_letters
+from cambist.core.usecases.webhooks.outbox import announce
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.window_streams import WindowStreams
 from cambist.ports.jobs import Job

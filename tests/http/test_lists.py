@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.shops import create_shop, disable_shop
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop, disable_shop
 from tests.houses import TestHouse
 from tests.subscription_house import bindings, bound
 

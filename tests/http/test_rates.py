@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.shops import create_shop, set_shop
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop, set_shop
 from cambist.frontends.http.openapi import openapi_document
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.houses import TestHouse

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from cambist.core.usecases import accounts, shops
+from cambist.core.usecases.accounts import accounts, shops
 from tests.refund_house import RefundHouse, open_refund_house, told
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"

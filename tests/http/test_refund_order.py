@@ -13,7 +13,7 @@ import pytest
 
 from cambist.core.domain.refunds import RULES, Refund, RefundStatus
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases import terminals
+from cambist.core.usecases.accounts import terminals
 from tests.books import everything
 from tests.refund_house import RefundHouse, open_refund_house, told
 

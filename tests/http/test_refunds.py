@@ -10,7 +10,7 @@ import pytest
 
 from cambist.core.domain.refunds import Refund
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases import accounts, terminals
+from cambist.core.usecases.accounts import accounts, terminals
 from cambist.frontends.http.openapi import openapi_document
 from tests.books import everything
 from tests.http.documents import Document

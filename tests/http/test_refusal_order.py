@@ -16,7 +16,7 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.orders import RULES
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.terminals import Terminal, TerminalWish
-from cambist.core.usecases import accounts, shops, terminals
+from cambist.core.usecases.accounts import accounts, shops, terminals
 from tests.houses import TestHouse
 
 NO = Twist(ending=Ending.REFUSED)

@@ -15,9 +15,9 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.settlement import ItemKind, Settlement, SettlementItem
-from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
-from cambist.core.usecases.settlement import settle_now
-from cambist.core.usecases.shops import create_shop, set_shop
+from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.accounts.shops import create_shop, set_shop
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi import openapi_document
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.http.documents import Document
@@ -275,7 +275,7 @@ async def test_however_many_payments_are_held_whole_those_behind_them_are_settle
     open_: RefundHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DECISIONS 4: the batch takes every payment that is due."""
-    monkeypatch.setattr("cambist.core.usecases.settlement_run.CHUNK", 2)
+    monkeypatch.setattr("cambist.core.usecases.settlement.run.CHUNK", 2)
     held = [await open_.paid("100.00") for _ in range(5)]
     for payment_id in held:
         await open_.apply(payment_id)

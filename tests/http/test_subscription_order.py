@@ -10,8 +10,8 @@ import msgspec
 from cambist.core.domain.subscription_orders import RULES
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.domain.terminals import TerminalWish
-from cambist.core.usecases import shops, terminals
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.accounts import shops, terminals
+from cambist.core.usecases.accounts.accounts import set_settings
 from tests.books import everything
 from tests.houses import TestHouse
 from tests.subscription_house import bound, call, subscribe, subscribed

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.shops import create_shop, disable_shop, rename_shop
+from cambist.core.usecases.accounts.shops import create_shop, disable_shop, rename_shop
+from cambist.core.usecases.operators.review import resolve_mismatch
 from tests.houses import TestHouse
 
 DAY = 24 * 3600.0

@@ -17,7 +17,7 @@ from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.files.local import LocalFiles
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.kyc import UPLOAD_MAX
-from cambist.core.usecases.uploads import PER_MINUTE
+from cambist.core.usecases.kyc.upload_put import PER_MINUTE
 from cambist.frontends.http.app import create_app
 from cambist.ports.faults import Refused
 from cambist.ports.files import UploadFault

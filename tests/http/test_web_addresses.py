@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import set_settings
 from tests.domain.test_web_addresses import REFUSED, TAKEN
 from tests.houses import TestHouse
 from tests.subscription_house import subscribe

@@ -6,7 +6,7 @@ import pytest
 
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import FailureReason, Payment, PaymentStatus
-from cambist.core.usecases import shops
+from cambist.core.usecases.accounts import shops
 from cambist.frontends.http.window_page import draw_qr, print_amount
 from cambist.frontends.http.window_texts import EN, TEXTS
 from tests.houses import TestHouse

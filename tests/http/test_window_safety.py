@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cambist.core.usecases import accounts, shops
+from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.window_page import WindowPage
 from cambist.frontends.http.window_pages import HEADERS
 from cambist.frontends.http.window_texts import EN

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.money import Rub
-from cambist.core.usecases import accounts, shops
+from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.window_page import pick_language, print_amount, print_span
 from cambist.frontends.http.window_texts import EN, RU
 from tests.houses import TestHouse

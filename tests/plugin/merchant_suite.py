@@ -10,7 +10,7 @@ import anyio
 import httpx
 import pytest
 
-from cambist.core.usecases.shops import create_shop
+from cambist.core.usecases.accounts.shops import create_shop
 from cambist.frontends.client import (
     AsyncClient,
     CambistError,

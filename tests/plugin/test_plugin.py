@@ -89,7 +89,7 @@ def test_first(cambist_sandbox):
     assert gc.isenabled()
     import cambist.frontends.conformance.benches
     assert loader("cambist.frontends.conformance.benches") == "AssertionRewritingHook"
-    assert loader("cambist.core.usecases.payments") == "SourceFileLoader"
+    assert loader("cambist.core.usecases.payments.payments") == "SourceFileLoader"
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.usecases.payment_progress import look
+from cambist.core.usecases.payments.progress import look
 from cambist.frontends.guard import places
 from cambist.frontends.guard.asker import job_asks, request_asks
 from cambist.frontends.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard

@@ -20,7 +20,7 @@ from uuid import UUID
 import aiohttp
 import msgspec
 
-from cambist.core.usecases.accounts import NewAccount
+from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.receivers import Receiver
 from tests.redis_servers import RedisServer, own_redis
 from tests.servers import PostgresServer, own_postgres

@@ -9,7 +9,7 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 
 
 @dataclass(frozen=True)

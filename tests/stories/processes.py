@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cambist.core.usecases.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.settings import Settings, load
 from cambist.ports.bundle import Ports

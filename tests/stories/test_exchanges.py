@@ -9,7 +9,7 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as SenderTwist
-from cambist.core.usecases.exchanges import cancel_any_exchange
+from cambist.core.usecases.exchanges.exchanges import cancel_any_exchange
 from tests.exchange_house import ExchangeHouse, open_exchange_house
 
 FINAL = ("completed", "expired", "failed", "cancelled")

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.usecases.accounts import NewAccount
+from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.receivers import Receiver
 from tests.redis_servers import RedisServer, own_redis
 from tests.stories.merchant import Merchant, merchant

@@ -17,10 +17,10 @@ from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
-from cambist.core.usecases import shops
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.balance import read_balance
-from cambist.core.usecases.settlement import settle_own
+from cambist.core.usecases.accounts import shops
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.ledger.balance import read_balance
+from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.books import check_books, everything

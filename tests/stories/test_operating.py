@@ -15,7 +15,7 @@ import msgspec
 
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases.accounts import KeyPair
+from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.receivers import Receiver
 from tests.stories.merchant import Answer, Merchant, merchant
 from tests.stories.processes import WORKS, Installation, Process, Service, eventually, installation

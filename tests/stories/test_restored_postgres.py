@@ -11,11 +11,11 @@ import pytest
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because
 from cambist.core.domain.orders import PaymentOrder
-from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.holding import read_hold
-from cambist.core.usecases.marking import mark_anew
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.resume import resume
+from cambist.core.usecases.installation.marking import mark_anew
+from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.marking import marks_kept
 from cambist.frontends.settings import Settings

@@ -16,7 +16,7 @@ from cambist.core.domain.payments import PAYMENT_MOVES, PaymentStatus
 from cambist.core.domain.refunds import REFUND_MOVES, RefundStatus
 from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
 from tests.houses import TestHouse, open_test_house
 from tests.payout_kit import WALLET
 

@@ -20,7 +20,7 @@ from cambist.core.domain.breaker import PAUSES
 from cambist.core.domain.delivery import FAST_LADDER, SLOW_LADDER
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.domain.signing import verify
-from cambist.core.usecases.accounts import create_account, set_settings
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

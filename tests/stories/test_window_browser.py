@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
-from cambist.core.usecases import accounts, shops
+from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
 

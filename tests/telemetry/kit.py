@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
 from cambist.frontends.compose import open_house
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings

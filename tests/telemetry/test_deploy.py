@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from cambist.core.usecases.health import PARTS, SIGNS
+from cambist.core.usecases.operators.health import PARTS, SIGNS
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED
 
 ROOT = Path(__file__).parents[2]

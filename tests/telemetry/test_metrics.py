@@ -16,9 +16,9 @@ import pytest
 from cambist.adapters.bank.script import Twist
 from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
-from cambist.core.usecases.gateways import set_gateway
+from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold
-from cambist.core.usecases.resume import resume
+from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs

@@ -12,15 +12,15 @@ from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
-from cambist.core.usecases.access import authenticate
-from cambist.core.usecases.accounts import (
+from cambist.core.usecases.accounts.access import authenticate
+from cambist.core.usecases.accounts.accounts import (
     create_account,
     get_account,
     list_accounts,
     rotate_key,
     set_settings,
 )
-from cambist.core.usecases.seals import open_webhook_secret
+from cambist.core.usecases.sealed import open_webhook_secret
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports

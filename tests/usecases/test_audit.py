@@ -10,12 +10,12 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.audit import SAFE, Act, AuditEntry, checked
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Event
-from cambist.core.usecases import accounts
-from cambist.core.usecases.audit import acting, list_audit, note, on
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.refunds import approve_refund, reject_refund, reverse_refund
-from cambist.core.usecases.resends import resend_event
-from cambist.core.usecases.settlement import settle_now
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.operators.audit import acting, list_audit, note, on
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
+from cambist.core.usecases.settlement.settlement import settle_now
+from cambist.core.usecases.webhooks.resends import resend_event
 from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse
 from tests.refund_house import RefundHouse, open_refund_house

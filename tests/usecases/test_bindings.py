@@ -8,8 +8,8 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.payments import Opening, Suspense
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.binding_opening import open_binding
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.mandates import MandateEvent
 from tests.books import everything

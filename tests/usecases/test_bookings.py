@@ -10,9 +10,9 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import PaymentStatus
 from cambist.core.domain.reports import Arrival, Report
-from cambist.core.usecases.ledger import purses
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.payment_moves import apply
+from cambist.core.usecases.ledger.ledger import purses
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.payments.moves import apply
 from tests.houses import TestHouse
 from tests.usecases.test_ledger import journal, plain
 

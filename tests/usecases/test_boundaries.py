@@ -11,14 +11,14 @@ from cambist.core.domain.breaker import Breaker, lane_id
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Delivery, Event
 from cambist.core.domain.payments import PaymentStatus
-from cambist.core.usecases.access import authenticate
-from cambist.core.usecases.accounts import create_account, rotate_key, set_settings
-from cambist.core.usecases.kyc_links import hosted_url, open_link
-from cambist.core.usecases.outbox import ask_to_deliver
+from cambist.core.usecases.accounts.access import authenticate
+from cambist.core.usecases.accounts.accounts import create_account, rotate_key, set_settings
+from cambist.core.usecases.kyc.links import hosted_url, open_link
+from cambist.core.usecases.operators.settlement import _due
 from cambist.core.usecases.retention import RETAIN, retain
-from cambist.core.usecases.seals import webhook_secret_place
-from cambist.core.usecases.settlement_asked import _due
+from cambist.core.usecases.sealed import webhook_secret_place
 from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.webhooks.outbox import ask_to_deliver
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
 from tests.exchange_house import open_exchange_house

@@ -11,7 +11,7 @@ import pytest
 from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.refunds import Refund
-from cambist.core.usecases.clients import ClientSimulation, simulate_client
+from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from tests.books import everything
 from tests.exchange_house import PHONE, open_exchange_house
 from tests.payout_kit import open_payouts

@@ -14,7 +14,7 @@ from cambist.core.domain.periods import Interval, Scheme
 from cambist.core.domain.subscription_moves import cancelled
 from cambist.core.domain.subscriptions import Binding
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operations import resolve_mismatch
+from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.ports.bank import Notice
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus

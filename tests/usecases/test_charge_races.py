@@ -11,10 +11,10 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.periods import Interval, Scheme
-from cambist.core.usecases.charge_progress import ask_again, look
-from cambist.core.usecases.charges import ChargeAnswer
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.subscriptions import cancel_subscription
+from cambist.core.usecases.subscriptions.charge_progress import ask_again, look
+from cambist.core.usecases.subscriptions.charges import ChargeAnswer
+from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import ChargePretence, ChargeStatus
 from tests.books import everything

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.periods import Interval
-from cambist.core.usecases.settlement import settle_own
+from cambist.core.usecases.settlement.settlement import settle_own
 from tests.charge_house import ChargeHouse, open_charge_house, told
 
 

@@ -12,9 +12,9 @@ from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.domain.payments import Suspense
-from cambist.core.usecases import checkup
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.checkup import CHECKS, THOROUGH, Level, clocks_apart
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.operators import checkup
+from cambist.core.usecases.operators.checkup import CHECKS, THOROUGH, Level, clocks_apart
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house

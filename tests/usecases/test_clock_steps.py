@@ -20,8 +20,8 @@ from cambist.core.domain.breaker import Breaker, lane_id
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
 from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
-from cambist.core.usecases.ledger import SEAL
-from cambist.core.usecases.settlement import DAILY
+from cambist.core.usecases.ledger.ledger import SEAL
+from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import Worker

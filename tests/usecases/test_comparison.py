@@ -15,19 +15,19 @@ from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
-from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.audit import acting
-from cambist.core.usecases.comparison import MARGIN, bring_in, compare
-from cambist.core.usecases.exchange_return import return_money
-from cambist.core.usecases.exchanges import create_rub_usdt
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.exchanges.exchanges import create_rub_usdt
+from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.installation.comparison import MARGIN, bring_in, compare
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.ledger import purses
+from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operations import list_suspense
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.refunds import create_refund
-from cambist.core.usecases.settlement_asked import settle_asked
-from cambist.core.usecases.suspense_return import return_suspense
+from cambist.core.usecases.operators.audit import acting
+from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.operators.settlement import settle_asked
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundStatus
 from cambist.ports.faults import Unavailable
 from cambist.ports.remittances import RemittanceRequest

@@ -14,8 +14,8 @@ from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job

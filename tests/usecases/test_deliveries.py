@@ -18,12 +18,12 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.breaker import Breaker, lane_id
 from cambist.core.domain.delivery import AT_ONCE
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
-from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.backlog import BATCH
-from cambist.core.usecases.deliveries import Dispatcher
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
-from cambist.core.usecases.outbox import DELIVER, deliver_id
-from cambist.core.usecases.receipts import TIMER
+from cambist.core.usecases.webhooks.dispatcher import Dispatcher
+from cambist.core.usecases.webhooks.due import BATCH
+from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
+from cambist.core.usecases.webhooks.results import TIMER
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import LOOK, Worker

@@ -10,12 +10,12 @@ import pytest
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.events import EventQuery, find_events, get_event
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
-from cambist.core.usecases.resends import RESEND, resend_event, resend_range
 from cambist.core.usecases.retention import KEPT, RETAIN, retain
 from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.webhooks.events import EventQuery, find_events, get_event
+from cambist.core.usecases.webhooks.resends import RESEND, resend_event, resend_range
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Receipt
 from tests import happenings

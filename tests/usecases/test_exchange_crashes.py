@@ -15,7 +15,7 @@ from cambist.adapters.payouts.script import Twist as Lost
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges import Exchange
-from cambist.core.usecases.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
 from cambist.ports.bank import BankRoutes, InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.deposits import DepositWatchers

@@ -19,8 +19,8 @@ from cambist.core.domain.exchange_payouts import paid_out
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import Currency, Purse
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases.exchange_return import return_money
-from cambist.core.usecases.exchanges import cancel_exchange
+from cambist.core.usecases.exchanges.exchanges import cancel_exchange
+from cambist.core.usecases.exchanges.returns import return_money
 from cambist.ports.faults import Refused, Unavailable
 from cambist.ports.payouts import TransferState
 from cambist.ports.remittances import RemittanceStatus

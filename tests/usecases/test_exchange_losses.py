@@ -10,11 +10,11 @@ import pytest
 
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
-from cambist.core.usecases.exchange_progress import look_at_funds
-from cambist.core.usecases.exchange_return import list_suspended, return_money
-from cambist.core.usecases.exchange_return_progress import conclude
-from cambist.core.usecases.needs import read_needs
-from cambist.core.usecases.sandbox_data import forget_test_data
+from cambist.core.usecases.exchanges.progress import look_at_funds
+from cambist.core.usecases.exchanges.return_progress import conclude
+from cambist.core.usecases.exchanges.returns import list_suspended, return_money
+from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import RefundState, RefundStatus
 from cambist.ports.payouts import TransferState
 from tests.books import everything

@@ -11,7 +11,7 @@ from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.deposits.script import Ending, Twist
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases.exchange_steps import watch_id
+from cambist.core.usecases.exchanges.steps import watch_id
 from cambist.ports.bank import BankRoutes
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceStatus

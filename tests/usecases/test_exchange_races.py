@@ -10,8 +10,8 @@ import pytest
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import EntryKind, JournalEntry
-from cambist.core.usecases.exchange_progress import progress
-from cambist.core.usecases.exchanges import cancel_exchange
+from cambist.core.usecases.exchanges.exchanges import cancel_exchange
+from cambist.core.usecases.exchanges.progress import progress
 from tests.books import everything
 from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
 

@@ -13,8 +13,8 @@ from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchange_funds import ExchangeTransfer
 from cambist.core.domain.ledger import Purse
-from cambist.core.usecases.exchange_return import exchange_money, list_suspended, return_money
-from cambist.core.usecases.exchange_return_progress import carry
+from cambist.core.usecases.exchanges.return_progress import carry
+from cambist.core.usecases.exchanges.returns import exchange_money, list_suspended, return_money
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import RefundStatus

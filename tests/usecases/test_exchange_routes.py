@@ -8,7 +8,7 @@ import pytest
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.gateways import GatewayStatus
-from cambist.core.usecases.gateways import set_gateway
+from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.remittances import RemittanceStatus
 from tests.books import everything

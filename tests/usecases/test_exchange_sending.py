@@ -17,7 +17,12 @@ from cambist.core.domain.exchange_money import shares
 from cambist.core.domain.exchanges import Direction
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Rub
-from cambist.core.usecases.exchanges import cancel_any_exchange, create_rub_usdt, every_exchange, set_direction
+from cambist.core.usecases.exchanges.exchanges import (
+    cancel_any_exchange,
+    create_rub_usdt,
+    every_exchange,
+    set_direction,
+)
 from cambist.ports.bank import BankRoutes
 from cambist.ports.payouts import TransferState
 from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house

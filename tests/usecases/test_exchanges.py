@@ -18,14 +18,14 @@ from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.tron import is_tron_address
-from cambist.core.usecases.clients import ClientSimulation, simulate_client
-from cambist.core.usecases.exchanges import (
+from cambist.core.usecases.exchanges.exchanges import (
     cancel_exchange,
     create_exchange,
     get_exchange,
     list_exchanges,
     set_direction,
 )
+from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence

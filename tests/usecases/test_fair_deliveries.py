@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
-from cambist.core.usecases import deliveries
-from cambist.core.usecases import slots as slots_rules
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.deliveries import Dispatcher
-from cambist.core.usecases.delivery_service import Service
-from cambist.core.usecases.outlook import Outlook
-from cambist.core.usecases.slot_pool import Trust
-from cambist.core.usecases.slots import LATE
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.webhooks import dispatcher as deliveries
+from cambist.core.usecases.webhooks import limiter as slots_rules
+from cambist.core.usecases.webhooks.dispatcher import Dispatcher
+from cambist.core.usecases.webhooks.endpoint_worker import Service
+from cambist.core.usecases.webhooks.in_flight import Outlook
+from cambist.core.usecases.webhooks.limiter import LATE
+from cambist.core.usecases.webhooks.limiter_pool import Trust
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, Receipt

@@ -10,8 +10,8 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.gateway_health import Seen
 from cambist.core.domain.gateways import GatewayReason, GatewayStatus
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases.gateway_watch import health_id
-from cambist.core.usecases.gateways import ShownGateway, list_gateways, set_gateway
+from cambist.core.usecases.gateways.gateways import ShownGateway, list_gateways, set_gateway
+from cambist.core.usecases.gateways.watch import health_id
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.notes import ProviderNote
 from tests.houses import TestHouse, open_test_house

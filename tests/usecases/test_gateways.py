@@ -10,10 +10,10 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.gateways import Gateway, GatewayReason, GatewayStatus, played_id
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases import accounts
-from cambist.core.usecases.access import RECENT
-from cambist.core.usecases.gateway_news import TELL
-from cambist.core.usecases.gateways import list_gateways, read_reason, set_gateway
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.accounts.access import RECENT
+from cambist.core.usecases.gateways.gateways import list_gateways, read_reason, set_gateway
+from cambist.core.usecases.gateways.news import TELL
 from cambist.core.usecases.jobs import LEASE, run
 from cambist.frontends.compose import FurtherBank
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house

@@ -12,16 +12,16 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
-from cambist.core.usecases.audit import acting
-from cambist.core.usecases.checkup import Level, check_hold
-from cambist.core.usecases.gateways import list_gateways
+from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.holding import hold, read_hold
-from cambist.core.usecases.needs import read_needs
-from cambist.core.usecases.refunds import approve_refund
-from cambist.core.usecases.resume import resume
-from cambist.core.usecases.settlement_asked import settle_asked
+from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.operators.audit import acting
+from cambist.core.usecases.operators.checkup import Level, check_hold
+from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.operators.settlement import settle_asked
+from cambist.core.usecases.refunds.refunds import approve_refund
+from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now
 from cambist.core.usecases.standing import start_standing
-from cambist.core.usecases.withdrawals import every_withdrawal, pay_out_now
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
 from tests.charge_house import open_charge_house

@@ -17,13 +17,13 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.clients import Client, DocumentState, KycStatus, operation_of
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.kyc import CheckOrder, RegisterOrder
-from cambist.core.usecases.access import authenticate
-from cambist.core.usecases.clients import ClientSimulation, set_blocked, shown
+from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.kyc_links import hosted_url, open_link
-from cambist.core.usecases.kyc_register import register
-from cambist.core.usecases.kyc_results import FOLLOW, apply, on_notice
-from cambist.core.usecases.kyc_uploads import Grant
+from cambist.core.usecases.kyc.clients import ClientSimulation, set_blocked, shown
+from cambist.core.usecases.kyc.links import hosted_url, open_link
+from cambist.core.usecases.kyc.register import register
+from cambist.core.usecases.kyc.results import FOLLOW, apply, on_notice
+from cambist.core.usecases.kyc.uploads import Grant
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job

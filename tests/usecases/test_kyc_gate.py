@@ -7,9 +7,9 @@ import pytest
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.clients import Client, KycStatus
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.kyc import client_id
-from cambist.core.usecases.seals import client_phone_place
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.kyc.gate import client_id
+from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.kyc import CheckStatus, Verdict
 from tests.houses import TestHouse
 

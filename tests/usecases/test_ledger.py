@@ -18,8 +18,8 @@ from cambist.core.domain.ledger import (
     journal_entry,
     seal_of,
 )
-from cambist.core.usecases.ledger import post, purses, seal_all
-from cambist.core.usecases.ledger_check import verify_ledger
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.ledger import post, purses, seal_all
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Conflict
 from cambist.ports.storage import Storage, Unit

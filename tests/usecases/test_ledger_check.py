@@ -17,9 +17,9 @@ from cambist.core.domain.ledger import (
     Purse,
     seal_of,
 )
-from cambist.core.usecases.ledger import seal_all
-from cambist.core.usecases.ledger_check import LedgerReport, verify_ledger
-from cambist.core.usecases.settlement import settle_own
+from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
+from cambist.core.usecases.ledger.ledger import seal_all
+from cambist.core.usecases.settlement.settlement import settle_own
 from tests.books import everything
 from tests.houses import TestHouse
 from tests.usecases.test_ledger import book, entry, journal, plain

@@ -13,11 +13,11 @@ from cambist.adapters.storage.sqlite_marks import FileMarks, marks_path
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because, Installation
 from cambist.core.domain.orders import PaymentOrder
-from cambist.core.usecases.accounts import create_account
+from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.holding import holds_back, read_hold, read_installation
-from cambist.core.usecases.marking import mark_anew
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.resume import resume
+from cambist.core.usecases.installation.marking import mark_anew
+from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.backup import back_up
 from cambist.frontends.compose import House, open_house
 from cambist.frontends.settings import Settings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cambist.core.usecases.deliveries import LETTERS
+from cambist.core.usecases.webhooks.dispatcher import LETTERS
 from cambist.frontends.worker.open_files import room_for_letters
 
 resource = pytest.importorskip("resource")

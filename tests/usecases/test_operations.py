@@ -10,8 +10,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.reports import Arrival, Report
-from cambist.core.usecases.operations import list_suspense, resolve_mismatch
-from cambist.core.usecases.payment_moves import apply
+from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
+from cambist.core.usecases.payments.moves import apply
 from tests.houses import TestHouse
 
 

@@ -17,13 +17,13 @@ from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.periods import Interval
-from cambist.core.usecases import needs, vitals
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.needs import read_needs
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.operators import needs, vitals
+from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
-from cambist.core.usecases.sandbox_data import forget_test_data
+from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job

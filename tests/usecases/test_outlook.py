@@ -8,8 +8,8 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.breaker import FROM_EVENTS, OPENS_AFTER, after_letter, new_breaker
 from cambist.core.domain.delivery import Outcome
 from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
-from cambist.core.usecases.outlook import Outlook
-from cambist.core.usecases.receipts import Lane, Sent
+from cambist.core.usecases.webhooks.in_flight import Outlook
+from cambist.core.usecases.webhooks.results import Lane, Sent
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LANE = Lane("acc_1", Mode.TEST)

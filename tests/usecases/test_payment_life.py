@@ -10,7 +10,7 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Notice, Pretence
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse

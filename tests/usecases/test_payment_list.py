@@ -15,9 +15,9 @@ import pytest
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.usecases.payment_list import PaymentFilter, list_payments
-from cambist.core.usecases.shops import create_shop
-from cambist.core.usecases.tallies import add_payment, check_tallies
+from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.payments.list import PaymentFilter, list_payments
+from cambist.core.usecases.payments.tallies import add_payment, check_tallies
 from cambist.ports.bundle import Ports
 from tests.houses import open_test_house
 

@@ -8,8 +8,8 @@ import msgspec
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.payments import Payment
-from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
-from cambist.core.usecases.worlds import living_with
+from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
+from cambist.core.usecases.test_clock import living_with
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import RefundStatus
 from tests.books import everything

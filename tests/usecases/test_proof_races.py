@@ -14,8 +14,8 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.proofs import DeliveryProof, ProofOrder
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.proof_checks import check
-from cambist.core.usecases.proofs import submit_proof
+from cambist.core.usecases.payments.proof_checks import check
+from cambist.core.usecases.payments.proofs import submit_proof
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
 from tests.gates import GatedStorage

@@ -13,9 +13,9 @@ from cambist.core.domain.events import Event
 from cambist.core.domain.payloads import ProofReminderPayload
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.usecases.jobs import LEASE, run_due
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.proof_reminders import REMIND, plan_reminders, remind
-from cambist.core.usecases.sandbox import simulate_payment
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.payments.proof_reminders import REMIND, plan_reminders, remind
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from tests.fuses import Fuse, FusedStorage, Killed
 from tests.proof_kit import DAY, Exchange, exchange_terminal, open_exchange

@@ -14,8 +14,8 @@ from cambist.adapters.chain.script import Ending, Twist
 from cambist.core.domain.payments import PaymentStatus
 from cambist.core.domain.proof_checks import CHAIN_AWAY, LOOKS, SETTLEMENT_LOOK
 from cambist.core.usecases.jobs import LEASE, run, run_due
-from cambist.core.usecases.proof_checks import check
-from cambist.core.usecases.proofs import CHECK, check_id
+from cambist.core.usecases.payments.proof_checks import check
+from cambist.core.usecases.payments.proofs import CHECK, check_id
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job

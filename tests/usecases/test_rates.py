@@ -15,9 +15,9 @@ from cambist.adapters.rates.simulator import SimulatedRates
 from cambist.core.domain.accounts import Account, Caller, Mode, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.rates import KnownRate
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.rates import market_rate, merchant_rates
-from cambist.core.usecases.shops import create_shop, disable_shop
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop, disable_shop
+from cambist.core.usecases.settlement.rates import market_rate, merchant_rates
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports

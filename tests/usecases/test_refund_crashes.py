@@ -15,9 +15,9 @@ from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments import Suspense
 from cambist.core.domain.refunds import Refund, RefundOrder
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.refunds import create_refund
-from cambist.core.usecases.suspense_return import return_suspense
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.ports.bank import BankRoutes, RefundRequest, RefundState, RefundStatus
 from cambist.ports.bundle import Ports
 from tests.books import everything

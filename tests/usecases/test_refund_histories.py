@@ -14,8 +14,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.refunds import Refund, RefundStatus
-from cambist.core.usecases.refund_progress import send
-from cambist.core.usecases.refunds import approve_refund, cancel_refund, reject_refund
+from cambist.core.usecases.refunds.progress import send
+from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
 from cambist.ports.bank import RefundStatus as AtBank
 from cambist.ports.faults import Refused
 from tests.books import everything

@@ -11,11 +11,11 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement import Correction
-from cambist.core.usecases.again import ASK_AGAIN
-from cambist.core.usecases.bank_refunds import next_look
-from cambist.core.usecases.needs import read_needs
-from cambist.core.usecases.refund_contradictions import contradicted_refunds, settle_contradiction
-from cambist.core.usecases.refund_progress import conclude, on_notice
+from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.refunds.bank_refunds import next_look
+from cambist.core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
+from cambist.core.usecases.refunds.progress import conclude, on_notice
+from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
 from cambist.ports.jobs import Job

@@ -14,9 +14,9 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.refunds import Refund
-from cambist.core.usecases.refund_progress import begin, conclude, on_notice, retry_waiting, send
-from cambist.core.usecases.refunds import approve_refund, cancel_refund, reject_refund
-from cambist.core.usecases.settlement import settle_own
+from cambist.core.usecases.refunds.progress import begin, conclude, on_notice, retry_waiting, send
+from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
+from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
 from tests.books import everything
 from tests.gates import OtherCommit

@@ -6,7 +6,7 @@ import pytest
 
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Rub
-from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
+from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from tests.books import everything

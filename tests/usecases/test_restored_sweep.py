@@ -17,15 +17,15 @@ from cambist.core.domain.exchange_orders import ExchangeOrder
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.refunds import RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
-from cambist.core.usecases.charges import create_charge
-from cambist.core.usecases.exchange_return import list_suspended, return_money
-from cambist.core.usecases.exchanges import cancel_exchange, create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.exchanges import cancel_exchange, create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operations import list_suspense
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.refunds import create_refund
-from cambist.core.usecases.settlement import settle_now
-from cambist.core.usecases.suspense_return import return_suspense
+from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.settlement.settlement import settle_now
+from cambist.core.usecases.subscriptions.charges import create_charge
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.storage import Unit
 from tests.exchange_house import BANK_ID, PHONE

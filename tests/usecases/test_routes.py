@@ -15,10 +15,10 @@ from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Opening, Payment
 from cambist.core.domain.terminals import Terminal, TerminalWish
-from cambist.core.usecases import accounts, terminals
+from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payment_opening import WATCH, take_invoice
-from cambist.core.usecases.payments import create_payment
+from cambist.core.usecases.payments.opening import WATCH, take_invoice
+from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Pretence
 from cambist.ports.jobs import Job

@@ -13,16 +13,16 @@ from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.rates import KnownRate
 from cambist.core.domain.settlement import Settlement, SettlementBatch
-from cambist.core.usecases import refunds
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.ledger_check import verify_ledger
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.rates import market_rate
-from cambist.core.usecases.sandbox import PaymentSimulation, simulate
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.refunds import refunds
+from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
+from cambist.core.usecases.settlement.rates import market_rate
 from cambist.core.usecases.standing import start_standing
-from cambist.core.usecases.worlds import living_with
+from cambist.core.usecases.test_clock import living_with
 from cambist.ports.notifier import Answer, Receipt
 from tests.books import check_books, everything
 from tests.clock_kit import DAY, YEAR, advance, ask, moment, record, second_merchant, standing

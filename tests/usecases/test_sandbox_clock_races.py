@@ -13,9 +13,9 @@ from cambist.core.domain.accounts import Caller, Mode
 from cambist.core.domain.events import Delivery
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.usecases.jobs import do, run, run_due
-from cambist.core.usecases.sandbox_clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
-from cambist.core.usecases.world_dues import STRAIGHTEN
-from cambist.core.usecases.worlds import living_with
+from cambist.core.usecases.sandbox.clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
+from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN
+from cambist.core.usecases.test_clock import living_with
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, Letter, Receipt

@@ -16,14 +16,15 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, LedgerAccount
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement
-from cambist.core.usecases import accounts, sandbox_data
-from cambist.core.usecases.forgetting import ENTRIES, JOBS
+from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import HANDLERS
-from cambist.core.usecases.ledger_check import verify_ledger
+from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.sandbox_data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
-from cambist.core.usecases.settlement import settle_now
-from cambist.core.usecases.tallies import check_tallies
+from cambist.core.usecases.payments.tallies import check_tallies
+from cambist.core.usecases.sandbox import data as sandbox_data
+from cambist.core.usecases.sandbox.data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
+from cambist.core.usecases.sandbox.forgetting import ENTRIES, JOBS
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.ports.bank import InvoiceStatus, Notice, Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Letter, Receipt
@@ -162,7 +163,7 @@ def test_every_record_is_forgotten_or_stays_for_a_reason() -> None:
     forgotten = [kind.record for kind in FORGOTTEN]
     told = [*forgotten, *GOES_WITH, *STAYS]
     assert Counter(told) == Counter(table.kind for table in CATALOGUE), (
-        "say in sandbox_data.py how the rows of the new record are forgotten, with what they go, or why they stay"
+        "say in sandbox/data.py how the rows of the new record are forgotten, with what they go, or why they stay"
     )
     assert set(GOES_WITH.values()) <= set(forgotten)
     assert len({kind.name for kind in FORGOTTEN}) == len(FORGOTTEN)

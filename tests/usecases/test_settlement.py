@@ -10,10 +10,11 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.settlement import Settlement, SettlementBatch
-from cambist.core.usecases import settlement, shops, withdrawals
-from cambist.core.usecases.accounts import create_account, set_settings
-from cambist.core.usecases.balance import read_balance
-from cambist.core.usecases.settlement import settle_now, settle_own
+from cambist.core.usecases.accounts import shops
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.ledger.balance import read_balance
+from cambist.core.usecases.settlement import settlement, withdrawals
+from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.rates import RatePretence, RateSimulator
@@ -157,7 +158,7 @@ async def test_a_payment_of_a_shop_whose_markup_was_taken_away_waits_for_the_nex
 
 
 async def test_many_payments_go_in_several_units_and_sum_up(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cambist.core.usecases.settlement_run.CHUNK", 3)
+    monkeypatch.setattr("cambist.core.usecases.settlement.run.CHUNK", 3)
     for number in range(10):
         await paid(house, f"{100 + number}.{number:02}")
     statement = await settle_own(house.ports, await caller(house))

@@ -14,11 +14,11 @@ from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement import Settlement, SettlementBatch
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
-from cambist.core.usecases.accounts import set_settings
-from cambist.core.usecases.audit import acting
-from cambist.core.usecases.settlement import settle_now, settle_own
-from cambist.core.usecases.settlement_asked import settle_asked
-from cambist.core.usecases.settlement_run import HELD
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.operators.audit import acting
+from cambist.core.usecases.operators.settlement import settle_asked
+from cambist.core.usecases.settlement.run import HELD
+from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
 from tests.books import check_books, everything
 from tests.fuses import Fuse, Killed, fused
@@ -32,7 +32,7 @@ SAME = ("amount", "fee", "credit", "payments", "items", "rate_market")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cambist.core.usecases.settlement_run.CHUNK", 3)
+    monkeypatch.setattr("cambist.core.usecases.settlement.run.CHUNK", 3)
 
 
 async def ready(house: TestHouse) -> None:

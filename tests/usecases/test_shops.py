@@ -9,8 +9,15 @@ from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.domain.accounts import DEFAULT_SHOP_NAME, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
-from cambist.core.usecases.accounts import create_account
-from cambist.core.usecases.shops import create_shop, disable_shop, enable_shop, list_shops, rename_shop, set_shop
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import (
+    create_shop,
+    disable_shop,
+    enable_shop,
+    list_shops,
+    rename_shop,
+    set_shop,
+)
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from cambist.core.usecases import slots as rules
-from cambist.core.usecases.slot_pool import Trust
-from cambist.core.usecases.slots import LATE, Place, Slots, host_of
+from cambist.core.usecases.webhooks import limiter as rules
+from cambist.core.usecases.webhooks.limiter import LATE, Place, Slots, host_of
+from cambist.core.usecases.webhooks.limiter_pool import Trust
 
 HOST = "a.example:443"
 

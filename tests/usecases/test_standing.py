@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cambist.core.usecases import standing
-from cambist.core.usecases.settlement import DAILY
+from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import STANDING, missing_standing, start_standing
 from cambist.frontends.worker.loop import STANDING_LOOK, Worker
 from cambist.ports.bundle import Ports

@@ -11,10 +11,10 @@ from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.payments import Payment, Suspense
 from cambist.core.domain.subscription_orders import SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription
-from cambist.core.usecases.binding_opening import open_binding
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.subscriptions import cancel_subscription, create_subscription
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
+from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription, create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from tests.books import everything

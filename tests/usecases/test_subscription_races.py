@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
-from cambist.core.usecases.binding_opening import open_binding
-from cambist.core.usecases.ledger_check import verify_ledger
+from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.storage import Storage

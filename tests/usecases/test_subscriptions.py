@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.payments import Suspense
-from cambist.core.usecases import shops
+from cambist.core.usecases.accounts import shops
 from cambist.ports.mandates import MandateEvent
 from tests.books import everything
 from tests.houses import TestHouse

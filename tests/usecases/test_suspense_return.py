@@ -11,11 +11,11 @@ from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.domain.payments import PaymentStatus, Suspense
 from cambist.core.domain.reports import Report
 from cambist.core.domain.suspense_returns import returned_money
-from cambist.core.usecases.again import ASK_AGAIN
-from cambist.core.usecases.bank_refunds import REVERSAL_LOOKS
-from cambist.core.usecases.operations import list_suspense, resolve_mismatch
-from cambist.core.usecases.payment_moves import apply
-from cambist.core.usecases.suspense_return import conclude_return, return_suspense
+from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
+from cambist.core.usecases.payments.moves import apply
+from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
+from cambist.core.usecases.refunds.suspense_return import conclude_return, return_suspense
+from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.jobs import Job

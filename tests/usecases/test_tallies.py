@@ -23,14 +23,14 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.orders import PaymentOrder
 from cambist.core.domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
 from cambist.core.domain.tallies import Tally, Turnover, day_of, tallies_of
+from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.operations import resolve_mismatch
-from cambist.core.usecases.payment_list import PaymentFilter, list_payments
-from cambist.core.usecases.payments import create_payment
-from cambist.core.usecases.sandbox import simulate_payment
-from cambist.core.usecases.shops import create_shop
-from cambist.core.usecases.tallies import add_payment, check_tallies, remove_payment, save_moved
-from cambist.core.usecases.turnover import shops_turnover
+from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.payments.list import PaymentFilter, list_payments
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.payments.tallies import add_payment, check_tallies, remove_payment, save_moved
+from cambist.core.usecases.payments.turnover import shops_turnover
+from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from tests.fuses import Fuse, FusedStorage, Killed

@@ -12,7 +12,7 @@ from cambist.core.domain.ids import canonical_uuid
 from cambist.core.domain.orders import PaymentOrder, contact_mask
 from cambist.core.domain.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.domain.terminals import Terminal, TerminalKind, TerminalWish
-from cambist.core.usecases import accounts, terminals
+from cambist.core.usecases.accounts import accounts, terminals
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from tests.houses import TestHouse, open_test_house

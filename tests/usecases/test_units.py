@@ -12,7 +12,7 @@ import pytest
 
 from cambist.adapters.storage import worlds
 from cambist.core.domain.exchanges import DirectionSwitch
-from cambist.core.usecases.refund_progress import begin
+from cambist.core.usecases.refunds.progress import begin
 from cambist.core.usecases.units import TRIES, retrying
 from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.storage import Queueing, Storage, Unit

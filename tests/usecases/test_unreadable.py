@@ -10,12 +10,12 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement import SettlementBatch
-from cambist.core.usecases.checkup import Level, check_rows, read_everything
-from cambist.core.usecases.health import SIGNS
-from cambist.core.usecases.needs import read_needs
-from cambist.core.usecases.settlement import daily_id
+from cambist.core.usecases.operators.checkup import Level, check_rows, read_everything
+from cambist.core.usecases.operators.health import SIGNS
+from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.operators.unreadable import count_unreadable, forget_unreadable, list_unreadable, take_up
+from cambist.core.usecases.settlement.settlement import daily_id
 from cambist.core.usecases.standing import STANDING, start_standing
-from cambist.core.usecases.unreadable import count_unreadable, forget_unreadable, list_unreadable, take_up
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from tests.spoiling import Spoilable, fresh_database, open_spoilable

@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.usecases import jobs
-from cambist.core.usecases.outbox import DELIVER, deliver_id
+from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.ports.jobs import Job
 from cambist.ports.unreadable import UnreadableRow
 from tests.happenings import happen

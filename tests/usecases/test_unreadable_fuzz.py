@@ -24,7 +24,7 @@ from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.codec import Column, Storing
 from cambist.adapters.storage.kept import Kept, keep
 from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.usecases import accounts
+from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.ports.faults import Unreadable

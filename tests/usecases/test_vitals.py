@@ -1,4 +1,4 @@
-"""How the service does (core/usecases/vitals.py), for metrics and `/health`."""
+"""How the service does (core/usecases/operators/vitals.py), for metrics and `/health`."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,10 +11,10 @@ from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Suspense
 from cambist.core.domain.settlement import SettlementBatch
-from cambist.core.usecases import vitals
-from cambist.core.usecases.gateways import ShownGateway
+from cambist.core.usecases.gateways.gateways import ShownGateway
+from cambist.core.usecases.operators import vitals
+from cambist.core.usecases.operators.vitals import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
-from cambist.core.usecases.vitals import SettlementSigns, Waiting
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
 

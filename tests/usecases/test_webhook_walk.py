@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.signing import NotVerified
-from cambist.core.usecases.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
 

@@ -14,7 +14,7 @@ from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases.jobs import WORKER_LEASE
-from cambist.core.usecases.withdrawal_progress import execute
+from cambist.core.usecases.settlement.withdrawal_progress import execute
 from tests.fuses import Fuse, Killed, fused
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
 

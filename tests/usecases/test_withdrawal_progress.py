@@ -12,8 +12,8 @@ from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
-from cambist.core.usecases.transfers import SIGN_LADDER
-from cambist.core.usecases.withdrawal_progress import next_look
+from cambist.core.usecases.settlement.transfers import SIGN_LADDER
+from cambist.core.usecases.settlement.withdrawal_progress import next_look
 from cambist.ports.payouts import TransferState
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts
 

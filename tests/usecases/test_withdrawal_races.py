@@ -17,9 +17,9 @@ from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WithdrawalStatus
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.ledger import purses
-from cambist.core.usecases.withdrawal_progress import execute
-from cambist.core.usecases.withdrawals import cancel_withdrawal, pay_out
+from cambist.core.usecases.ledger.ledger import purses
+from cambist.core.usecases.settlement.withdrawal_progress import execute
+from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Unit
 from tests.gates import GatedStorage
@@ -27,7 +27,7 @@ from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
-READ = "cambist.core.usecases.withdrawals.purses"
+READ = "cambist.core.usecases.settlement.withdrawals.purses"
 
 
 class TestAtOnce:

@@ -12,8 +12,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import WithdrawalStatus
-from cambist.core.usecases.withdrawal_progress import advance
-from cambist.core.usecases.withdrawals import (
+from cambist.core.usecases.settlement.withdrawal_progress import advance
+from cambist.core.usecases.settlement.withdrawals import (
     LONGEST_REASON,
     cancel_withdrawal,
     every_withdrawal,

@@ -12,7 +12,7 @@ import pytest
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.usecases.jobs import RENEW
 from cambist.core.usecases.jobs import WORKER_LEASE as LEASE
-from cambist.core.usecases.outbox import DELIVER
+from cambist.core.usecases.webhooks.outbox import DELIVER
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker import loop

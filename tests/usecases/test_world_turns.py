@@ -1,12 +1,12 @@
 """What is due within a second of an advanced clock is done at once, and nothing beside what is of the whole account
-(world_turns.py; DECISIONS 8)."""
+(sandbox/clock_turns.py; DECISIONS 8)."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from cambist.core.usecases.world_turns import turn_of, worth_reading
+from cambist.core.usecases.sandbox.clock_turns import turn_of, worth_reading
 from cambist.ports.jobs import Job
 from tests.clock_kit import advance
 from tests.houses import TestHouse

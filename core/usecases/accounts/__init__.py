@@ -1,0 +1,1 @@
+"""Accounts, their keys and limits, shops and terminals."""

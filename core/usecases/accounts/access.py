@@ -1,0 +1,45 @@
+"""Who asks: a key pair becomes a Caller, or one refusal for every cause (SPEC "Authentication", 1 and 2)."""
+
+import hmac
+
+from ....ports.bundle import Ports
+from ...domain.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
+from ...domain.errors import Refusal
+
+_LONGEST_KEY = 128
+_PREFIXES = tuple(KEY_PREFIXES.values())
+RECENT = 2.0
+"""Seconds within which every process hears of what another changed: a key that was revoked, settings, a gateway."""
+_NO_DIGEST = bytes(32)
+"""What the digest of an unknown key's secret is compared with, so that unknown and wrong take the same time."""
+
+
+def _may_be_a_key(text: str) -> bool:
+    # The storage never sees what cannot be a key: no NUL, no lone surrogate, nothing of another length class.
+    return text.startswith(_PREFIXES) and len(text) <= _LONGEST_KEY and text.isascii() and text.isprintable()
+
+
+def _has_ended(ports: Ports, key: ApiKey) -> bool:
+    return key.ends_at is not None and key.ends_at <= ports.clock.now()
+
+
+async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
+    """The caller that holds this pair.
+
+    Raises: Refusal Unauthorized, with one message, when the key has neither prefix, is unknown or has ended, or the
+    secret is wrong.
+    """
+    # A header may carry any byte. Text that no issued secret holds becomes the empty one, which no digest matches.
+    given = ports.vault.fingerprint(api_secret if api_secret.isascii() else "")
+    key: ApiKey | None = None
+    account: Account | None = None
+    if _may_be_a_key(api_key):
+        key = await ports.storage.recent(ApiKey, api_key, within=RECENT)
+        if key is not None:
+            # The clock of a test account may be moved by another process, and time never goes back.
+            within = RECENT if key.mode is LIVE else 0.0
+            account = await ports.storage.recent(Account, key.account_id, within=within)
+    matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
+    if not matches or key is None or account is None or _has_ended(ports, key):
+        raise Refusal("Unauthorized", "The API key or secret is not valid")
+    return Caller(account=account, mode=key.mode, key_id=key.id)

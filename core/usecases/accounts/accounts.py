@@ -1,0 +1,227 @@
+"""Merchants' accounts: opened, shown, set and their keys exchanged by an operator (DESIGN 5; SPEC "Authentication").
+
+Shops live in shops.py.
+"""
+
+import hmac
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Unit
+from ....ports.vault import VaultError
+from ...domain import ids
+from ...domain.account_settings import WEBHOOK_SECRET, read_settings
+from ...domain.accounts import (
+    DEFAULT_MARKUP,
+    DEFAULT_SHOP_NAME,
+    KEY_PREFIXES,
+    Account,
+    ApiKey,
+    Mode,
+    Shop,
+    account_name,
+    fold_name,
+)
+from ...domain.errors import Refusal
+from ..sealed import open_webhook_secret, webhook_secret_place
+from ..units import retrying
+from ..webhooks.outbox import release
+from ..webhooks.results import close_breakers
+
+SECRET_OVERLAP = timedelta(hours=24)
+"""How long the replaced webhook secret still signs (DECISIONS 7)."""
+
+LONGEST_KEY_OVERLAP = timedelta(days=30)
+
+_KEY_BYTES = 16
+_SECRET_BYTES = 32
+
+
+class KeyPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A key and its secret, at the only moment when the secret exists in plain. Its repr hides it."""
+
+    api_key: str
+    api_secret: str
+
+    def __repr__(self) -> str:
+        return f"KeyPair(api_key={self.api_key!r}, api_secret=***)"
+
+
+class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """What the merchant is given, once."""
+
+    account_id: str
+    default_shop_id: str
+    live: KeyPair
+    test: KeyPair
+
+
+class ReplacedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """An older key and when it ends."""
+
+    api_key: str
+    ends_at: datetime
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The pair in force from now on, and what became of those before it."""
+
+    pair: KeyPair
+    replaced: tuple[ReplacedKey, ...]
+
+
+class AccountView(msgspec.Struct, frozen=True, kw_only=True):
+    """An account with its keys, the newest of each mode first."""
+
+    account: Account
+    keys: tuple[ApiKey, ...]
+
+
+def storable(record_id: str) -> bool:
+    """Whether a text that someone typed can be an id at all: storages choke on NUL and lone surrogates."""
+    return 0 < len(record_id) <= 128 and record_id.isascii() and record_id.isprintable()
+
+
+async def find_account(unit: Unit, account_id: str) -> Account:
+    """The account. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    account = await unit[Account].get(account_id) if storable(account_id) else None
+    if account is None:
+        raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
+    return account
+
+
+def _new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]:
+    pair = KeyPair(
+        api_key=f"{KEY_PREFIXES[mode]}{ports.ids.secret(_KEY_BYTES)}", api_secret=ports.ids.secret(_SECRET_BYTES)
+    )
+    record = ApiKey(
+        id=pair.api_key,
+        account_id=account_id,
+        mode=mode,
+        secret_digest=ports.vault.fingerprint(pair.api_secret),
+        created_at=ports.clock.now(),
+    )
+    return pair, record
+
+
+async def create_account(ports: Ports, name: str) -> NewAccount:
+    """Open an account that takes payments at once: a key pair per mode and a default shop with a markup.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    kept_name = account_name(name)
+    now = ports.clock.now()
+    account_id = ids.prefixed(ids.ACCOUNT, ports.ids.uuid())
+    shop_id = ports.ids.uuid()
+    live, live_record = _new_key(ports, account_id, Mode.LIVE)
+    test, test_record = _new_key(ports, account_id, Mode.TEST)
+    async with ports.storage.unit() as unit:
+        unit[Account].add(Account(id=account_id, name=kept_name, default_shop_id=shop_id, created_at=now))
+        unit[Shop].add(
+            Shop(
+                id=shop_id,
+                account_id=account_id,
+                name=DEFAULT_SHOP_NAME,
+                name_folded=fold_name(DEFAULT_SHOP_NAME),
+                created_at=now,
+                markup=DEFAULT_MARKUP,
+            )
+        )
+        unit[ApiKey].add(live_record)
+        unit[ApiKey].add(test_record)
+        await unit.commit()
+    return NewAccount(account_id=account_id, default_shop_id=shop_id, live=live, test=test)
+
+
+async def list_accounts(ports: Ports) -> list[Account]:
+    """All accounts, the oldest first."""
+    return [account async for batch in ports.storage.scan(Account, readable=True) for account in batch]
+
+
+async def get_account(ports: Ports, account_id: str) -> AccountView:
+    """One account with its keys. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, account_id)
+    keys = [key async for batch in ports.storage.scan(ApiKey, account_id=account_id) for key in batch]
+    keys.sort(key=lambda key: key.created_at, reverse=True)
+    keys.sort(key=lambda key: key.mode)
+    return AccountView(account=account, keys=tuple(keys))
+
+
+async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) -> Account:
+    """Set settings by name (`account_settings.ACCOUNT_SETTINGS`); all of them or, with any fault, none.
+
+    With webhook address and secret both set afterwards, held events are sent at once (SPEC "Events", 2).
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND.
+    """
+    values = read_settings(texts)
+    rotates = WEBHOOK_SECRET in values
+    secret: str | None = values.pop(WEBHOOK_SECRET, None)
+
+    async def work(unit: Unit) -> Account:
+        before = await find_account(unit, account_id)
+        after = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **values))
+        if rotates:
+            after = _with_secret(ports, after, secret)
+        saved = unit[Account].save(after)
+        if after.receives and not before.receives:
+            await release(ports, unit, account_id)
+        if (after.settings.webhook_url, after.webhook_secret) != (before.settings.webhook_url, before.webhook_secret):
+            await close_breakers(ports, unit, account_id)
+        return saved
+
+    return await retrying(ports.storage, work)
+
+
+def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
+    """The account with another webhook secret; the replaced one signs for another 24 hours (DECISIONS 7).
+
+    While an overlap runs, receivers still verify with the older secret: a further change keeps that one and forgets
+    the one between, so that a corrected typing mistake breaks nobody. Clearing ends both at once.
+    """
+    if secret is None:
+        return msgspec.structs.replace(account, webhook_secret=None, previous_secret=None, previous_secret_until=None)
+    now = ports.clock.now()
+    replaced = account.webhook_secret
+    if replaced is not None:
+        try:
+            if hmac.compare_digest(open_webhook_secret(ports.vault, account, replaced).encode(), secret.encode()):
+                return account
+        except VaultError:
+            # Sealed with a key that is lost: it can sign nothing any more, and must not stand in the way of a new one.
+            replaced = None
+    until = account.previous_secret_until
+    if account.previous_secret is not None and until is not None and until > now:
+        replaced = account.previous_secret
+    return msgspec.structs.replace(
+        account,
+        webhook_secret=ports.vault.seal(secret.encode(), webhook_secret_place(account.id)),
+        previous_secret=replaced,
+        previous_secret_until=None if replaced is None else now + SECRET_OVERLAP,
+    )
+
+
+async def rotate_key(ports: Ports, account_id: str, mode: Mode, overlap: timedelta | None = None) -> NewKey:
+    """A new pair for a mode. Every older pair that is still valid ends now, or after `overlap` where it had no
+    earlier end.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days.
+    """
+    if overlap is not None and not timedelta(0) <= overlap <= LONGEST_KEY_OVERLAP:
+        raise Refusal("VALIDATION_ERROR", f"overlap is from 0 to {LONGEST_KEY_OVERLAP.days} days")
+    pair, record = _new_key(ports, account_id, mode)
+    ends_at = record.created_at + (overlap or timedelta(0))
+
+    async def work(unit: Unit) -> NewKey:
+        await find_account(unit, account_id)
+        # One pair is in force at any time, so of two rotations at once one is stale, and then ends the other's pair.
+        in_force = await unit[ApiKey].find(account_id=account_id, mode=mode, ends_at=None)
+        ending = await unit[ApiKey].find(account_id=account_id, mode=mode, ends_at=AtLeast(ends_at))
+        replaced = [unit[ApiKey].save(msgspec.structs.replace(key, ends_at=ends_at)) for key in (*in_force, *ending)]
+        unit[ApiKey].add(record)
+        return NewKey(pair=pair, replaced=tuple(ReplacedKey(api_key=key.id, ends_at=ends_at) for key in replaced))
+
+    return await retrying(ports.storage, work)

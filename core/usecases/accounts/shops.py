@@ -1,0 +1,116 @@
+"""Shops are made and changed by operators only; merchants merely name them (SPEC "Shop")."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Conflict
+from ....ports.storage import Unit
+from ...domain.account_settings import Setting, read_settings
+from ...domain.accounts import Account, Shop, fold_name, shop_markup, shop_name
+from ...domain.errors import Refusal
+from ...domain.web_addresses import web_address
+from ..units import retrying
+from .accounts import find_account, storable
+
+NAME_TAKEN = "shops_name"
+"""The storage's unique rule: one name per account, ignoring case."""
+
+
+def _markup(text: str) -> str:
+    try:
+        return shop_markup(text)
+    except Refusal as refusal:
+        raise ValueError(refusal.message) from None
+
+
+SHOP_SETTINGS: Mapping[str, Setting] = {
+    "markup": Setting(_markup, clearable=True),
+    "return_url": Setting(web_address, clearable=True),
+}
+
+
+async def _find_shop(unit: Unit, shop_id: str) -> Shop:
+    shop = await unit[Shop].get(shop_id) if storable(shop_id) else None
+    if shop is None:
+        raise Refusal("SHOP_NOT_FOUND", "There is no shop of this id")
+    return shop
+
+
+async def _naming(ports: Ports, work: Callable[[Unit], Awaitable[Shop]]) -> Shop:
+    try:
+        return await retrying(ports.storage, work)
+    except Conflict as conflict:
+        if conflict.rule != NAME_TAKEN:
+            raise
+        raise Refusal("VALIDATION_ERROR", "The account has a shop of this name already (case does not count)") from None
+
+
+async def create_shop(ports: Ports, account_id: str, name: str, markup: str | None = None) -> Shop:
+    """A new shop, enabled. Without a markup it takes no payment yet (`422 SHOP_MARKUP_NOT_SET`).
+
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND.
+    """
+    kept_name = shop_name(name)
+    shop = Shop(
+        id=ports.ids.uuid(),
+        account_id=account_id,
+        name=kept_name,
+        name_folded=fold_name(kept_name),
+        created_at=ports.clock.now(),
+        markup=None if markup is None else shop_markup(markup),
+    )
+
+    async def work(unit: Unit) -> Shop:
+        await find_account(unit, account_id)
+        return unit[Shop].add(shop)
+
+    return await _naming(ports, work)
+
+
+async def _change(ports: Ports, shop_id: str, **changes: Any) -> Shop:
+    async def work(unit: Unit) -> Shop:
+        return unit[Shop].save(msgspec.structs.replace(await _find_shop(unit, shop_id), **changes))
+
+    return await _naming(ports, work)
+
+
+async def rename_shop(ports: Ports, shop_id: str, name: str) -> Shop:
+    """Give it another name; its id never changes. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
+    kept_name = shop_name(name)
+    return await _change(ports, shop_id, name=kept_name, name_folded=fold_name(kept_name))
+
+
+async def set_shop(ports: Ports, shop_id: str, texts: Mapping[str, str]) -> Shop:
+    """Set `markup` and `return_url`; an empty text clears one. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
+    return await _change(ports, shop_id, **read_settings(texts, SHOP_SETTINGS))
+
+
+async def disable_shop(ports: Ports, shop_id: str) -> Shop:
+    """Take no new payments and subscriptions with this shop_id; all else goes on.
+
+    Raises: Refusal SHOP_NOT_FOUND; INVALID_STATE for a default shop, which cannot be disabled.
+    """
+
+    async def work(unit: Unit) -> Shop:
+        shop = await _find_shop(unit, shop_id)
+        account = await unit[Account].get(shop.account_id)
+        if account is not None and account.default_shop_id == shop.id:
+            raise Refusal("INVALID_STATE", "The default shop of an account cannot be disabled")
+        return unit[Shop].save(msgspec.structs.replace(shop, enabled=False))
+
+    return await retrying(ports.storage, work)
+
+
+async def enable_shop(ports: Ports, shop_id: str) -> Shop:
+    """Take payments again. Raises: Refusal SHOP_NOT_FOUND."""
+    return await _change(ports, shop_id, enabled=True)
+
+
+async def list_shops(ports: Ports, account_id: str) -> list[Shop]:
+    """All shops of an account, the oldest, which is the default one, first. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        await find_account(unit, account_id)
+    return [shop async for batch in ports.storage.scan(Shop, account_id=account_id) for shop in batch]

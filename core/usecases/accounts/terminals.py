@@ -1,0 +1,93 @@
+"""Terminals are made and switched by operators only; merchants list them and name one (SPEC "Endpoints: Payments")."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal
+from ...domain.ids import canonical_uuid
+from ...domain.payments import Payment
+from ...domain.terminals import PAYMENT_METHODS, Terminal, TerminalWish, new_terminal
+from ..units import retrying
+from .accounts import find_account, storable
+
+_MOST = 1000
+"""Far above what any account has: a terminal is an agreement, not a row of traffic."""
+
+
+async def create_terminal(ports: Ports, account_id: str, wish: TerminalWish) -> Terminal:
+    """A new terminal, enabled. Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND."""
+    terminal = new_terminal(
+        wish,
+        terminal_id=ports.ids.uuid(),
+        account_id=account_id,
+        banks=tuple(ports.banks.banks),
+        now=ports.clock.now(),
+    )
+
+    async def work(unit: Unit) -> Terminal:
+        await find_account(unit, account_id)
+        return unit[Terminal].add(terminal)
+
+    return await retrying(ports.storage, work)
+
+
+async def list_terminals(ports: Ports, account_id: str) -> list[Terminal]:
+    """All terminals of an account, also disabled ones, the oldest first. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        await find_account(unit, account_id)
+        return await _of_account(unit, account_id)
+
+
+async def _of_account(unit: Unit, account_id: str) -> list[Terminal]:
+    return await unit[Terminal].find(account_id=account_id, order="created_at", limit=_MOST)
+
+
+async def disable_terminal(ports: Ports, terminal_id: str) -> Terminal:
+    """Take no new payments by it; those that exist go on. Raises: Refusal TERMINAL_NOT_FOUND."""
+    return await _switch(ports, terminal_id, enabled=False)
+
+
+async def enable_terminal(ports: Ports, terminal_id: str) -> Terminal:
+    """Take payments by it again. Raises: Refusal TERMINAL_NOT_FOUND."""
+    return await _switch(ports, terminal_id, enabled=True)
+
+
+async def _switch(ports: Ports, terminal_id: str, *, enabled: bool) -> Terminal:
+    async def work(unit: Unit) -> Terminal:
+        terminal = await unit[Terminal].get(terminal_id) if storable(terminal_id) else None
+        if terminal is None:
+            raise Refusal("TERMINAL_NOT_FOUND", "There is no terminal of this id")
+        return unit[Terminal].save(msgspec.structs.replace(terminal, enabled=enabled))
+
+    return await retrying(ports.storage, work)
+
+
+async def list_methods(ports: Ports, caller: Caller) -> list[Terminal]:
+    """What a merchant may choose from, the oldest first. Raises: Refusal METHOD_SELECTION_DISABLED (403)."""
+    if not caller.account.settings.terminals:
+        raise Refusal("METHOD_SELECTION_DISABLED", "Choosing a terminal is off for this account", status=403)
+    async with ports.storage.unit() as unit:
+        return [terminal for terminal in await _of_account(unit, caller.account_id) if terminal.enabled]
+
+
+async def offered_terminal(unit: Unit, caller: Caller, method_id: str | None, payment_method: str) -> Terminal | None:
+    """The terminal that an order is about: the one it names, as it is stored, else the account's oldest enabled one of
+    the payment method. None when there is none, and while the account's terminals are off."""
+    if not caller.account.settings.terminals:
+        return None
+    if method_id is not None:
+        terminal_id = canonical_uuid(method_id)
+        return None if terminal_id is None else await unit[Terminal].get(terminal_id)
+    if payment_method not in PAYMENT_METHODS:
+        return None
+    found = await unit[Terminal].find(
+        account_id=caller.account_id, payment_method=payment_method, enabled=True, order="created_at", limit=1
+    )
+    return found[0] if found else None
+
+
+async def terminal_of(unit: Unit, payment: Payment) -> Terminal | None:
+    """The terminal that a payment goes by; None for one outside terminals."""
+    return None if payment.method_id is None else await unit[Terminal].get(payment.method_id)

@@ -1,0 +1,216 @@
+"""How operators leaf through the books: purses, journal, statements and their items, corrections, the audit log.
+From one record to those after it, as in browse.py."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Below, Between, OneOf
+from ...domain.accounts import Mode
+from ...domain.audit import AuditEntry
+from ...domain.ledger import (
+    HEAD,
+    SERVICE,
+    EntryKind,
+    JournalEntry,
+    LedgerAccount,
+    LedgerHead,
+    Purse,
+    entry_id,
+)
+from ...domain.settlement import Correction, Settlement, SettlementItem, item_ids
+from ...domain.suspense_returns import MOST_TRIES
+from ..ledger.watch import ledger_faults
+from .browse import Wanted, Way, merged
+
+_NEXT = timedelta(microseconds=1)
+_ROWS = 1000
+_LAST = "~"
+"""Behind every owner's name."""
+
+
+class PurseView(msgspec.Struct, frozen=True, kw_only=True):
+    """A purse with its balance, over all the rows that it is spread on."""
+
+    id: str
+    owner: str
+    mode: Mode
+    purse: Purse
+    balance: int
+    """In the smallest part of its currency."""
+    version: int = 0
+
+    @property
+    def account_id(self) -> str | None:
+        """Null for the service's own."""
+        return None if self.owner == SERVICE else self.owner
+
+
+class LedgerState(msgspec.Struct, frozen=True, kw_only=True):
+    """How the books stand as a whole."""
+
+    id: str
+    faults: tuple[str, ...]
+    sealed: int
+    """Entries in the hash chain."""
+    seal: str
+    version: int = 0
+
+
+async def list_purses(ports: Ports, wanted: Wanted, after: PurseView | None, limit: int) -> list[PurseView]:
+    """Purses by owner, mode and name; the service's own after all merchants'."""
+    low, high = _span(wanted)
+    if after is not None:
+        low = f"{after.id};"
+    criteria: dict[str, Any] = {}
+    if wanted.mode is not None and wanted.account_id is None:
+        criteria["mode"] = wanted.mode
+    found: dict[str, PurseView] = {}
+    async with ports.storage.snapshot() as seen:
+        # One more than is asked for, so that the last one is whole.
+        while len(found) <= limit:
+            rows = await seen[LedgerAccount].find(id=Between(low, high), limit=_ROWS, **criteria)
+            for row in rows:
+                purse_id = row.id.rpartition(":")[0]
+                before = found[purse_id].balance if purse_id in found else 0
+                found[purse_id] = PurseView(
+                    id=purse_id, owner=row.owner, mode=row.mode, purse=row.purse, balance=before + row.balance
+                )
+            if len(rows) < _ROWS:
+                break
+            low = f"{rows[-1].id}!"
+    return [*found.values()][:limit]
+
+
+def _span(wanted: Wanted) -> tuple[str, str]:
+    if wanted.account_id is None:
+        return "", _LAST
+    owner = wanted.account_id if wanted.mode is None else f"{wanted.account_id}:{wanted.mode}"
+    return f"{owner}:", f"{owner};"
+
+
+async def get_purse(ports: Ports, purse_id: str) -> PurseView | None:
+    """One purse, by owner, mode and name."""
+    async with ports.storage.unit() as unit:
+        rows = await unit[LedgerAccount].find(id=Between(f"{purse_id}:", f"{purse_id};"), limit=_ROWS)
+    if not rows:
+        return None
+    return PurseView(
+        id=purse_id,
+        owner=rows[0].owner,
+        mode=rows[0].mode,
+        purse=rows[0].purse,
+        balance=sum(row.balance for row in rows),
+    )
+
+
+async def ledger_state(ports: Ports) -> LedgerState:
+    """What the cheap check of the ledger says, and where the chain ends."""
+    faults = await ledger_faults(ports)
+    head = await ports.storage.get(LedgerHead, HEAD)
+    sealed, seal = (0, "") if head is None else (head.number, head.seal.hex())
+    return LedgerState(id="", faults=faults, sealed=sealed, seal=seal)
+
+
+async def list_entries(
+    ports: Ports, kind: EntryKind | None, object_id: str | None, after: JournalEntry | None, limit: int
+) -> list[JournalEntry]:
+    """Journal entries, the newest of the chain first, before them those that it does not hold yet; of a kind by their
+    objects, the newest first; of an object in the order of their ids."""
+    async with ports.storage.unit() as unit:
+        shelf = unit[JournalEntry]
+        if object_id is not None:
+            kinds = EntryKind if kind is None else (kind,)
+            found = await shelf.find(id=OneOf(_ids(object_id, kinds)), order="id", readable=True)
+            return [] if after is not None else found[:limit]
+        if kind is not None:
+            high = f"{kind}:{_LAST}" if after is None else after.id
+            return await shelf.find(id=Between(f"{kind}:", high), order="-id", limit=limit, readable=True)
+        found = []
+        if after is None or after.number is None:
+            onward: dict[str, Any] = {} if after is None else {"id": Below(after.id)}
+            found = await shelf.find(number=None, order="-id", limit=limit, readable=True, **onward)
+        if len(found) < limit:
+            # The chain's numbers begin with 1.
+            last = None if after is None else after.number
+            numbers = Between(1, last)
+            found += await shelf.find(number=numbers, order="-number", limit=limit - len(found), readable=True)
+        return found
+
+
+def _ids(object_id: str, kinds: Iterable[EntryKind]) -> tuple[str, ...]:
+    return tuple(entry_id(kind, object_id, number) for kind in kinds for number in range(1, MOST_TRIES + 2))
+
+
+async def list_statements(
+    ports: Ports, wanted: Wanted, batch_id: str | None, after: Settlement | None, limit: int
+) -> list[Settlement]:
+    """Merchants' statements."""
+    asked: dict[str, Any] = {} if batch_id is None else {"batch_id": batch_id}
+    async with ports.storage.unit() as unit:
+        if wanted.account_id is not None:
+            owner = {"account_id": wanted.account_id, **asked}
+            ways = [Way(Settlement, {**owner, "mode": mode}) for mode in wanted.modes]
+            return await merged(unit, ways, after, limit, by="started_at", newest_first=wanted.newest_first)
+        if wanted.mode is not None:
+            asked["mode"] = wanted.mode
+        return await merged(unit, [Way(Settlement, asked)], after, limit, by="id", newest_first=wanted.newest_first)
+
+
+async def list_statement_items(
+    ports: Ports, statement_id: str, after: SettlementItem | None, limit: int
+) -> list[SettlementItem]:
+    """The lines of a statement, in the order of its payments."""
+    low, high = item_ids(statement_id)
+    async with ports.storage.unit() as unit:
+        span = Between(low if after is None else f"{after.id}!", high)
+        return await unit[SettlementItem].find(id=span, order="id", limit=limit, readable=True)
+
+
+async def list_corrections(ports: Ports, wanted: Wanted, after: Correction | None, limit: int) -> list[Correction]:
+    """What refunds gave back after the settlement of their payments. There are few."""
+    wishes: dict[str, Any] = {"account_id": wanted.account_id, "mode": wanted.mode}
+    way = Way(Correction, {name: value for name, value in wishes.items() if value is not None})
+    async with ports.storage.unit() as unit:
+        return await merged(unit, [way], after, limit, by="id", newest_first=wanted.newest_first)
+
+
+class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
+    """Which acts of operators are asked for."""
+
+    operator: str | None = None
+    act: str | None = None
+    object_id: str | None = None
+    since: datetime | None = None
+    """Inclusive."""
+    until: datetime | None = None
+    """Exclusive."""
+    newest_first: bool = True
+
+
+async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
+    """Operators' acts, in the order of time."""
+    named: dict[str, Any] = {"operator": wish.operator, "act": wish.act, "object_id": wish.object_id}
+    criteria = {name: value for name, value in named.items() if value is not None}
+    newest = wish.newest_first
+    sign = "-" if newest else ""
+    onward: dict[str, Any] = {}
+    if after is not None:
+        # `!` is the character that nothing in an id precedes.
+        onward["id"] = Below(after.id) if newest else AtLeast(f"{after.id}!")
+    async with ports.storage.unit() as unit:
+        shelf = unit[AuditEntry]
+        if wish.since is None and wish.until is None:
+            return await shelf.find(order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
+        if after is None:
+            return await shelf.find(
+                at=Between(wish.since, wish.until), order=f"{sign}at", limit=limit, readable=True, **criteria
+            )
+        found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
+        if len(found) < limit:
+            rest = Between(wish.since, after.at) if newest else Between(after.at + _NEXT, wish.until)
+            found += await shelf.find(at=rest, order=f"{sign}at", limit=limit - len(found), readable=True, **criteria)
+        return found

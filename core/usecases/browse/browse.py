@@ -1,0 +1,158 @@
+"""How operators leaf through what there is, over all accounts and both modes: from one record to those after it, so
+that the thousandth page costs what the first does. Nothing is counted, and nothing is skipped."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Below, OneOf, Record, Unit
+from ...domain.accounts import Account, Mode
+from ..accounts.accounts import storable
+
+_NEXT = timedelta(microseconds=1)
+_WALK = 1000
+
+
+class Dated(Protocol):
+    """What can be leafed through: ids rise with time."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+D = TypeVar("D", bound=Dated)
+R = TypeVar("R", bound=Record)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which records, in which order."""
+
+    account_id: str | None = None
+    mode: Mode | None = None
+    status: str | None = None
+    newest_first: bool = True
+
+    @property
+    def modes(self) -> Sequence[Mode]:
+        return tuple(Mode) if self.mode is None else (self.mode,)
+
+
+class Way(msgspec.Struct, frozen=True):
+    """Records that one index gives in order: those of a kind that fulfil the criteria."""
+
+    kind: type[Any]
+    criteria: dict[str, Any]
+
+
+async def browse(ports: Ports, kind: type[D], wanted: Wanted, after: D | None, limit: int, **criteria: Any) -> list[D]:
+    """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
+    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id)."""
+    asked = _spread(criteria)
+    if wanted.account_id is not None:
+        owners = [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
+        asked = [{**owner, **each} for owner in owners for each in asked]
+    elif wanted.mode is not None:
+        asked = [{**each, "mode": wanted.mode} for each in asked]
+    by = "id" if wanted.account_id is None and not criteria else "created_at"
+    ways = [Way(kind, each) for each in asked]
+    async with ports.storage.unit() as unit:
+        return await merged(unit, ways, after, limit, by=by, newest_first=wanted.newest_first)
+
+
+async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str, str]:
+    """What merchants are named, by their accounts' ids, as far as there are such accounts."""
+    async with ports.storage.unit() as unit:
+        wanted = tuple(each for each in account_ids if storable(each))
+        found = await unit[Account].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+    return {account.id: account.name for account in found}
+
+
+async def browse_accounts(
+    ports: Ports, part: str | None, after: Account | None, limit: int, *, newest_first: bool = True
+) -> list[Account]:
+    """Accounts that follow `after`, those only whose name has `part` in it, in capitals or not. No index holds parts of
+    names, so all accounts are walked until a page is full; there are as many as merchants."""
+    wanted = None if part is None else part.casefold()
+    page: list[Account] = []
+    async with ports.storage.unit() as unit:
+        while len(page) < limit:
+            size = limit if wanted is None else _WALK
+            found = await merged(unit, [Way(Account, {})], after, size, by="id", newest_first=newest_first)
+            page += [each for each in found if wanted is None or wanted in each.name.casefold()]
+            if len(found) < size:
+                break
+            after = found[-1]
+    return page[:limit]
+
+
+def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:
+    """Criteria with a value each, where some have several: the index gives the order of one value's, and no more."""
+    ways: list[dict[str, Any]] = [{}]
+    for name, wanted in criteria.items():
+        values = wanted.values if isinstance(wanted, OneOf) else (wanted,)
+        ways = [{**way, name: value} for way in ways for value in values]
+    return ways
+
+
+async def merged(
+    unit: Unit, ways: Sequence[Way], after: Any, limit: int, *, by: str = "created_at", newest_first: bool = True
+) -> list[Any]:
+    """What follows `after` of all the ways together, in the order of (`by`, id). Of each way about its share is read,
+    and more only where that turns out to be needed: a page costs its own records, and not a page of each way."""
+    opened = [_Line(unit, way, after, by, newest_first) for way in ways]
+    short, share = opened, limit if len(ways) == 1 else limit // max(1, len(ways)) + 2
+    page: list[Any] = []
+    while short:
+        for line in short:
+            await line.read(share)
+        found = (record for line in opened for record in line.found)
+        page = sorted(found, key=lambda record: (getattr(record, by), record.id), reverse=newest_first)[:limit]
+        short = [line for line in opened if not line.is_over and (len(page) < limit or line.ends_before(page[-1]))]
+        share = min(2 * share, limit)
+    return page
+
+
+class _Line:
+    """One way, as far as it was read."""
+
+    def __init__(self, unit: Unit, way: Way, after: Any, by: str, newest_first: bool) -> None:
+        self._shelf = unit[way.kind]
+        self._criteria = way.criteria
+        self._last: Any = after
+        self._by = by
+        self._newest_first = newest_first
+        self.found: list[Any] = []
+        self.is_over = False
+
+    def ends_before(self, record: Any) -> bool:
+        """Whether more of this way may belong before `record`."""
+        place, end = ((getattr(each, self._by), each.id) for each in (self._last, record))
+        return bool(place > end if self._newest_first else place < end)
+
+    async def read(self, limit: int) -> None:
+        """So many more: first what is of the same moment as the last one, then what follows it."""
+        sign = "-" if self._newest_first else ""
+        found: list[Any] = []
+        onward: dict[str, Any] = {}
+        if self._last is not None:
+            # `!` is the character that nothing in an id precedes.
+            beyond = Below(self._last.id) if self._newest_first else AtLeast(f"{self._last.id}!")
+            onward = {"id": beyond}
+            if self._by != "id":
+                at = getattr(self._last, self._by)
+                same = {**self._criteria, self._by: at, "id": beyond}
+                found = await self._shelf.find(order=f"{sign}id", limit=limit, readable=True, **same)
+                onward = {self._by: Below(at) if self._newest_first else AtLeast(at + _NEXT)}
+        if len(found) < limit:
+            rest = {**self._criteria, **onward}
+            found += await self._shelf.find(order=f"{sign}{self._by}", limit=limit - len(found), readable=True, **rest)
+        self.found += found
+        self.is_over = len(found) < limit
+        self._last = found[-1] if found else self._last

@@ -1,0 +1,159 @@
+"""How operators leaf through webhook events and their receivers, over all accounts.
+
+Events in the order of time come by the ways that all objects have. How a delivery stands is kept for each receiver (an
+account's, in one mode), so that by a status the receivers' own orders are merged; of what was given up, only those of
+receivers that ever failed.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, OneOf, Unit
+from ...domain.accounts import Account, Mode
+from ...domain.breaker import Breaker
+from ...domain.days import LONG_AGO, iso
+from ...domain.delivery import last_attempt_id
+from ...domain.errors import Refusal
+from ...domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from ..webhooks.events import EventQuery, deliveries_of
+from ..webhooks.resends import resend_range
+from .browse import Wanted, Way, browse, merged
+
+_S = DeliveryStatus
+_ACCOUNTS = 1000
+_RECEIVERS = 2000
+
+
+class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event, how its delivery stands, and the last letter. It is changed when the delivery is."""
+
+    event: Event
+    delivery: Delivery
+    last: Attempt | None = None
+
+    @property
+    def id(self) -> str:
+        return self.event.id
+
+    @property
+    def version(self) -> int:
+        return self.delivery.version
+
+    @property
+    def account_id(self) -> str:
+        return self.event.account_id
+
+
+async def browse_events(
+    ports: Ports, wanted: Wanted, after: TrackedEvent | None, limit: int, *, kind: EventType | None = None
+) -> list[TrackedEvent]:
+    """The events that follow `after`. By a delivery's status (`wanted.status`) they come as their receivers have them:
+    what is pending by when it is due, the soonest first."""
+    status = None if wanted.status is None else _S(wanted.status)
+    if status is None:
+        events = await _events(ports, wanted, None if after is None else after.event, limit, kind)
+        async with ports.storage.unit() as unit:
+            return await _tracked(unit, events, await deliveries_of(unit, events))
+    async with ports.storage.unit() as unit:
+        criteria: dict[str, Any] = {"status": status, **({} if kind is None else {"type": kind})}
+        if status is not _S.PENDING:
+            criteria["due"] = None
+        deliveries = await merged(
+            unit,
+            [Way(Delivery, {**lane, **criteria}) for lane in await _lanes(unit, wanted, failing=status is _S.FAILED)],
+            None if after is None else after.delivery,
+            limit,
+            by="due" if status is _S.PENDING else "id",
+            newest_first=wanted.newest_first and status is not _S.PENDING,
+        )
+        if not deliveries:
+            return []
+        found = await unit[Event].find(
+            id=OneOf(tuple(each.id for each in deliveries)), limit=len(deliveries), readable=True
+        )
+        by_id = {event.id: event for event in found}
+        return await _tracked(unit, [by_id[each.id] for each in deliveries if each.id in by_id], deliveries)
+
+
+async def _events(ports: Ports, wanted: Wanted, after: Event | None, limit: int, kind: EventType | None) -> list[Event]:
+    if kind is None:
+        return await browse(ports, Event, wanted, after, limit)
+    async with ports.storage.unit() as unit:
+        ways = [Way(Event, {**lane, "type": kind}) for lane in await _lanes(unit, wanted)]
+        return await merged(unit, ways, after, limit, newest_first=wanted.newest_first)
+
+
+async def _lanes(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[dict[str, Any]]:
+    """Accounts and modes. `failing`: those only whose receiver ever answered badly."""
+    if wanted.account_id is not None:
+        return [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
+    if failing:
+        rows = await unit[Breaker].find(
+            last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS, readable=True
+        )
+        return [{"account_id": row.account_id, "mode": row.mode} for row in rows if row.mode in wanted.modes]
+    accounts = await unit[Account].find(limit=_ACCOUNTS, readable=True)
+    return [{"account_id": account.id, "mode": mode} for account in accounts for mode in wanted.modes]
+
+
+async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Iterable[Delivery]) -> list[TrackedEvent]:
+    of_event = {delivery.id: delivery for delivery in deliveries}
+    wanted = tuple(last_attempt_id(each) for each in of_event.values())
+    letters = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+    last = {letter.event_id: letter for letter in letters}
+    return [
+        TrackedEvent(event=event, delivery=of_event[event.id], last=last.get(event.id))
+        for event in events
+        if event.id in of_event
+    ]
+
+
+async def track_event(ports: Ports, event_id: str) -> tuple[TrackedEvent, Breaker | None] | None:
+    """One event of any account, and how its receiver does; None where there is none."""
+    async with ports.storage.snapshot() as seen:
+        event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
+        if event is None or delivery is None:
+            return None
+        found = await seen[Breaker].find(id=f"{event.account_id}:{event.mode}", limit=1, readable=True)
+        last = await seen[Attempt].get(last_attempt_id(delivery))
+        return TrackedEvent(event=event, delivery=delivery, last=last), next(iter(found), None)
+
+
+async def browse_receivers(
+    ports: Ports, wanted: Wanted, after: Breaker | None, limit: int, *, is_open: bool = False
+) -> list[Breaker]:
+    """Receivers that ever answered badly, the last to do so first; or those whose breaker is open, the next to be
+    asked first."""
+    by = "next_probe_at" if is_open else "last_failure_at"
+    criteria: dict[str, Any] = {by: AtLeast(LONG_AGO)}
+    if wanted.account_id is not None:
+        criteria["account_id"] = wanted.account_id
+    if wanted.mode is not None:
+        criteria["mode"] = wanted.mode
+    async with ports.storage.unit() as unit:
+        return await merged(unit, [Way(Breaker, criteria)], after, limit, by=by, newest_first=not is_open)
+
+
+async def given_up(ports: Ports, account_id: str, mode: Mode, most: int = 1000) -> list[Delivery]:
+    """Deliveries of a receiver that failed for good, the oldest first."""
+    async with ports.storage.unit() as unit:
+        return await unit[Delivery].find(
+            account_id=account_id, mode=mode, status=_S.FAILED, due=None, order="id", limit=most, readable=True
+        )
+
+
+async def resend_given_up(ports: Ports, account_id: str, mode: Mode) -> int:
+    """Have all that was given up for a receiver sent again, and say how many there are.
+
+    Raises: Refusal INVALID_STATE where there is none, because another operator was quicker, say.
+    """
+    oldest = await given_up(ports, account_id, mode, 1)
+    if not oldest:
+        raise Refusal("INVALID_STATE", "Nothing is given up there (any more)")
+    until = ports.clock.real() + timedelta(days=366 * 100)
+    asked = EventQuery(delivery_status=_S.FAILED, since=iso(oldest[0].created_at), until=iso(until))
+    return await resend_range(ports, account_id, mode, asked)

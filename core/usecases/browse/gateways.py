@@ -1,0 +1,49 @@
+"""The gateways as operators see them: how each is, and what its bank answered of late."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.notes import ProviderNote
+from ....ports.storage import OneOf
+from ...domain.accounts import Mode
+from ...domain.audit import ABSENT
+from ...domain.gateway_health import Seen
+from ...domain.gateways import Gateway
+from ..gateways.watch import health_id
+
+
+class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
+    """One gateway. `place`: when payments of its mode try it, from 1."""
+
+    id: str
+    version: int
+    """Of the record; ABSENT while it was never set."""
+    mode: Mode
+    place: int
+    gateway: Gateway
+    health: Seen
+
+
+async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGateway]:
+    """All, in the order in which payments try them."""
+    modes = tuple(Mode) if mode is None else (mode,)
+    places = [(each, *pair) for each in modes for pair in enumerate(ports.banks.order.get(each, ()), 1)]
+    names = tuple(name for _, _, name in places)
+    async with ports.storage.unit() as unit:
+        records = await unit[Gateway].find(id=OneOf(names), limit=len(names), readable=True)
+        notes = await unit[ProviderNote].find(id=OneOf(tuple(map(health_id, names))), limit=len(names), readable=True)
+    present, health = {each.id: each for each in records}, {each.id: each for each in notes}
+    found = []
+    for of, place, name in places:
+        record, note = present.get(name), health.get(health_id(name))
+        found.append(
+            KnownGateway(
+                id=name,
+                version=ABSENT if record is None else record.version,
+                mode=of,
+                place=place,
+                gateway=record or Gateway(id=name),
+                health=() if note is None else msgspec.json.decode(note.body, type=Seen),
+            )
+        )
+    return found

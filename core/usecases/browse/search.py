@@ -1,0 +1,231 @@
+"""One box that finds anything: any id, an external id, a phone or its last digits, a transaction hash, a merchant's
+name.
+
+Ids and hashes are found by indexes. Phones are sealed: a whole one is found by its digest, in each account; of the last
+digits the newest clients and payments are looked through, no more of them than one look may cost.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import R, Unit
+from ....ports.vault import VaultError
+from ...domain import ids
+from ...domain.accounts import Account, ApiKey, Mode, Shop
+from ...domain.audit import AuditEntry
+from ...domain.breaker import Breaker
+from ...domain.clients import Client
+from ...domain.events import Event
+from ...domain.exchange_funds import ExchangeTransfer
+from ...domain.exchanges import Exchange
+from ...domain.ledger import JournalEntry
+from ...domain.payments import Payment, Suspense
+from ...domain.proofs import DeliveryProof
+from ...domain.refunds import Refund
+from ...domain.settlement import Settlement, SettlementBatch, SettlementItem
+from ...domain.subscriptions import Subscription
+from ...domain.terminals import Terminal
+from ...domain.withdrawals import Withdrawal
+from ..accounts.accounts import storable
+from ..kyc.gate import find_client
+from ..sealed import open_client_phone
+from .books import get_purse
+from .browse import browse_accounts
+from .gateways import known_gateways
+
+MOST = 50
+_ACCOUNTS = 1000
+_NEWEST = 2000
+"""Clients, and payments, that are looked through for the last digits of a phone."""
+_TAIL = re.compile(r"\*{0,3}([0-9]{4})\Z")
+_WHOLE = re.compile(r"\+[0-9]{7,11}([0-9]{4})\Z")
+_HASH = re.compile(r"(?:0x)?[0-9a-f]{64}\Z")
+
+BY_PREFIX: dict[str, tuple[str, type[Any]]] = {
+    ids.PAYMENT: ("payment", Payment),
+    ids.REFUND: ("refund", Refund),
+    ids.SUBSCRIPTION: ("subscription", Subscription),
+    ids.SETTLEMENT: ("settlement", Settlement),
+    ids.WITHDRAWAL: ("withdrawal", Withdrawal),
+    ids.EXCHANGE: ("exchange", Exchange),
+    ids.EVENT: ("event", Event),
+    ids.ACCOUNT: ("account", Account),
+    "sus_": ("suspense", Suspense),
+    "svc_": ("key", ApiKey),
+    "aud_": ("audit", AuditEntry),
+}
+NAMED_AFTER: dict[str, tuple[str, type[Any]]] = {
+    "account": ("receiver", Breaker),
+    "settlement": ("line", SettlementItem),
+    "exchange": ("suspense", ExchangeTransfer),
+}
+"""What has the id of an object of this kind with a colon and more."""
+BARE: tuple[tuple[str, type[Any]], ...] = (
+    ("client", Client),
+    ("shop", Shop),
+    ("terminal", Terminal),
+    ("batch", SettlementBatch),
+    ("entry", JournalEntry),
+)
+"""Whose ids have no prefix."""
+
+
+def kind_of_id(object_id: str) -> str:
+    """The kind of object that an id names by its prefix; empty where it has none."""
+    found = _prefixed(object_id)
+    return "" if found is None else found[0]
+
+
+def _prefixed(object_id: str) -> tuple[str, type[Any]] | None:
+    found = next((each for prefix, each in BY_PREFIX.items() if object_id.startswith(prefix)), None)
+    return NAMED_AFTER.get(found[0], found) if found is not None and ":" in object_id else found
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """Something found."""
+
+    kind: str
+    object_id: str
+    text: str
+    account_id: str | None = None
+    mode: Mode | None = None
+
+
+async def search(ports: Ports, text: str) -> list[Hit]:
+    """What `text` may mean, at most MOST of it. Raises: Unavailable."""
+    wanted = text.strip()
+    if not wanted or not wanted.isprintable():
+        return []
+    hits: list[Hit] = []
+    # What merchants name may hold letters that no id of ours has.
+    ours: tuple[Look, ...] = (_by_id, _by_hash, _by_phone, _by_tail) if storable(wanted) else ()
+    for look in (*ours, _by_external_id, _by_name):
+        async with ports.storage.unit() as unit:
+            hits += await look(ports, unit, wanted)
+        if hits:
+            break
+    return hits[:MOST]
+
+
+Look = Callable[[Ports, Unit, str], Awaitable[list[Hit]]]
+
+
+def hit(kind: str, record: Any, why: str = "") -> Hit:
+    """A record as it is shown among what was found."""
+    told = [
+        str(getattr(record, name)) for name in ("status", "amount", "name", "label", "type") if hasattr(record, name)
+    ]
+    return Hit(
+        kind=kind,
+        object_id=record.id,
+        text=" · ".join([*told, *([why] if why else [])]),
+        account_id=getattr(record, "account_id", None),
+        mode=getattr(record, "mode", None),
+    )
+
+
+async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    named = _prefixed(wanted)
+    hits = []
+    for kind, record_type in BARE if named is None else (named,):
+        found = await unit[record_type].get(wanted)
+        if found is not None:
+            hits.append(hit(kind, found))
+    if named is None:
+        # Also those that were never set, of which there is no record yet.
+        hits += [hit("gateway", each) for each in await known_gateways(ports) if each.id == wanted]
+    if not hits and ":" in wanted:
+        purse = await get_purse(ports, wanted)
+        hits += [] if purse is None else [hit("ledger", purse)]
+    return hits
+
+
+async def _by_hash(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    tx_hash = wanted.lower()
+    if not _HASH.match(tx_hash):
+        return []
+    payouts = await unit[Withdrawal].find(tx_hash=tx_hash, limit=MOST, readable=True)
+    proofs = await unit[DeliveryProof].find(tx_hash=tx_hash, limit=MOST, readable=True)
+    exchanges = await unit[Exchange].find(tx_hash=tx_hash, limit=MOST, readable=True)
+    came = await unit[ExchangeTransfer].find(came_by=tx_hash, limit=MOST, readable=True)
+    went = await unit[ExchangeTransfer].find(went_by=tx_hash, limit=MOST, readable=True)
+    return [
+        *(hit("withdrawal", found, "sent by") for found in payouts),
+        *(Hit(kind="payment", object_id=found.id, text=f"delivery proof {found.status}") for found in proofs),
+        *(hit("exchange", found, "sent by") for found in exchanges),
+        *(hit("suspense", found, "came by") for found in came),
+        *(hit("suspense", found, "went back by") for found in went),
+    ]
+
+
+async def _newest(unit: Unit, kind: type[R]) -> list[R]:
+    return await unit[kind].find(order="-id", limit=_NEWEST, readable=True)
+
+
+async def _by_phone(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    phone = "+" + re.sub(r"[^0-9]", "", wanted)
+    if not (wanted.startswith("+") and 11 <= len(phone) <= 16):
+        return []
+    found = []
+    for account in await unit[Account].find(limit=_ACCOUNTS, readable=True):
+        for mode in Mode:
+            client = await find_client(ports, unit, account.id, mode, phone)
+            if client is not None:
+                found.append(hit("client", client))
+    return found
+
+
+async def _by_tail(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    """By the last digits; of a whole phone, too, because payments keep no more in the open."""
+    match = _TAIL.match(wanted) or _WHOLE.match(wanted)
+    if match is None:
+        return []
+    tail = match[1]
+    clients = [
+        hit("client", client, f"phone ***{tail}")
+        for client in ([] if wanted.startswith("+") else await _newest(unit, Client))
+        if _ends(ports, client, tail)
+    ]
+    payments = await _newest(unit, Payment)
+    return [
+        *clients,
+        *(hit("payment", each, f"phone ***{tail}") for each in payments if each.payer_contact == f"***{tail}"),
+    ]
+
+
+def _ends(ports: Ports, client: Client, tail: str) -> bool:
+    try:
+        return open_client_phone(ports.vault, client).endswith(tail)
+    except VaultError:
+        return False
+
+
+async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    hits = [
+        *(
+            hit("subscription", each)
+            for each in await unit[Subscription].find(external_id=wanted, limit=MOST, readable=True)
+        ),
+        *(hit("exchange", each) for each in await unit[Exchange].find(external_id=wanted, limit=MOST, readable=True)),
+    ]
+    for account in await unit[Account].find(limit=_ACCOUNTS, readable=True):
+        for mode in Mode:
+            found = await unit[Payment].find(
+                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST, readable=True
+            )
+            hits += [hit("payment", each) for each in found]
+            refunds = await unit[Refund].find(
+                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST, readable=True
+            )
+            hits += [hit("refund", each) for each in refunds]
+        if len(hits) >= MOST:
+            break
+    return hits
+
+
+async def _by_name(ports: Ports, _unit: Unit, wanted: str) -> list[Hit]:
+    return [hit("account", each) for each in await browse_accounts(ports, wanted, None, MOST)]

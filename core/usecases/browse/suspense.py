@@ -1,0 +1,38 @@
+"""How operators leaf through money in suspense: of payments and of exchanges in one list."""
+
+from typing import Any
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast
+from ...domain.days import LONG_AGO
+from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
+from ...domain.payments import SUSPENSE, Suspense
+from .browse import Wanted, Way, merged
+
+Suspended = Suspense | ExchangeTransfer
+
+
+async def browse_suspense(
+    ports: Ports, wanted: Wanted, after: Suspended | None, limit: int, *, returned: bool = False
+) -> list[Suspended]:
+    """What waits and follows `after`, by when it came; or, `returned`, what was sent back, by when that was."""
+    criteria: dict[str, Any] = {"resolved_at": AtLeast(LONG_AGO) if returned else None}
+    if wanted.account_id is not None:
+        criteria["account_id"] = wanted.account_id
+    if wanted.mode is not None:
+        criteria["mode"] = wanted.mode
+    ways = [
+        Way(Suspense, criteria),
+        *(Way(ExchangeTransfer, {**criteria, "reason": reason}) for reason in SUSPENDED_FOR),
+    ]
+    by = "resolved_at" if returned else "received_at"
+    async with ports.storage.unit() as unit:
+        return await merged(unit, ways, after, limit, by=by, newest_first=wanted.newest_first)
+
+
+async def find_suspended(ports: Ports, record_id: str) -> Suspended | None:
+    """One of either kind, by its id."""
+    async with ports.storage.unit() as unit:
+        if record_id.startswith(SUSPENSE):
+            return await unit[Suspense].get(record_id)
+        return await unit[ExchangeTransfer].get(record_id)

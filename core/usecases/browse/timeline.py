@@ -1,0 +1,160 @@
+"""One list of all that happened to an object, in the order of time: its own moments, what providers were asked as far
+as it is kept, events and letters, ledger entries, and operators' acts. It holds no personal data."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Between, OneOf, Snapshot
+from ...domain.audit import AuditEntry
+from ...domain.events import Attempt, Event
+from ...domain.ledger import Currency, EntryKind, JournalEntry, currency_of, entry_id
+from ...domain.money import Rub, Usdt
+from ...domain.payments import Payment
+
+_MOST = 500
+_REVISIONS = 11
+"""Of one kind of entry of one object: what is sent back in ten attempts comes back as often."""
+
+STAMPS = {
+    "created_at": "created",
+    "submitted_at": "hash submitted",
+    "approved_at": "approved",
+    "executing_since": "sent to the bank",
+    "paid_at": "paid",
+    "settled_at": "settled",
+    "sent_at": "sent to the network",
+    "verified_at": "verified",
+    "received_at": "money came",
+    "resolved_at": "resolved",
+    "started_at": "started",
+    "completed_at": "completed",
+    "contradicted_at": "the bank says that it went after all",
+    "closed_at": "came to rest",
+    "expires_at": "deadline",
+    "ends_at": "ends",
+}
+"""Fields of records that are moments, and what they say."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a timeline."""
+
+    at: datetime
+    source: str
+    """`object`, `provider`, `event`, `webhook`, `ledger` or `operator`."""
+    text: str
+    detail: str = ""
+    of: str = ""
+    """The kind of another object that the line tells of, as search names kinds; empty: of none."""
+    object_id: str = ""
+
+
+async def read_timeline(ports: Ports, record: Any) -> list[Moment]:
+    """All moments of a record that has an id, the oldest first. Raises: Unavailable."""
+    async with ports.storage.snapshot() as seen:
+        found = [
+            *_own(record),
+            *await _told(seen, record.id),
+            *await _booked(seen, record.id),
+            *await read_acts(seen, record.id),
+        ]
+    return sorted(found, key=lambda moment: moment.at)
+
+
+def _own(record: Any) -> list[Moment]:
+    found = [
+        Moment(at=at, source="object", text=_ended(record) if name == "completed_at" else words)
+        for name, words in STAMPS.items()
+        if isinstance(at := getattr(record, name, None), datetime)
+    ]
+    if isinstance(record, Payment) and record.bank is not None:
+        text = f"asked {record.bank}: {record.opening}"
+        found.append(Moment(at=record.created_at, source="provider", text=text, detail=record.bank_reference or ""))
+        if record.paid_at is not None and record.transfer_id is not None:
+            text = f"{record.bank} told of a transfer"
+            found.append(Moment(at=record.paid_at, source="provider", text=text, detail=record.transfer_id))
+    tx_hash, sent_at = getattr(record, "tx_hash", None), getattr(record, "sent_at", None)
+    if tx_hash is not None and sent_at is not None:
+        found.append(Moment(at=sent_at, source="provider", text="the network took it", detail=tx_hash))
+    return found
+
+
+def _ended(record: Any) -> str:
+    """Some records have one moment for whichever end they came to."""
+    status = getattr(record, "status", "completed")
+    return "completed" if status == "completed" else f"ended: {status}"
+
+
+async def _told(seen: Snapshot, object_id: str) -> list[Moment]:
+    events = await seen[Event].find(object_id=object_id, order="id", limit=_MOST, readable=True)
+    return [moment for event in events for moment in await event_moments(seen, event)]
+
+
+async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
+    """An event, and every letter that it was sent by."""
+    letters = await seen[Attempt].find(
+        id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST, readable=True
+    )
+    found = [
+        Moment(
+            at=letter.sent_at,
+            source="webhook",
+            text=f"{'probe' if letter.probe else f'attempt {letter.number}'}: {letter.status or letter.answer}",
+            detail=f"{letter.took_ms} ms {letter.note}".strip(),
+        )
+        for letter in letters
+    ]
+    told = Moment(
+        at=event.created_at, source="event", text=_event(event), detail=event.id, of="event", object_id=event.id
+    )
+    return [told, *found]
+
+
+async def read_acts(seen: Snapshot, object_id: str) -> list[Moment]:
+    """What operators did to an object."""
+    entries = await seen[AuditEntry].find(object_id=object_id, order="id", limit=_MOST, readable=True)
+    return [
+        Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=_act(entry))
+        for entry in entries
+    ]
+
+
+def _event(event: Event) -> str:
+    """Of an event's body only its statuses, because it may name a payer."""
+    body = msgspec.json.decode(event.body, type=_Moved)
+    if body.status is None:
+        return event.type
+    what = event.type.removesuffix(".status_changed")
+    return f"{what}: {'' if body.previous_status is None else f'{body.previous_status} → '}{body.status}"
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    status: str | None = None
+    previous_status: str | None = None
+
+
+async def _booked(seen: Snapshot, object_id: str) -> list[Moment]:
+    """By their ids, which say kind, object and revision."""
+    wanted = tuple(entry_id(kind, object_id, number) for kind in EntryKind for number in range(1, _REVISIONS + 1))
+    entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), readable=True)
+    return [Moment(at=entry.at, source="ledger", text=entry.kind.value, detail=postings(entry)) for entry in entries]
+
+
+def postings(entry: JournalEntry) -> str:
+    """What an entry moves: `bank -100.00 RUB, pending 100.00 RUB`."""
+    return ", ".join(
+        f"{posting.purse} {amount(posting.amount, currency_of(posting.purse))}" for posting in entry.postings
+    )
+
+
+def amount(units: int, currency: Currency) -> str:
+    """An amount as it is counted, for people."""
+    return f"{Rub(units) if currency is Currency.RUB else Usdt(units)} {currency}"
+
+
+def _act(entry: AuditEntry) -> str:
+    change = f"{entry.before} → {entry.after}" if entry.before else entry.after
+    return " · ".join(part for part in (change, entry.reason) if part)

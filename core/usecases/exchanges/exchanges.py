@@ -1,0 +1,299 @@
+"""What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on (SPEC "Endpoints:
+Exchanges"; DECISIONS 1, 6). What becomes of them is in progress.py."""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Conflict, NotConfigured
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Caller, Mode
+from ...domain.errors import Refusal, shape_error
+from ...domain.exchange_money import ExchangeQuote, quote_rub, quote_usdt
+from ...domain.exchange_orders import (
+    ExchangeCase,
+    ExchangeOrder,
+    ReadExchange,
+    RubExchangeOrder,
+    Step,
+    judge_exchange,
+    new_exchange,
+)
+from ...domain.exchanges import ACTIVE_RULE, CANCELLABLE, Direction, DirectionSwitch, Exchange, ExchangeStatus
+from ...domain.idempotency import IdempotencyKey
+from ..accounts.accounts import find_account
+from ..causes import caused_id
+from ..gateways.gateways import first_open
+from ..idempotency import KEY_TAKEN, Lock, Made, once
+from ..kyc.gate import find_client, present_client
+from ..sealed import exchange_phone_place
+from ..settlement.rates import market_rate
+from ..test_clock import in_its_time, in_the_account_time
+from ..units import retrying
+from .opening import open_new
+from .progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
+from .steps import first_watch, read_exchange, turn, watch_now
+
+KIND = "exchange"
+
+_S = ExchangeStatus
+_NEWEST_FIRST = "-created_at"
+_MERCHANT_CANCELS = (_S.PENDING, _S.AWAITING_USDT)
+
+
+class ExchangePage(msgspec.Struct, frozen=True):
+    """A page of exchanges, newest first, and how many there are in all."""
+
+    exchanges: list[Exchange]
+    number: int
+    size: int
+    total: int
+
+
+async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_order: ReadExchange) -> Made[Exchange]:
+    """Begin an exchange of USDT to RUB, once per key. `read_order` reads the body, and is called only for a new key.
+
+    Raises: Refusal, in the order of DECISIONS 1 and of `exchange_orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an
+    exchange that is over; PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED when there is no deposit address to be had:
+    then nothing was created, and the key is free.
+    """
+
+    async def make(lock: Lock) -> Exchange:
+        case = await _judged(ports, caller, ExchangeCase(order=read_order(), account=caller.account, mode=caller.mode))
+        made = await open_new(ports, await _written(ports, case, lock))
+        if made is None:
+            raise Refusal("PROVIDER_UNAVAILABLE", "No deposit address at the moment; try again", retry_after=30)
+        return made
+
+    async def recall(exchange_id: str) -> Exchange | None:
+        exchange = await ports.storage.get(Exchange, exchange_id)
+        if exchange is not None and exchange.is_final:
+            raise Refusal("IDEMPOTENCY_TERMINAL", "The exchange of this Idempotency-Key is over; use a new one")
+        if exchange is not None and exchange.status is _S.PENDING:
+            # Its maker is still at work, or died: the address is the same, whoever asks for it.
+            return await open_new(ports, exchange)
+        return exchange
+
+    return await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="exchanges_id")
+
+
+async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
+    """The case with all that its rules look at, each looked at once nothing before it is refused. Raises: Refusal."""
+    switch = await ports.storage.get(DirectionSwitch, case.direction)
+    case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on)
+    judge_exchange(case, Step.ORDER)
+    client = await present_client(ports, caller, case.order.client_phone)
+    case = msgspec.structs.replace(case, client=client)
+    judge_exchange(case, Step.CLIENT)
+    return msgspec.structs.replace(case, quote=await _quote(ports, case))
+
+
+async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
+    """What the client is offered, by a rate of now; None where there is none."""
+    try:
+        known = await market_rate(ports, case.mode, fresh=True)
+    except Refusal:
+        return None
+    markup = case.account.settings.exchange_markup_percent
+    if case.direction is Direction.USDT_TO_RUB:
+        return quote_usdt(case.amount_usdt, known.rate, markup)
+    return quote_rub(case.amount_rub, known.rate, markup)
+
+
+@in_the_account_time
+async def create_rub_usdt(
+    ports: Ports, account_id: str, mode: Mode, *, amount_rub: str, client_phone: str, address: str
+) -> Exchange:
+    """Begin an exchange of RUB to USDT on a merchant's request; operators only (SPEC "Exchange statuses"). It is
+    `pending` while the bank gave no certain answer about its invoice: the watch goes on asking.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND, and as `exchange_orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;
+    PROVIDER_UNAVAILABLE while all banks are out of service.
+    """
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, account_id)
+    order = RubExchangeOrder(amount_rub=amount_rub, client_phone=client_phone, client_wallet=address)
+    caller = Caller(account=account, mode=mode, key_id="")
+    return await begin_exchange(ports, caller, order)
+
+
+async def begin_exchange(
+    ports: Ports, caller: Caller, order: ExchangeOrder | RubExchangeOrder, *, opens: bool = True
+) -> Exchange:
+    """Begin one without a key. Unless it `opens` it stays pending until the watch first looks at it, as one whose maker
+    died. Raises: as `create_rub_usdt`."""
+    case = await _judged(ports, caller, ExchangeCase(order=order, account=caller.account, mode=caller.mode))
+    exchange = await _written(ports, case, None)
+    opened = await progress(ports, exchange) if opens else None
+    return exchange if opened is None else opened.exchange
+
+
+async def _provided(ports: Ports, case: ExchangeCase) -> dict[str, str]:
+    """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
+    if case.direction is Direction.RUB_TO_USDT:
+        routes = ports.banks.of_mode(case.mode)
+        if not routes:
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB at present")
+        bank = await first_open(ports, routes, case.mode, case.account.id)
+        if bank is None:
+            raise Refusal("PROVIDER_UNAVAILABLE", "Every bank that takes RUB is out of service", retry_after=30)
+        return {"bank": bank.name}
+    try:
+        return {"watcher": ports.deposits.of_mode(case.mode).name}
+    except NotConfigured:
+        raise Refusal("PROVIDER_NOT_CONFIGURED", "No deposit addresses are given out at present") from None
+
+
+async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Exchange:
+    """The exchange, its key (`lock`; None for an operator's) and its watch, on disk. Raises: Refusal; Conflict of the
+    key."""
+    phone, account = case.order.client_phone, case.account
+    key = None
+    if lock is None:
+        exchange_id = ids.prefixed(ids.EXCHANGE, ports.ids.uuid())
+    else:
+        exchange_id = caused_id(ports, case.mode, ids.EXCHANGE, lock.record_id)
+        key = lock(exchange_id)
+    digest = ports.vault.fingerprint(f"exchange:{account.id}:{case.mode}:{phone}")
+    sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
+
+    async def work(unit: Unit) -> Exchange:
+        # What may have changed while others were asked: the client may be blocked by now.
+        client = await find_client(ports, unit, account.id, case.mode, phone)
+        active = await unit[Exchange].find(active_slot=digest, limit=1)
+        present = msgspec.structs.replace(case, client=client, has_active=bool(active))
+        try:
+            judge_exchange(present, Step.CLIENT)
+            judge_exchange(present, Step.QUOTE)
+        except Refusal:
+            if key is not None and await unit[IdempotencyKey].get(key.id) is not None:
+                # The exchange that this very key made meanwhile may be the reason.
+                raise Conflict(KEY_TAKEN) from None
+            raise
+        now = ports.clock.now()
+        key_id = None if key is None else key.id
+        exchange = new_exchange(
+            present, exchange_id=exchange_id, phone=sealed, phone_digest=digest, key_id=key_id, now=now
+        )
+        exchange = msgspec.structs.replace(exchange, **await _provided(ports, present))
+        if key is not None:
+            unit[IdempotencyKey].add(key)
+        unit[Job].add(first_watch(exchange, now + LOOK))
+        return unit[Exchange].add(exchange)
+
+    # The client's other exchange was first, or this key's: reading again tells which.
+    return await retrying(ports.storage, work, again_on=(ACTIVE_RULE,))
+
+
+async def get_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
+    """One exchange of the caller's account and mode. Raises: Refusal EXCHANGE_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        return await _own(unit, caller, exchange_id)
+
+
+async def _own(unit: Unit, caller: Caller, exchange_id: str) -> Exchange:
+    exchange = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    if exchange is None or (exchange.account_id, exchange.mode) != (caller.account_id, caller.mode):
+        raise _not_found()
+    return exchange
+
+
+async def list_exchanges(ports: Ports, caller: Caller, status: str | None, number: int, size: int) -> ExchangePage:
+    """A page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
+    VALIDATION_ERROR."""
+    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    if status is not None:
+        criteria["status"] = read_status(status)
+    async with ports.storage.snapshot() as seen:
+        total = await seen[Exchange].total(**criteria)
+        found: list[Exchange] = []
+        if (number - 1) * size < total:
+            found = await seen[Exchange].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
+    return ExchangePage(found, number, size, total)
+
+
+def read_status(text: str) -> ExchangeStatus:
+    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
+    try:
+        return ExchangeStatus(text.lower())
+    except ValueError:
+        raise shape_error("status", f"must be one of: {', '.join(ExchangeStatus)}") from None
+
+
+async def every_exchange(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Exchange]:
+    """Exchanges of an account for operators, newest first, phones sealed. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        await find_account(unit, account_id)
+        found: list[Exchange] = []
+        for each in Mode if mode is None else (mode,):
+            found += await unit[Exchange].find(
+                account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit, readable=True
+            )
+    return sorted(found, key=lambda exchange: (exchange.created_at, exchange.id), reverse=True)[:limit]
+
+
+async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
+    """Call an exchange off before its client sent anything. The chain is looked at first: what is on its way counts.
+
+    Raises: Refusal EXCHANGE_NOT_FOUND; INVALID_STATE once USDT were seen, or it is over; PROVIDER_UNAVAILABLE while
+    nobody can tell whether any were sent.
+    """
+    return await _cancel(ports, await get_exchange(ports, caller, exchange_id), _MERCHANT_CANCELS)
+
+
+@in_its_time(Exchange)
+async def cancel_any_exchange(ports: Ports, exchange_id: str) -> Exchange:
+    """The same for operators, who also call off what awaits RUB. Raises: as `cancel_exchange`."""
+    exchange = await ports.storage.get(Exchange, exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    if exchange is None:
+        raise _not_found()
+    return await _cancel(ports, exchange, CANCELLABLE)
+
+
+async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[ExchangeStatus]) -> Exchange:
+    _require_cancellable(exchange, allowed)
+    try:
+        seen = await seen_funds(ports, exchange)
+    except NO_ANSWER:
+        raise Refusal(
+            "PROVIDER_UNAVAILABLE", "Whether money was sent cannot be seen at the moment; try again", retry_after=30
+        ) from None
+    _require_cancellable(await take_funds(ports, exchange, seen), allowed)
+    if any(not incoming.is_final for incoming in seen):
+        raise Refusal("INVALID_STATE", "USDT are on their way to the exchange's address")
+
+    async def work(unit: Unit) -> Exchange:
+        present = await read_exchange(unit, exchange.id)
+        _require_cancellable(present, allowed)
+        await watch_now(ports, unit, present.id)
+        return await turn(ports, unit, present, _S.CANCELLED)
+
+    return await retrying(ports.storage, work)
+
+
+def _require_cancellable(exchange: Exchange, allowed: Collection[ExchangeStatus]) -> None:
+    if exchange.status not in allowed:
+        raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it can only be cancelled before money came")
+
+
+def _not_found() -> Refusal:
+    return Refusal("EXCHANGE_NOT_FOUND", "No exchange of this id")
+
+
+async def set_direction(ports: Ports, direction: Direction, *, is_on: bool) -> DirectionSwitch:
+    """An operator switches a direction off or on for all merchants. Exchanges under way go on."""
+
+    async def work(unit: Unit) -> DirectionSwitch:
+        present = await unit[DirectionSwitch].get(direction)
+        wanted = DirectionSwitch(id=direction.value, is_on=is_on, since=ports.clock.now())
+        if present is None:
+            return unit[DirectionSwitch].add(wanted)
+        if present.is_on is is_on:
+            return present
+        return unit[DirectionSwitch].save(msgspec.structs.replace(wanted, version=present.version))
+
+    return await retrying(ports.storage, work, again_on=("direction_switches_id",))

@@ -1,0 +1,123 @@
+"""From a written exchange to the place where its client sends the money (DECISIONS 6).
+
+The exchange is committed before anybody is asked, with its id as the operation id: whoever goes on after a crash asks
+for the same place.
+"""
+
+import msgspec
+
+from ....ports.bank import InvoiceRequest
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, Refused, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.errors import Refusal
+from ...domain.exchanges import Exchange, ExchangeStatus
+from ...domain.idempotency import IdempotencyKey
+from ..gateways.watch import watched
+from ..units import retrying
+from .steps import fail, turn, watch_id
+
+_S = ExchangeStatus
+_RETRY_AFTER = 30
+
+PURPOSE = "Exchange"
+"""What the client's bank shows of the invoice."""
+NO_PLACE = "no place for the client's money was obtained in time"
+
+
+async def open_new(ports: Ports, exchange: Exchange) -> Exchange | None:
+    """The exchange with its deposit address; None when another request with its key took it back.
+
+    Where the watcher is away nothing is left behind: the exchange was told to nobody, so it goes, and its key is free.
+    Raises: Refusal PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED.
+    """
+    try:
+        return await open_address(ports, exchange)
+    except Unavailable as fault:
+        wait = _RETRY_AFTER if fault.retry_after is None else max(1, round(fault.retry_after))
+        refusal = Refusal("PROVIDER_UNAVAILABLE", "No deposit address at the moment; try again", retry_after=wait)
+    except NotConfigured:
+        refusal = Refusal("PROVIDER_NOT_CONFIGURED", "No deposit addresses are given out at present")
+    present = await _take_back(ports, exchange.id)
+    if present is not None:
+        return present
+    raise refusal
+
+
+async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
+    """Obtain the deposit address of a pending exchange: the same one however often it is asked for. The exchange as it
+    then stands; None when it is gone. Raises: Unavailable, NotConfigured."""
+    watcher = ports.deposits.named(exchange.watcher or "")
+    address = await watcher.address(exchange.id)
+
+    async def work(unit: Unit) -> Exchange | None:
+        present = await unit[Exchange].get(exchange.id)
+        if present is None or present.status is not _S.PENDING:
+            return present
+        return await turn(
+            ports, unit, msgspec.structs.replace(present, crypto_deposit_address=address), _S.AWAITING_USDT
+        )
+
+    return await retrying(ports.storage, work)
+
+
+async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
+    """Obtain the invoice of a pending exchange of RUB: the same one however often it is asked for. A bank that refuses
+    for certain ends the exchange. Raises: Unavailable, OutcomeUnknown, NotConfigured; then nothing is decided.
+    """
+    bank = ports.banks.named(exchange.bank or "")
+    request = InvoiceRequest(
+        operation=exchange.id,
+        amount_kopecks=exchange.amount_rub.kopecks,
+        purpose=PURPOSE,
+        expires_at=exchange.expires_at,
+    )
+    invoice, failure = None, "unknown"
+    try:
+        async with watched(ports, exchange.mode, bank.name):
+            invoice = await bank.create_invoice(request)
+    except Refused as fault:
+        failure = fault.reason
+
+    async def work(unit: Unit) -> Exchange | None:
+        present = await unit[Exchange].get(exchange.id)
+        if present is None or present.status is not _S.PENDING:
+            return present
+        if invoice is None:
+            return await fail(ports, unit, present, failure)
+        opened = msgspec.structs.replace(present, invoice_reference=invoice.reference, invoice_payload=invoice.payload)
+        return await turn(ports, unit, opened, _S.AWAITING_RUB)
+
+    return await retrying(ports.storage, work)
+
+
+async def _take_back(ports: Ports, exchange_id: str) -> Exchange | None:
+    """Undo what was written, unless it got its address by another request after all; then that."""
+
+    async def work(unit: Unit) -> Exchange | None:
+        present = await unit[Exchange].get(exchange_id)
+        if present is None or present.status is not _S.PENDING:
+            return present
+        key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
+        job = await unit[Job].get(watch_id(exchange_id))
+        unit[Exchange].remove(present)
+        if key is not None:
+            unit[IdempotencyKey].remove(key)
+        if job is not None:
+            unit[Job].remove(job)
+        return None
+
+    return await retrying(ports.storage, work)
+
+
+async def give_up(ports: Ports, exchange_id: str) -> Exchange | None:
+    """Fail a pending exchange whose time is over: nobody was told where to send anything."""
+
+    async def work(unit: Unit) -> Exchange | None:
+        present = await unit[Exchange].get(exchange_id)
+        if present is None or present.status is not _S.PENDING or ports.clock.now() < present.expires_at:
+            return present
+        return await fail(ports, unit, present, NO_PLACE)
+
+    return await retrying(ports.storage, work)

@@ -1,0 +1,217 @@
+"""How an exchange lives on: what its client sends is looked at, then what it is owed is sent, until there is an end;
+and some hours longer, for money that comes late (SPEC "Exchange statuses"; DECISIONS 6).
+
+Job, bank's notice and sandbox all do the same: bring it as far as it goes now. Each step reads what stands and is one
+unit, so it does not matter how many do it at once, nor where one of them dies.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.exchange_funds import Incoming, deposit_source
+from ...domain.exchanges import AWAITING, Exchange, ExchangeStatus
+from ..gateways.watch import watched
+from ..schedule import next_ask, set_due
+from ..simulated import is_played, is_played_on_chain
+from ..units import retrying
+from .opening import give_up, open_address, open_invoice
+from .payout import Paying, begin_payout, hear, pay_out
+from .sending import begin_sending, send_usdt
+from .steps import RACES, enter_funds, read_exchange, watch_now
+
+LOOK = timedelta(seconds=10)
+"""How often the chain is looked at while an exchange awaits its money."""
+LATE_FOR = timedelta(hours=6)
+"""So long after `expires_at` it is looked for money that came late."""
+
+_LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
+"""Until so long after `expires_at`, it is looked so often."""
+_AWAY = timedelta(minutes=1)
+"""A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
+
+NO_ANSWER = (Unavailable, NotConfigured, NotSupported, OutcomeUnknown, Refused)
+"""It says nothing about the money."""
+
+_S = ExchangeStatus
+
+log = logging.getLogger("cambist.exchanges")
+
+
+async def watch_exchange(ports: Ports, job: Job) -> None:
+    """The job that follows an exchange."""
+    before = await _stored(ports, job.argument)
+    paying = None if before is None else await progress(ports, before, job.attempts)
+    has_moved = before is not None and paying is not None and paying.exchange.version != before.version
+    await _come_back(ports, job, paying, has_moved=has_moved)
+
+
+async def on_exchange_notice(ports: Ports, exchange_id: str) -> None:
+    """The bank says that something happened to an operation of this exchange. Only a hint: the bank is asked, and all
+    that is to be sent is left to the watch."""
+    exchange = await _stored(ports, exchange_id)
+    if exchange is None:
+        return
+    exchange = await _tried(exchange, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
+    await _tried(exchange, "its payout cannot be looked at", lambda each: hear(ports, each))
+    await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange_id))
+
+
+async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:
+    return await ports.storage.get(Exchange, exchange_id)
+
+
+async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Paying | None:
+    """Bring an exchange as far as it goes now; how it then stands, or None when it was taken back. `attempts`: since it
+    moved last."""
+    present: Exchange | None = exchange
+    if exchange.status is _S.PENDING:
+        present = await _open(ports, exchange)
+    if present is None:
+        return None
+    if _hold_is_over(present, ports.clock.now()):
+        present = await _tried(present, "its transfer cannot begin", lambda each: _end_hold(ports, each))
+    else:
+        present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
+    if present.status is _S.USDT_RECEIVED:
+        present = await _tried(present, "its payout cannot begin", lambda each: begin_payout(ports, each))
+    try:
+        if present.status is _S.RUB_SENDING:
+            return await pay_out(ports, present)
+        if present.status is _S.USDT_SENDING:
+            return await send_usdt(ports, present, attempts)
+        return Paying(present)
+    except (NotConfigured, NotSupported) as fault:
+        # What may have been sent must not go another way: it waits until bank or wallet is wired again.
+        log.error("exchange %s: its payout cannot go on: %s", present.id, fault)  # noqa: TRY400 - no slip of the program
+        return Paying(present)
+
+
+def _hold_is_over(exchange: Exchange, now: datetime) -> bool:
+    is_held = exchange.status is _S.RUB_RECEIVED
+    return is_held and exchange.hold_until is not None and now >= exchange.hold_until
+
+
+async def _end_hold(ports: Ports, exchange: Exchange) -> Exchange:
+    """Begin to send, unless the RUB were taken back meanwhile: that is what they are held for, so a bank that does not
+    answer lets nothing go. Raises: what a bank's read raises; NotConfigured."""
+    return await begin_sending(ports, await look_at_funds(ports, exchange))
+
+
+async def _tried(exchange: Exchange, trouble: str, step: Callable[[Exchange], Awaitable[Exchange]]) -> Exchange:
+    try:
+        return await step(exchange)
+    except NO_ANSWER as fault:
+        log.warning("exchange %s: %s: %s", exchange.id, trouble, fault)
+        return exchange
+
+
+async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
+    """Go on with an exchange whose maker died, or end it when its time is over."""
+    if ports.clock.now() >= exchange.expires_at:
+        return await give_up(ports, exchange.id)
+    try:
+        return await (open_address if exchange.takes_usdt else open_invoice)(ports, exchange)
+    except NO_ANSWER as fault:
+        log.warning("exchange %s: it cannot be opened: %s", exchange.id, fault)
+        return exchange
+
+
+async def look_at_funds(ports: Ports, exchange: Exchange) -> Exchange:
+    """See what came, and let it take effect. Raises: Unavailable, NotConfigured; then nothing is decided."""
+    return await take_funds(ports, exchange, await seen_funds(ports, exchange))
+
+
+async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
+    """What came to an exchange's address, or for its invoice, so far, final or not.
+
+    Raises: Unavailable, NotConfigured; what a bank's read raises.
+    """
+    if exchange.invoice_reference is not None:
+        async with watched(ports, exchange.mode, exchange.bank):
+            state = await ports.banks.named(exchange.bank or "").invoice_state(exchange.invoice_reference)
+        return [
+            Incoming(source=each.id, amount=each.amount_kopecks, at=each.at, is_taken_back=each.taken_back)
+            for each in state.transfers
+        ]
+    if exchange.crypto_deposit_address is None:
+        return ()
+    watcher = ports.deposits.named(exchange.watcher or "")
+    return [
+        Incoming(
+            source=deposit_source(deposit.tx_hash, deposit.index),
+            amount=deposit.units,
+            at=deposit.at,
+            is_final=deposit.is_final,
+        )
+        for deposit in await watcher.deposits(exchange.crypto_deposit_address)
+    ]
+
+
+async def take_funds(ports: Ports, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
+    """Let what was seen take effect; the exchange as it then stands."""
+    if not _has_place(exchange):
+        return exchange
+
+    async def work(unit: Unit) -> Exchange:
+        return await enter_funds(ports, unit, await read_exchange(unit, exchange.id), seen)
+
+    return await retrying(ports.storage, work, again_on=RACES)
+
+
+def _has_place(exchange: Exchange) -> bool:
+    return exchange.crypto_deposit_address is not None or exchange.invoice_reference is not None
+
+
+async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved: bool) -> None:
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None or present.attempts != job.attempts:
+            return
+        asked = 0 if has_moved else present.attempts
+        now = ports.clock.now()
+        due = None if paying is None else next_look(paying, asked, now, played=_is_played(ports, paying.exchange))
+        standing = await unit[Exchange].get(job.argument)
+        if standing is not None and paying is not None and standing.version != paying.exchange.version:
+            # A notice or the sandbox moved it meanwhile: what we know of it is old.
+            due = now
+        set_due(unit, present, due, anew=has_moved)
+
+    await retrying(ports.storage, work)
+
+
+def _is_played(ports: Ports, exchange: Exchange) -> bool:
+    if exchange.takes_usdt:
+        return is_played_on_chain(ports, exchange.watcher)
+    return is_played(ports, exchange.bank)
+
+
+def next_look(paying: Paying, asked: int, now: datetime, *, played: bool) -> datetime | None:
+    """When an exchange is looked at again, after `asked` times since it moved; None: it is over. `played`: at its
+    deadlines only."""
+    exchange = paying.exchange
+    if exchange.is_final:
+        late = _late_look(exchange, now, played=played)
+        # Of RUB that were taken back while the USDT went nothing could be decided.
+        anew = not asked and exchange.invoice_reference is not None
+        return now + LOOK if late is None and anew else late
+    if exchange.status is _S.PENDING or exchange.status in AWAITING:
+        wait = exchange.expires_at - now if played and exchange.status is not _S.PENDING else LOOK
+        return min(now + wait, exchange.expires_at) if now < exchange.expires_at else now + _AWAY
+    if exchange.status is _S.RUB_RECEIVED and exchange.hold_until is not None and now < exchange.hold_until:
+        return exchange.hold_until
+    return next_ask(paying.check_after, asked, now)
+
+
+def _late_look(exchange: Exchange, now: datetime, *, played: bool) -> datetime | None:
+    if not _has_place(exchange):
+        return None
+    last = exchange.expires_at + LATE_FOR
+    if played:
+        return last if now < last else None
+    passed = now - exchange.expires_at
+    return next((now + pause for until, pause in _LATE_LOOKS if passed < until), None)

@@ -1,0 +1,110 @@
+"""The operator sends back what came for an exchange and could move nothing (DECISIONS 6). The decision is stored with
+the job that carries it out: return_progress.py."""
+
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured
+from ....ports.jobs import Job
+from ....ports.storage import OneOf, Unit
+from ...domain import ids
+from ...domain.errors import Refusal, shape_error
+from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer, returnable, with_return
+from ...domain.exchanges import Exchange
+from ...domain.tron import is_tron_address
+from ..accounts.accounts import find_account
+from ..refunds.bank_refunds import sends_back
+from ..test_clock import in_its_time
+from ..units import retrying
+from .return_progress import RETURN_EXCHANGE, RETURN_RACES
+from .steps import transfers_of
+
+
+def return_job_id(transfer_id: str) -> str:
+    """The one job that sends the money of this transfer back."""
+    return f"{RETURN_EXCHANGE}:{transfer_id}"
+
+
+async def list_suspended(ports: Ports, account_id: str | None = None, *, limit: int = 1000) -> list[ExchangeTransfer]:
+    """Money of exchanges that waits for an operator, oldest first; of one account or of all. Raises: Refusal
+    ACCOUNT_NOT_FOUND."""
+    criteria: dict[str, Any] = {} if account_id is None else {"account_id": account_id}
+    async with ports.storage.unit() as unit:
+        if account_id is not None:
+            await find_account(unit, account_id)
+        return await unit[ExchangeTransfer].find(
+            order="received_at", limit=limit, resolved_at=None, reason=OneOf(SUSPENDED_FOR), **criteria
+        )
+
+
+async def exchange_money(ports: Ports, exchange_id: str) -> tuple[Exchange, list[ExchangeTransfer]]:
+    """An exchange and all that came for it, for operators. Raises: Refusal EXCHANGE_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        exchange = await _exchange(unit, exchange_id)
+        return exchange, await transfers_of(unit, exchange.id)
+
+
+@in_its_time(Exchange, ExchangeTransfer)
+async def return_money(ports: Ports, object_id: str, address: str | None = None) -> list[ExchangeTransfer]:
+    """The operator's decision to send back what is suspended of an exchange, or of one of its transfers; the worker
+    does it. `address`: where USDT go to; RUB go to who paid them.
+
+    Raises: Refusal EXCHANGE_NOT_FOUND; VALIDATION_ERROR for the address; INVALID_STATE while the exchange is under way,
+    and where nothing waits or its bank sends nothing back; PROVIDER_NOT_CONFIGURED without a wallet.
+    """
+    exchange_id, _, source = object_id.partition(":")
+
+    async def work(unit: Unit) -> list[ExchangeTransfer]:
+        exchange = await _exchange(unit, exchange_id)
+        if not exchange.is_final:
+            raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}: what is left is known at its end")
+        found = await transfers_of(unit, exchange.id)
+        waiting = [each for each in found if returnable(each) and (not source or each.id == object_id)]
+        if not waiting:
+            raise Refusal("INVALID_STATE", "Nothing of this exchange waits to be sent back")
+        sender = _checked(ports, exchange, address)
+        return [await _planned(ports, unit, each, address, sender) for each in waiting]
+
+    return await retrying(ports.storage, work, again_on=RETURN_RACES)
+
+
+async def _exchange(unit: Unit, exchange_id: str) -> Exchange:
+    found = await unit[Exchange].get(exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
+    if found is None:
+        raise Refusal("EXCHANGE_NOT_FOUND", "No exchange of this id")
+    return found
+
+
+def _checked(ports: Ports, exchange: Exchange, address: str | None) -> str | None:
+    """The name of the wallet that USDT go back from; None for RUB. Raises: Refusal."""
+    if not exchange.takes_usdt:
+        if address is not None:
+            raise shape_error("address", "is for USDT: RUB go back to who paid them")
+        try:
+            can = exchange.invoice_reference is not None and sends_back(ports, exchange.bank)
+        except NotConfigured:
+            can = False
+        if not can:
+            raise Refusal("INVALID_STATE", "The bank of this money does not send any back")
+        return None
+    if address is None or not is_tron_address(address) or address == exchange.crypto_deposit_address:
+        raise shape_error("address", "must be a TRON address of the client, which the client must name")
+    try:
+        return ports.senders.of_mode(exchange.mode).name
+    except NotConfigured:
+        raise Refusal("PROVIDER_NOT_CONFIGURED", "No wallet sends USDT at present") from None
+
+
+async def _planned(
+    ports: Ports, unit: Unit, transfer: ExchangeTransfer, address: str | None, sender: str | None
+) -> ExchangeTransfer:
+    now = ports.clock.now()
+    job_id = return_job_id(transfer.id)
+    job = await unit[Job].get(job_id)
+    if job is None:
+        unit[Job].add(Job(id=job_id, kind=RETURN_EXCHANGE, argument=transfer.id, due=now, created_at=now))
+    else:
+        unit[Job].save(msgspec.structs.replace(job, due=now, attempts=0))
+    return unit[ExchangeTransfer].save(with_return(transfer, now, address=address, sender=sender))

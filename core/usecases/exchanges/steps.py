@@ -1,0 +1,183 @@
+"""The moves of an exchange, each with its money and, at a final status, its event, to be called in the unit that makes
+them (SPEC "Exchange statuses", "Events"; DECISIONS 6)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Stale
+from ....ports.jobs import Job
+from ....ports.storage import Between, Unit
+from ...domain.days import iso
+from ...domain.events import EventType
+from ...domain.exchange_entries import (
+    exchange_failed,
+    failed_release,
+    money_received,
+    money_suspended,
+    money_taken_back,
+)
+from ...domain.exchange_funds import (
+    ExchangeTransfer,
+    Incoming,
+    judge_deposits,
+    judge_payments,
+    released_transfers,
+    transfer_ids,
+    with_received,
+)
+from ...domain.exchange_reversals import judge_taken_back
+from ...domain.exchanges import Exchange, ExchangeStatus, asked_units, moved, shown_received
+from ...domain.money import Rub
+from ...domain.payloads import ExchangePayload
+from ..ledger.ledger import post
+from ..sealed import open_exchange_phone
+from ..webhooks.outbox import announce_of
+
+WATCH_EXCHANGE = "exchange.watch"
+
+RACES = ("exchange_transfers_id", "journal_id")
+"""Unique rules whose Conflict means, in a unit that moves an exchange, that another one moved it first: read again."""
+
+_BATCH = 200
+_S = ExchangeStatus
+
+
+def watch_id(exchange_id: str) -> str:
+    """The one job that follows an exchange through its life, and some hours beyond."""
+    return f"{WATCH_EXCHANGE}:{exchange_id}"
+
+
+def first_watch(exchange: Exchange, due: datetime) -> Job:
+    """The watch of a new exchange."""
+    return Job(
+        id=watch_id(exchange.id),
+        kind=WATCH_EXCHANGE,
+        argument=exchange.id,
+        due=due,
+        created_at=exchange.created_at,
+    )
+
+
+async def watch_now(ports: Ports, unit: Unit, exchange_id: str) -> None:
+    """Let the watch come as soon as the unit is committed; one that a worker has in hand comes again in any case."""
+    job = await unit[Job].get(watch_id(exchange_id))
+    if job is not None and job.leased_until is None:
+        unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+
+
+async def watch_again(ports: Ports, unit: Unit, exchange: Exchange) -> None:
+    """The same, also for an exchange that nobody looks at any more."""
+    if await unit[Job].get(watch_id(exchange.id)) is None:
+        unit[Job].add(first_watch(exchange, ports.clock.now()))
+    else:
+        await watch_now(ports, unit, exchange.id)
+
+
+async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
+    """An exchange that was there just now. Raises: Stale, when it was forgotten with the account's test data."""
+    exchange = await unit[Exchange].get(exchange_id)
+    if exchange is None:
+        raise Stale(f"{exchange_id} is gone")
+    return exchange
+
+
+async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
+    """All that was booked for an exchange. Anybody may send to an address as often as it pleases: read in batches."""
+    low, high = transfer_ids(exchange_id)
+    found: list[ExchangeTransfer] = []
+    while True:
+        batch = await unit[ExchangeTransfer].find(id=Between(low, high), limit=_BATCH, quick=True)
+        found += batch
+        if len(batch) < _BATCH:
+            return found
+        low = f"{batch[-1].id}\x01"
+
+
+async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
+    """Let what was seen to come take effect, and the time: new transfers are booked, the exchange moves. The exchange
+    as it then stands; nothing is written where nothing is new."""
+    now = ports.clock.now()
+    known = await transfers_of(unit, exchange.id)
+    gone = judge_taken_back(exchange, seen, known)
+    if gone is not None:
+        for changed in gone.changed:
+            unit[ExchangeTransfer].save(changed)
+        post(unit, money_taken_back(exchange, gone, now))
+        if exchange.is_final:
+            return exchange
+        less = msgspec.structs.replace(exchange, amount_rub_received=Rub(gone.received))
+        if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):
+            return await turn(ports, unit, less, _S.PARTIAL)
+        return unit[Exchange].save(less)
+    judge = judge_deposits if exchange.takes_usdt else judge_payments
+    decision = judge(exchange, seen, now, {transfer.id for transfer in known})
+    for transfer in decision.transfers:
+        unit[ExchangeTransfer].add(transfer)
+        post(unit, money_received(exchange, transfer, now))
+    after = with_received(exchange, decision)
+    if decision.status is None:
+        return exchange if after == exchange else unit[Exchange].save(after)
+    entry = money_suspended(exchange, decision.released, now)
+    if entry is not None:
+        for transfer in released_transfers(known, decision.released, "underpaid"):
+            unit[ExchangeTransfer].save(transfer)
+        post(unit, entry)
+    return await turn(ports, unit, after, decision.status)
+
+
+async def turn(
+    ports: Ports, unit: Unit, exchange: Exchange, status: ExchangeStatus, failure: str | None = None
+) -> Exchange:
+    """Save the exchange one move further, with its event where that is its end. The money is the caller's.
+
+    Raises: IllegalMove.
+    """
+    after = moved(exchange, status, ports.clock.now(), failure)
+    if after.is_final:
+        await _announce(ports, unit, after, exchange.status)
+    return unit[Exchange].save(after)
+
+
+async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Exchange:
+    """End an exchange that cannot be done: what the client brought, less what it got the other side of, waits in
+    suspense for an operator. Raises: IllegalMove; ValueError while a part of its payout may still go."""
+    now = ports.clock.now()
+    entry = exchange_failed(exchange, now)
+    if entry is not None:
+        known = await transfers_of(unit, exchange.id)
+        for transfer in released_transfers(known, failed_release(exchange), "failed"):
+            unit[ExchangeTransfer].save(transfer)
+        post(unit, entry)
+    return await turn(ports, unit, exchange, _S.FAILED, failure)
+
+
+def exchange_payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus) -> ExchangePayload:
+    """What `exchange.status_changed` says."""
+    direction: Literal["usdt_to_rub", "rub_to_usdt"] = "usdt_to_rub" if exchange.takes_usdt else "rub_to_usdt"
+    received = shown_received(exchange)
+    return ExchangePayload(
+        event="exchange.status_changed",
+        exchange_id=exchange.id,
+        external_id=exchange.external_id,
+        direction=direction,
+        status=exchange.status.value,
+        previous_status=previous.value,
+        amount_usdt=str(exchange.amount_usdt),
+        amount_usdt_received=None if received is None else str(received),
+        amount_rub=str(exchange.amount_rub),
+        rate=exchange.rate,
+        client_phone=open_exchange_phone(ports.vault, exchange),
+        crypto_deposit_address=exchange.crypto_deposit_address,
+        network=exchange.network,
+        expires_at=iso(exchange.expires_at),
+        timestamp=iso(ports.clock.now()),
+    )
+
+
+async def _announce(ports: Ports, unit: Unit, exchange: Exchange, previous: ExchangeStatus) -> None:
+    payload = exchange_payload(ports, exchange, previous)
+    await announce_of(ports, unit, exchange, EventType.EXCHANGE_STATUS_CHANGED, payload)

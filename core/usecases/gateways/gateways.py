@@ -1,0 +1,174 @@
+"""How gateways are set, shown, announced and passed over (DECISIONS 7; SPEC "gateway.status_changed").
+
+A gateway is shared by all accounts of its mode. In test mode an account may play a status with one: that is a record
+of its own, which changes nothing for anybody else.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from ....ports.bank import Bank
+from ....ports.bundle import Ports
+from ....ports.storage import OneOf, Unit
+from ...domain.accounts import TEST, Account, Caller, Mode
+from ...domain.errors import Refusal, shape_error
+from ...domain.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
+from ..accounts.access import RECENT
+from ..units import retrying
+from ..webhooks.outbox import announce
+from .news import Telling, gateway_event, hold, mode_of, payment_method_of
+from .watch import may_be_tried
+
+AnyBank = TypeVar("AnyBank", bound=Bank)
+
+
+class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/gateways/{id}/simulate."""
+
+    status: str
+
+
+class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
+    """A gateway as it is shown; `played`: this is what the account plays, not how it is."""
+
+    gateway_id: str
+    mode: Mode
+    payment_method: str | None
+    status: GatewayStatus
+    reason: GatewayReason | None
+    since: datetime | None
+    played: bool = False
+
+
+def read_status(text: str) -> GatewayStatus:
+    """A status by its word. Raises: Refusal VALIDATION_ERROR."""
+    try:
+        return GatewayStatus(text)
+    except ValueError:
+        raise shape_error("status", f"must be one of: {', '.join(GatewayStatus)}") from None
+
+
+async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None) -> list[ShownGateway]:
+    """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
+    plays."""
+    names = ports.banks.order.get(mode, ())
+    played = {} if account_id is None or mode is Mode.LIVE else {played_id(account_id, name): name for name in names}
+    async with ports.storage.unit() as unit:
+        found = (
+            await unit[Gateway].find(id=OneOf((*names, *played)), limit=2 * len(names), readable=True) if names else []
+        )
+    records = {record.id: record for record in found}
+    shown = []
+    for name in names:
+        own = None if account_id is None else records.get(played_id(account_id, name))
+        is_played = own is not None and own.status is not GatewayStatus.OPERATIONAL
+        shown.append(_shown(name, mode, (own if is_played else None) or records.get(name), played=is_played))
+    return shown
+
+
+def _shown(name: str, mode: Mode, record: Gateway | None, *, played: bool = False) -> ShownGateway:
+    record = record or Gateway(id=name)
+    return ShownGateway(
+        gateway_id=name,
+        mode=mode,
+        payment_method=payment_method_of(name),
+        status=record.status,
+        reason=record.reason,
+        since=record.since,
+        played=played,
+    )
+
+
+async def set_gateway(
+    ports: Ports, gateway_id: str, status: GatewayStatus, reason: GatewayReason | None = None
+) -> ShownGateway:
+    """Put a gateway into a status; receivers are told once it has held for a minute, unless it is what they were last
+    told. Without a reason it is the operator's; operational has none. Without a change of status nothing is told.
+
+    Raises: Refusal GATEWAY_NOT_FOUND.
+    """
+    mode = mode_of(ports, gateway_id)
+
+    async def work(unit: Unit) -> Gateway:
+        before = await unit[Gateway].get(gateway_id)
+        now = ports.clock.now()
+        after = changed(before or Gateway(id=gateway_id), status, reason or GatewayReason.OPERATOR, now)
+        saved = unit[Gateway].add(after) if before is None else unit[Gateway].save(after)
+        if before is None or before.status is not status:
+            await hold(unit, after, now)
+        return saved
+
+    record = await retrying(ports.storage, work, again_on=("gateways_id", "jobs_id"))
+    return _shown(gateway_id, mode, record)
+
+
+async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted: GatewaySimulation) -> ShownGateway:
+    """Play a status with a gateway for the caller's account in test mode, announced to it at once. While the played
+    one is `down`, the account's payments do not go there; `operational` ends the play.
+
+    Raises: Refusal GATEWAY_NOT_FOUND, VALIDATION_ERROR.
+    """
+    status = read_status(wanted.status)
+    if mode_of(ports, gateway_id) is not caller.mode:
+        raise Refusal("GATEWAY_NOT_FOUND", "No gateway of this id")
+
+    async def work(unit: Unit) -> Gateway:
+        record_id = played_id(caller.account_id, gateway_id)
+        before = await unit[Gateway].get(record_id)
+        now = ports.clock.now()
+        after = changed(before or Gateway(id=record_id), status, GatewayReason.MAINTENANCE, now)
+        if after.status is not after.announced:
+            after = announced(after)
+            await _tell_player(ports, unit, caller, gateway_id, before or Gateway(id=record_id), after, now)
+        return unit[Gateway].add(after) if before is None else unit[Gateway].save(after)
+
+    await retrying(ports.storage, work, again_on=("gateways_id",))
+    shown = await list_gateways(ports, caller.mode, caller.account_id)
+    return next(each for each in shown if each.gateway_id == gateway_id)
+
+
+async def _tell_player(
+    ports: Ports, unit: Unit, caller: Caller, gateway_id: str, before: Gateway, after: Gateway, now: datetime
+) -> None:
+    account = await unit[Account].get(caller.account_id)
+    shared = await unit[Gateway].get(gateway_id)
+    telling = Telling(
+        gateway_id=gateway_id,
+        status=after.status,
+        previous=before.status,
+        reason=after.reason,
+        sequence=after.sequence,
+        at=now,
+    )
+    sequence = after.sequence + (0 if shared is None else shared.sequence)
+    event = gateway_event(ports, caller.account_id, caller.mode, telling, sequence)
+    announce(ports, unit, event, receives=account is not None and account.receives)
+
+
+async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:
+    """The first of these routes that takes something new; None when all are down by hand. One that was judged down gets
+    some, so that it is seen to be back, and all where none is left.
+
+    What another process says of a gateway is heard within some seconds; what a merchant plays in test mode, at once.
+    """
+    last_resort = None
+    for bank in routes:
+        shared = await ports.storage.recent(Gateway, bank.name, within=RECENT)
+        played = await ports.storage.recent(Gateway, played_id(account_id, bank.name)) if mode is TEST else None
+        if (shared is not None and not shared.takes_payments) or (played is not None and not played.takes_payments):
+            continue
+        if shared is None or shared.status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):
+            return bank
+        last_resort = last_resort or bank
+    return last_resort
+
+
+def read_reason(text: str) -> GatewayReason:
+    """A reason that an operator may give. Raises: Refusal VALIDATION_ERROR."""
+    for reason in BY_HAND:
+        if reason.value == text:
+            return reason
+    raise shape_error("reason", f"must be one of: {', '.join(BY_HAND)}")

@@ -1,0 +1,161 @@
+"""Telling receivers that a gateway changed (DECISIONS 7): once the change has held for a minute, one account after
+another, each exactly once."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import AtLeast, OneOf, Unit
+from ...domain import ids
+from ...domain.accounts import Account, Mode
+from ...domain.days import iso
+from ...domain.errors import Refusal
+from ...domain.events import Event, EventType
+from ...domain.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, played_id
+from ...domain.payloads import GatewayPayload
+from ...domain.terminals import PAYMENT_METHODS
+from ..test_clock import world_of
+from ..units import retrying
+from ..webhooks.outbox import announce
+
+HOLD = "gateway.hold"
+TELL = "gateway.tell"
+
+_BATCH = 100
+"""Accounts that are told in one unit."""
+
+
+class Telling(msgspec.Struct, frozen=True, kw_only=True):
+    """One announcement on its way to all accounts; the argument of the job that carries it."""
+
+    gateway_id: str
+    status: GatewayStatus
+    previous: GatewayStatus
+    reason: GatewayReason | None
+    sequence: int
+    at: datetime
+    after: str = ""
+    """The last account that was told."""
+
+
+def payment_method_of(gateway_id: str) -> str | None:  # noqa: ARG001 - all routes of today take the one method
+    """What a gateway takes."""
+    return PAYMENT_METHODS[0]
+
+
+def mode_of(ports: Ports, gateway_id: str) -> Mode:
+    """The mode that a gateway serves. Raises: Refusal GATEWAY_NOT_FOUND."""
+    for mode in Mode:
+        if gateway_id in ports.banks.order.get(mode, ()):
+            return mode
+    raise Refusal("GATEWAY_NOT_FOUND", "No gateway of this id")
+
+
+async def hold(unit: Unit, gateway: Gateway, now: datetime) -> None:
+    """Have it looked at once the change has held; where it is as it was announced, there is nothing to look at."""
+    job_id = f"{HOLD}:{gateway.id}"
+    waiting = await unit[Job].get(job_id)
+    if gateway.status is gateway.announced:
+        if waiting is not None:
+            unit[Job].remove(waiting)
+        return
+    job = Job(id=job_id, kind=HOLD, argument=gateway.id, due=now + HELD_FOR, created_at=now)
+    if waiting is None:
+        unit[Job].add(job)
+    else:
+        unit[Job].save(msgspec.structs.replace(waiting, due=job.due, attempts=0, leased_until=None))
+
+
+async def tell_if_held(ports: Ports, job: Job) -> None:
+    """The job behind `hold`: the change has held, so it is announced. The record that says so and the job that tells
+    all accounts are one unit, so it is announced once."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        gateway = await unit[Gateway].get(job.argument)
+        if present is None or present.version != job.version or gateway is None:
+            return
+        unit[Job].remove(present)
+        if gateway.status is gateway.announced:
+            return
+        after = unit[Gateway].save(announced(gateway))
+        now = ports.clock.now()
+        telling = Telling(
+            gateway_id=gateway.id,
+            status=gateway.status,
+            previous=gateway.announced,
+            reason=gateway.reason,
+            sequence=after.sequence,
+            at=now,
+        )
+        job_id = f"{TELL}:{gateway.id}:{after.sequence}"
+        unit[Job].add(Job(id=job_id, kind=TELL, argument=_text(telling), due=now, created_at=now))
+
+    await retrying(ports.storage, work)
+
+
+async def tell_accounts(ports: Ports, job: Job) -> None:
+    """The job that tells the next accounts which have a receiver, in the order of their ids. Its place is saved with
+    their events, so that nobody is told twice or left out."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None:
+            return
+        telling = msgspec.json.decode(present.argument, type=Telling)
+        accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
+        mode = mode_of(ports, telling.gateway_id)
+        receiving = [account for account in accounts if account.receives]
+        own = await _own_sequences(unit, mode, receiving, telling.gateway_id)
+        for account in receiving:
+            sequence = telling.sequence + own.get(account.id, 0)
+            with ports.clock.entered(world_of(account, mode)):
+                # What the account is told happened in its own time.
+                told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
+                announce(ports, unit, gateway_event(ports, account.id, mode, told, sequence), receives=True)
+        if len(accounts) < _BATCH:
+            unit[Job].remove(present)
+        else:
+            left = msgspec.structs.replace(telling, after=accounts[-1].id)
+            unit[Job].save(msgspec.structs.replace(present, argument=_text(left), leased_until=None, attempts=0))
+
+    await retrying(ports.storage, work)
+
+
+async def _own_sequences(unit: Unit, mode: Mode, accounts: Sequence[Account], gateway_id: str) -> dict[str, int]:
+    """How often each account was told what it plays. Both counts rise, so their sum rises with every event."""
+    played = {played_id(account.id, gateway_id): account.id for account in accounts}
+    if mode is Mode.LIVE or not played:
+        return {}
+    found = await unit[Gateway].find(id=OneOf(tuple(played)), limit=len(played), readable=True)
+    return {played[record.id]: record.sequence for record in found}
+
+
+def gateway_event(ports: Ports, account_id: str, mode: Mode, telling: Telling, sequence: int) -> Event:
+    """The event of an announcement, for one account."""
+    payload = GatewayPayload(
+        event="gateway.status_changed",
+        gateway_id=telling.gateway_id,
+        payment_method=payment_method_of(telling.gateway_id),
+        status=telling.status,
+        previous_status=telling.previous,
+        reason=telling.reason,
+        timestamp=iso(telling.at),
+    )
+    return Event(
+        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+        account_id=account_id,
+        mode=mode,
+        type=EventType.GATEWAY_STATUS_CHANGED.value,
+        object_id=telling.gateway_id,
+        sequence=sequence,
+        body=msgspec.json.encode(payload),
+        created_at=ports.clock.now(),
+    )
+
+
+def _text(telling: Telling) -> str:
+    return msgspec.json.encode(telling).decode()

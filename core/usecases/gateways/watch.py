@@ -1,0 +1,115 @@
+"""Watching how banks answer, so that a gateway's status follows by itself (DECISIONS 7).
+
+Every call is counted in the meter. Written are only faults, and good answers while the gateway is not operational: a
+bank that is well costs no row. Test mode is not watched: its faults are what merchants play.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.meter import Gauge
+from ....ports.notes import ProviderNote
+from ....ports.storage import Unit
+from ...domain.accounts import Mode
+from ...domain.gateway_health import TRIALS, Seen, is_set_by_hand, is_worth_writing, judged, with_counts
+from ...domain.gateways import Gateway, GatewayReason, GatewayStatus, changed
+from ...domain.quota import WINDOW
+from ..units import retrying
+from .news import hold
+
+_NO_LIMIT = 2**62
+
+log = logging.getLogger("cambist.gateways")
+
+
+def health_id(gateway_id: str) -> str:
+    """The note in which a gateway's faults are kept."""
+    return f"{gateway_id}:health"
+
+
+@asynccontextmanager
+async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIterator[None]:
+    """Ask a gateway's bank inside. A refusal is a good answer: somebody is there and judges."""
+    try:
+        yield
+    except (Held, NoPlace):
+        # The bank was not asked.
+        raise
+    except OutcomeUnknown:
+        await _note(ports, mode, gateway_id, GatewayReason.PROVIDER_TIMEOUT)
+        raise
+    except Unavailable as fault:
+        is_late = isinstance(fault.__cause__, TimeoutError)
+        reason = GatewayReason.PROVIDER_TIMEOUT if is_late else GatewayReason.PROVIDER_ERRORS
+        await _note(ports, mode, gateway_id, reason)
+        raise
+    except (NotConfigured, NotSupported):
+        raise
+    except Refused:
+        await _note(ports, mode, gateway_id, None)
+        raise
+    else:
+        await _note(ports, mode, gateway_id, None)
+
+
+async def _note(ports: Ports, mode: Mode, gateway_id: str | None, fault: GatewayReason | None) -> None:
+    """Never raises what the storage does: the payment goes on whether or not this was noted."""
+    if mode is not Mode.LIVE or gateway_id is None:
+        return
+    minute = _minute(ports)
+    names = [f"gateway:{gateway_id}:calls"] + ([] if fault is None else [f"gateway:{gateway_id}:{fault}"])
+    counts = await ports.meter.count(minute, [Gauge(name, _NO_LIMIT) for name in names])
+    if not is_worth_writing(counts[-1]):
+        return
+    errors = counts[-1] if fault is GatewayReason.PROVIDER_ERRORS else 0
+    timeouts = counts[-1] if fault is GatewayReason.PROVIDER_TIMEOUT else 0
+
+    async def work(unit: Unit) -> None:
+        before = await unit[Gateway].get(gateway_id)
+        by_hand = before is not None and is_set_by_hand(before.status, before.reason)
+        if fault is None and (before is None or before.status is GatewayStatus.OPERATIONAL or by_hand):
+            return
+        seen = await _take(ports, unit, gateway_id, minute, calls=counts[0], errors=errors, timeouts=timeouts)
+        verdict = judged(seen, minute)
+        gateway = before or Gateway(id=gateway_id)
+        if verdict is None or by_hand:
+            return
+        now = ports.clock.now()
+        after = changed(gateway, *verdict, now)
+        if after.status is gateway.status:
+            return
+        _ = unit[Gateway].add(after) if before is None else unit[Gateway].save(after)
+        await hold(unit, after, now)
+
+    try:
+        await retrying(ports.storage, work, again_on=("provider_notes_id", "gateways_id", "jobs_id"))
+    except Fault:
+        log.warning("how gateway %s answered could not be noted", gateway_id)
+
+
+async def _take(ports: Ports, unit: Unit, gateway_id: str, minute: int, **counts: int) -> Seen:
+    note = await unit[ProviderNote].get(health_id(gateway_id))
+    seen = with_counts(() if note is None else msgspec.json.decode(note.body, type=Seen), minute, **counts)
+    body = msgspec.json.encode(seen)
+    if note is None:
+        now = ports.clock.now()
+        unit[ProviderNote].add(ProviderNote(id=health_id(gateway_id), provider=gateway_id, body=body, created_at=now))
+    else:
+        unit[ProviderNote].save(msgspec.structs.replace(note, body=body))
+    return seen
+
+
+async def may_be_tried(ports: Ports, gateway_id: str) -> bool:
+    """Whether a gateway that was judged down gets this payment."""
+    [number] = await ports.meter.count(_minute(ports), [Gauge(f"gateway:{gateway_id}:trials", _NO_LIMIT)])
+    return number <= TRIALS
+
+
+def _minute(ports: Ports) -> int:
+    """The meter's windows are the minutes of the clock."""
+    return int(ports.clock.now().timestamp()) // WINDOW

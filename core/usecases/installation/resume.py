@@ -1,0 +1,58 @@
+"""Letting go of a held installation: what was put off goes on (domain/installation.py, holding.py)."""
+
+import contextlib
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Stale
+from ....ports.jobs import Job
+from ....ports.marks import Beside, Nowhere
+from ....ports.storage import Between
+from ...domain.errors import Refusal
+from ...domain.installation import Installation
+from ..exchanges.return_progress import RETURN_EXCHANGE
+from ..exchanges.steps import WATCH_EXCHANGE
+from ..holding import read_hold, require_readable
+from ..refunds.steps import CARRY_OUT
+from ..refunds.suspense_return import RETURN
+from ..settlement.withdrawal_progress import EXECUTE
+from ..subscriptions.charge_progress import WATCH_CHARGE
+from .marking import mark_anew
+
+SENDING = (EXECUTE, CARRY_OUT, RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
+"""Jobs that may send money. What the hold put off would else wait for the next step of a ladder, hours perhaps."""
+
+
+async def resume(ports: Ports, beside: Beside | None = None) -> Installation:
+    """Let go, and mark the database as the one that is in use from now on; the row as it was while it was held. Every
+    process sees it at its next call to a provider.
+
+    `beside`: the database, where anything is kept there.
+    Raises: Refusal INVALID_STATE when it is not held, or its row cannot be read; Unavailable.
+    """
+    before = await read_hold(ports)
+    if before is None:
+        raise Refusal("INVALID_STATE", "The installation is not held")
+    require_readable(before)
+    await mark_anew(ports.storage, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
+    await _bring_forward(ports)
+    return before
+
+
+async def _bring_forward(ports: Ports) -> None:
+    """Have what may have been put off done now. A test account's time is its own: its jobs are left alone."""
+    now = ports.clock.now()
+    for kind in SENDING:
+        # `;` is the character that follows the colon.
+        async for batch in ports.storage.scan(Job, id=Between(f"{kind}:", f"{kind};")):
+            for job in batch:
+                if job.due > now and job.leased_until is None and job.world is None:
+                    await _bring(ports, job)
+
+
+async def _bring(ports: Ports, job: Job) -> None:
+    async with ports.storage.unit() as unit:
+        unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        with contextlib.suppress(Stale):  # it is being done, or was done
+            await unit.commit()

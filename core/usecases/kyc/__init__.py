@@ -1,0 +1,1 @@
+"""Clients and their KYC: links, checks, results, uploads."""

@@ -1,0 +1,84 @@
+"""POST /kyc/check: where a client's verification stands, as merchants and the hosted page are told (SPEC "KYC")."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, Refused, Unavailable
+from ....ports.kyc import NoAnswer
+from ...domain.accounts import Caller, KycDemand, Mode
+from ...domain.clients import IN_PROGRESS, Client, KycStatus, refusal_text
+from ...domain.errors import Refusal
+from ...domain.kyc import ReadCheck, check_phone, require_kyc
+from ..sealed import open_client_phone
+from .gate import find_client
+from .links import hosted_url
+from .results import look
+
+NOT_REQUIRED = "not_required"
+
+
+class KycAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A status of SPEC "End-client KYC statuses" and what goes with it."""
+
+    status: str
+    account_number: str | None = None
+    """With `verified`."""
+    url: str | None = None
+    """With `required`: where the client goes on."""
+    error: str | None = None
+    """With `failed`."""
+
+
+def silent() -> Refusal:
+    """The verifier did not answer."""
+    return Refusal("PROVIDER_ERROR", "The verifier did not answer; try again in a minute", retry_after=30)
+
+
+def unavailable() -> Refusal:
+    """The verifier is away: KYC is required all the same."""
+    return Refusal("KYC_UNAVAILABLE", "KYC is required and away for the moment; try again later", retry_after=60)
+
+
+async def check(ports: Ports, caller: Caller, read_order: ReadCheck) -> KycAnswer:
+    """Where the client of a phone stands; of a check in progress the verifier is asked.
+
+    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, VALIDATION_ERROR, PROVIDER_ERROR, KYC_UNAVAILABLE, in
+    this order.
+    """
+    require_kyc(caller, answers_off=True)
+    phone = check_phone(read_order().phone)
+    if caller.account.settings.kyc is KycDemand.OFF:
+        return KycAnswer(status=NOT_REQUIRED)
+    return await check_client(ports, caller.account_id, caller.mode, phone)
+
+
+async def check_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> KycAnswer:
+    """The same of a client of whom the account is known. Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE."""
+    async with ports.storage.unit() as unit:
+        client = await find_client(ports, unit, account_id, mode, phone)
+    if client is None:
+        return KycAnswer(status="required", url=hosted_url(ports, account_id, phone))
+    if not client.blocked and client.kyc in IN_PROGRESS:
+        client = await _asked(ports, client)
+    return answer_of(ports, client)
+
+
+async def _asked(ports: Ports, client: Client) -> Client:
+    try:
+        return await look(ports, client)
+    except (NoAnswer, Refused):
+        raise silent() from None
+    except (Unavailable, NotConfigured):
+        raise unavailable() from None
+
+
+def answer_of(ports: Ports, client: Client) -> KycAnswer:
+    """What is told of a client as it is stored."""
+    if client.blocked or client.kyc is KycStatus.FAILED:
+        return KycAnswer(status="failed", error=refusal_text(client))
+    if client.kyc is KycStatus.VERIFIED:
+        return KycAnswer(status="verified", account_number=client.account_number or client.id)
+    if client.kyc is KycStatus.REQUIRED:
+        phone = open_client_phone(ports.vault, client)
+        return KycAnswer(status="required", url=client.form_url or hosted_url(ports, client.account_id, phone))
+    return KycAnswer(status="processing")

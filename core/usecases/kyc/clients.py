@@ -1,0 +1,219 @@
+"""End clients as merchants list them, as test mode makes them, and as operators block them (SPEC "Exchange client",
+GET /exchange-clients; DECISIONS 8)."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import OneOf, Snapshot, Unit
+from ...domain.accounts import Caller, Mode
+from ...domain.clients import IN_PROGRESS, Client, ClientStatus, DocumentState, KycStatus, client_status
+from ...domain.errors import Refusal, shape_error
+from ..accounts.accounts import find_account, storable
+from ..sealed import open_client_phone
+from ..test_clock import in_its_time
+from ..units import retrying
+from .gate import find_client
+from .register import new_client
+from .results import announce_client
+
+_NEWEST_FIRST = "-created_at"
+_BATCH = 500
+_SHORTEST_SEARCH = 3
+_E164 = re.compile(r"\+[0-9]{10,15}\Z")
+_DIGITS = re.compile(r"[0-9]")
+
+_STORED: dict[ClientStatus, dict[str, Any]] = {
+    ClientStatus.PENDING: {"blocked": False, "kyc": OneOf(IN_PROGRESS)},
+    ClientStatus.VERIFIED: {"blocked": False, "kyc": KycStatus.VERIFIED},
+    ClientStatus.REJECTED: {"blocked": False, "kyc": KycStatus.FAILED},
+    ClientStatus.BLOCKED: {"blocked": True},
+}
+
+
+class ClientFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Query values of GET /exchange-clients as they came; None: not given."""
+
+    kyc_status: str | None = None
+    q: str | None = None
+
+
+class ShownClient(msgspec.Struct, frozen=True, kw_only=True):
+    """A client with the phone in plain. Its repr hides it."""
+
+    client: Client
+    phone: str
+
+    def __repr__(self) -> str:
+        return f"ShownClient({self.client.id!r}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("client", self.client.id)]
+
+
+class ClientPage(msgspec.Struct, frozen=True):
+    """A page of clients, newest first, and how many there are in all."""
+
+    clients: list[ShownClient]
+    number: int
+    size: int
+    total: int
+
+
+class ClientSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/exchange-clients."""
+
+    phone: str
+    kyc_status: str
+
+    def __repr__(self) -> str:
+        return "ClientSimulation(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
+
+def shown(ports: Ports, client: Client) -> ShownClient:
+    """A client as its merchant may see it."""
+    return ShownClient(client=client, phone=open_client_phone(ports.vault, client))
+
+
+def read_client_status(text: str) -> ClientStatus:
+    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
+    try:
+        return ClientStatus(text.lower())
+    except ValueError:
+        raise shape_error("kyc_status", f"must be one of: {', '.join(ClientStatus)}") from None
+
+
+def stored_as(status: ClientStatus) -> dict[str, Any]:
+    """The criteria by which clients of a status are found."""
+    return _STORED[status]
+
+
+async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number: int, size: int) -> ClientPage:
+    """A page of the caller's clients, newest first, as of one moment.
+
+    Phones are sealed, so a search opens those of the account one by one. Raises: Refusal VALIDATION_ERROR.
+    """
+    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    if asked.kyc_status is not None:
+        criteria |= _STORED[read_client_status(asked.kyc_status)]
+    digits = None if asked.q is None else "".join(_DIGITS.findall(asked.q))
+    if digits is not None and len(digits) < _SHORTEST_SEARCH:
+        return ClientPage([], number, size, 0)
+    offset = (number - 1) * size
+    async with ports.storage.snapshot() as seen:
+        if digits is None:
+            total = await seen[Client].total(**criteria)
+            found: list[Client] = []
+            if offset < total:
+                found = await seen[Client].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
+            return ClientPage([shown(ports, client) for client in found], number, size, total)
+        matches: list[ShownClient] = []
+        total = 0
+        async for client in _every(seen, criteria):
+            each = shown(ports, client)
+            if digits in each.phone:
+                if offset <= total < offset + size:
+                    matches.append(each)
+                total += 1
+    return ClientPage(matches, number, size, total)
+
+
+async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Client]:
+    """All of them, newest first, some at a time."""
+    offset = 0
+    while True:
+        batch = await seen[Client].find(order=_NEWEST_FIRST, offset=offset, limit=_BATCH, readable=True, **criteria)
+        for client in batch:
+            yield client
+        if len(batch) < _BATCH:
+            return
+        offset += _BATCH
+
+
+async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Client]:
+    """Clients of an account for operators, newest first, phones sealed. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        await find_account(unit, account_id)
+        found: list[Client] = []
+        for each in Mode if mode is None else (mode,):
+            found += await unit[Client].find(
+                account_id=account_id, mode=each, order=_NEWEST_FIRST, limit=limit, readable=True
+            )
+    return sorted(found, key=lambda client: (client.created_at, client.id), reverse=True)[:limit]
+
+
+@in_its_time(Client)
+async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
+    """An operator blocks a client, or ends that. It changes no verification and sends no event: SPEC has none for it.
+
+    Raises: Refusal CLIENT_NOT_FOUND.
+    """
+
+    async def work(unit: Unit) -> Client:
+        client = await unit[Client].get(record_id) if storable(record_id) else None
+        if client is None:
+            raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
+        if client.blocked is blocked:
+            return client
+        return unit[Client].save(msgspec.structs.replace(client, blocked=blocked, updated_at=ports.clock.now()))
+
+    return await retrying(ports.storage, work)
+
+
+async def simulate_client(ports: Ports, caller: Caller, wanted: ClientSimulation) -> ShownClient:
+    """Let the client of a phone be in a state, known before or not; with the event, where there is one for it.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    if not _E164.match(wanted.phone):
+        raise shape_error("phone", "must be E.164: + and 10 to 15 digits")
+    status = read_client_status(wanted.kyc_status)
+
+    async def work(unit: Unit) -> Client:
+        present = await find_client(ports, unit, caller.account_id, caller.mode, wanted.phone)
+        before = present or new_client(ports, caller.account_id, caller.mode, wanted.phone)
+        after = _played(before, status, ports)
+        await announce_client(ports, unit, before, after)
+        if present is None:
+            return unit[Client].add(after)
+        return present if after == present else unit[Client].save(after)
+
+    return shown(ports, await retrying(ports.storage, work, again_on=("clients_phone",)))
+
+
+_PLAYED: dict[ClientStatus, KycStatus] = {
+    ClientStatus.PENDING: KycStatus.REQUIRED,
+    ClientStatus.VERIFIED: KycStatus.VERIFIED,
+    ClientStatus.REJECTED: KycStatus.FAILED,
+}
+
+
+def _played(client: Client, status: ClientStatus, ports: Ports) -> Client:
+    """The client in the state. What was verified before and is no more has no event (SPEC "KYC payload")."""
+    if client_status(client) is status:
+        return client
+    now = ports.clock.now()
+    if status is ClientStatus.BLOCKED:
+        return msgspec.structs.replace(client, blocked=True, updated_at=now)
+    kyc = _PLAYED[status]
+    states = {KycStatus.VERIFIED: DocumentState.PASSED, KycStatus.FAILED: DocumentState.FAILED}
+    told = kyc is not client.kyc and kyc in states and client.kyc is not KycStatus.VERIFIED
+    return msgspec.structs.replace(
+        client,
+        kyc=kyc,
+        blocked=False,
+        verified_at=(client.verified_at or now) if kyc is KycStatus.VERIFIED else None,
+        level=1 if kyc is KycStatus.VERIFIED else 0,
+        passport_state=states.get(kyc),
+        address_state=None,
+        account_number=client.account_number,
+        was_refused=kyc is KycStatus.FAILED,
+        sequence=client.sequence + 1 if told else client.sequence,
+        updated_at=now,
+    )

@@ -1,0 +1,51 @@
+"""Verified clients as a condition: the gate before payments (SPEC "Payment creation rules", 8). That before exchanges
+is a rule of theirs (domain/exchange_orders.py).
+
+How clients come to be verified: check.py, register.py, results.py.
+"""
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, Refused, Unavailable
+from ....ports.storage import Unit
+from ...domain.accounts import KYC_REQUIRED, Caller, Mode
+from ...domain.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
+from .results import look
+
+
+def client_id(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
+    """The digest by which a client of an account and mode is found."""
+    return ports.vault.fingerprint(f"client:{account_id}:{mode}:{phone}")
+
+
+async def find_client(ports: Ports, unit: Unit, account_id: str, mode: Mode, phone: str) -> Client | None:
+    """The client with this phone (E.164), or None."""
+    found = await unit[Client].find(phone_digest=client_id(ports, account_id, mode, phone), limit=1)
+    return found[0] if found else None
+
+
+async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
+    """Let a new payment through, or say what its client lacks. Without a phone there is no client.
+
+    A check that was in progress is asked for anew, so that nobody waits for a notice that was lost.
+    Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED.
+    """
+    if caller.account.settings.kyc is not KYC_REQUIRED:
+        return
+    client = None
+    if phone is not None:
+        if is_verified_for_tests(caller.mode, phone):
+            return
+        client = await present_client(ports, caller, phone)
+    require_verified(client)
+
+
+async def present_client(ports: Ports, caller: Caller, phone: str) -> Client | None:
+    """The client as it stands; where its check is in progress, as the verifier has it, if it answers."""
+    async with ports.storage.unit() as unit:
+        client = await find_client(ports, unit, caller.account_id, caller.mode, phone)
+    if client is None or client.blocked or client.kyc not in IN_PROGRESS:
+        return client
+    try:
+        return await look(ports, client)
+    except (Unavailable, Refused, NotConfigured):
+        return client

@@ -1,0 +1,52 @@
+"""Links to the hosted page `{app_url}/kyc`: who has one acts for one client of one account, for a while.
+
+A browser must hold no API key, so the link carries the permission: account and phone, sealed by the vault, which also
+signs. It is made anew by every POST /kyc/check, so it may end soon.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.vault import VaultError
+
+LINK_TIME = timedelta(hours=1)
+_PLACE = "kyc.link"
+_LONGEST = 1024
+
+
+class KycLink(msgspec.Struct, frozen=True, kw_only=True):
+    """What a link permits. Its repr hides the phone."""
+
+    account_id: str
+    phone: str
+    expires_at: datetime
+
+    def __repr__(self) -> str:
+        return f"KycLink(account_id={self.account_id!r}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("account_id", self.account_id)]
+
+
+def hosted_url(ports: Ports, account_id: str, phone: str) -> str:
+    """The hosted page for a client of a live account; a merchant may add `redirect`. The phone is sealed in it, because
+    addresses end in histories and logs."""
+    link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME)
+    sealed = urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
+    return f"{ports.places.app_url}/kyc?{urlencode({'session': sealed})}"
+
+
+def open_link(ports: Ports, session: str) -> KycLink | None:
+    """What the link permits; None when it was altered, is of another service, or has expired."""
+    if len(session) > _LONGEST or not session.isascii():
+        return None
+    try:
+        sealed = urlsafe_b64decode(session)
+        link = msgspec.json.decode(ports.vault.unseal(sealed, _PLACE), type=KycLink)
+    except (ValueError, VaultError):
+        return None
+    return link if ports.clock.now() < link.expires_at else None

@@ -1,0 +1,113 @@
+"""POST /kyc/register: begin a client's check, once (SPEC "KYC", "End-client KYC statuses").
+
+The intent is in the client's record before the verifier is called. Whoever registers the same phone meanwhile, or after
+an answer that was lost, asks the verifier for the same operation: so two at once make one check.
+"""
+
+import logging
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.kyc import CheckRequest
+from ....ports.storage import Unit
+from ...domain.accounts import Account, Caller, KycFlow, Mode
+from ...domain.clients import Client, KycStatus, operation_of
+from ...domain.errors import Refusal
+from ...domain.kyc import ReadRegister, RegisterOrder, check_register, needs_check, registering, require_kyc
+from ..sealed import client_phone_place
+from ..units import retrying
+from .check import KycAnswer, answer_of, silent, unavailable
+from .gate import client_id, find_client
+from .results import Unsaved, plan_follow, seal_request, send
+from .uploads import missing_files, use_uploads
+
+_BEGUN_BY_ANOTHER = ("clients_phone", "jobs_id")
+
+log = logging.getLogger("cambist.kyc")
+
+
+async def register(ports: Ports, caller: Caller, read_order: ReadRegister) -> KycAnswer:
+    """Begin a client's check, or answer with the stored result of the one there is.
+
+    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, PROVIDER_ERROR (the
+    verifier gave no answer, or refused to begin), KYC_UNAVAILABLE, KYC_PERSIST_FAILED.
+    """
+    require_kyc(caller)
+    return await register_client(ports, caller.account, caller.mode, read_order())
+
+
+async def register_client(ports: Ports, account: Account, mode: Mode, order: RegisterOrder) -> KycAnswer:
+    """The same for a client of whom the account is known, without asking who calls."""
+    check_register(order)
+    missing = await missing_files(ports, order)
+
+    async def work(unit: Unit) -> Client:
+        client = await find_client(ports, unit, account.id, mode, order.phone)
+        if client is None:
+            fresh = new_client(ports, account.id, mode, order.phone)
+            return unit[Client].add(await _begun(ports, unit, fresh, account, order, missing))
+        if needs_check(client):
+            return unit[Client].save(await _begun(ports, unit, client, account, order, missing))
+        return client
+
+    client = await retrying(ports.storage, work, again_on=_BEGUN_BY_ANOTHER)
+    if client.kyc is KycStatus.REGISTERING and not client.blocked:
+        client = await _send(ports, client)
+    return answer_of(ports, client)
+
+
+async def _begun(
+    ports: Ports, unit: Unit, client: Client, account: Account, order: RegisterOrder, missing: set[str]
+) -> Client:
+    """The client with the intent of a check, which the same unit saves; with its documents taken and its job planned.
+    Raises: Refusal VALIDATION_ERROR."""
+    begun = registering(client, ports.kyc.name, ports.clock.now())
+    request = CheckRequest(
+        operation=operation_of(begun),
+        phone=order.phone,
+        redirect=account.settings.kyc_flow is KycFlow.REDIRECT,
+        documents=await use_uploads(unit, begun, order, missing),
+        email=order.email,
+        user_type=order.user_type,
+    )
+    await plan_follow(ports, unit, begun.id)
+    return msgspec.structs.replace(begun, request=seal_request(ports, begun, request))
+
+
+def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
+    """A client of whom nothing is known but the phone (E.164)."""
+    now = ports.clock.now()
+    record_id = ports.ids.uuid()
+    return Client(
+        id=record_id,
+        account_id=account_id,
+        mode=mode,
+        phone=ports.vault.seal(phone.encode(), client_phone_place(record_id)),
+        phone_digest=client_id(ports, account_id, mode, phone),
+        kyc=KycStatus.REQUIRED,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def _send(ports: Ports, client: Client) -> Client:
+    """Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE, KYC_PERSIST_FAILED."""
+    try:
+        sent, _ = await send(ports, client)
+    except Refused as fault:
+        log.info("client %s: the verifier refuses to begin: %s", client.id, fault.reason)
+        raise Refusal(
+            "PROVIDER_ERROR", "The verifier refused the registration; see which fields the account's flow needs"
+        ) from None
+    except OutcomeUnknown:
+        raise silent() from None
+    except Unsaved:
+        raise Refusal(
+            "KYC_PERSIST_FAILED",
+            "The verifier took the client and the record was not saved; do not repeat the request, contact support",
+        ) from None
+    except (Unavailable, NotConfigured):
+        raise unavailable() from None
+    return sent

@@ -1,0 +1,61 @@
+"""Taking an upload by its granted address: who has the address may fill the place, once (SPEC POST /kyc/upload-url).
+
+It stands outside the API: no key, no quota of the account; an address of its own counts what comes from where.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+
+from ....ports.bundle import Ports
+from ....ports.faults import Unavailable
+from ....ports.files import BUSY, EXISTS, FORBIDDEN, TOO_LARGE, StoredFile, UploadFault, UploadReceiver
+from ....ports.meter import Gauge
+from ...domain.errors import Refusal
+from ...domain.quota import WINDOW, window
+
+PER_MINUTE = 60
+"""Uploads from one address in a window."""
+
+
+async def receive_upload(
+    ports: Ports,
+    ip: str,
+    key: str,
+    query: Mapping[str, str],
+    content_type: str | None,
+    length: int | None,
+    parts: AsyncIterator[bytes],
+) -> StoredFile:
+    """Store the content of an upload, whole or not at all. Nothing of it is read before it may be stored.
+
+    Raises: Refusal NOT_FOUND where files are uploaded elsewhere; RATE_LIMIT_EXCEEDED, UPLOAD_FORBIDDEN,
+    VALIDATION_ERROR (another type than granted, by header or content), PAYLOAD_TOO_LARGE, UPLOAD_EXISTS;
+    PROVIDER_UNAVAILABLE when it cannot be stored for now.
+    """
+    files = ports.files
+    if not isinstance(files, UploadReceiver):
+        raise Refusal("NOT_FOUND", "Endpoint not found")
+    now = int(ports.clock.now().timestamp())
+    counts = await ports.meter.count(window(now), [Gauge(f"uploads:{ip}", PER_MINUTE)])
+    if counts[-1] > PER_MINUTE:
+        message = f"Too many uploads. Limit: {PER_MINUTE} per minute."
+        raise Refusal("RATE_LIMIT_EXCEEDED", message, retry_after=WINDOW - now % WINDOW)
+    try:
+        files.check(key, query, content_type, length)
+        return await files.receive(key, query, parts)
+    except UploadFault as fault:
+        raise _refusal(fault) from None
+    except Unavailable:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The file cannot be stored for now; try again", retry_after=30) from None
+
+
+def _refusal(fault: UploadFault) -> Refusal:
+    message = str(fault)
+    if fault.reason == FORBIDDEN:
+        return Refusal("UPLOAD_FORBIDDEN", message)
+    if fault.reason == EXISTS:
+        return Refusal("UPLOAD_EXISTS", message)
+    if fault.reason == TOO_LARGE:
+        return Refusal("PAYLOAD_TOO_LARGE", message)
+    if fault.reason == BUSY:
+        return Refusal("PROVIDER_UNAVAILABLE", message, retry_after=10)
+    return Refusal("VALIDATION_ERROR", message)

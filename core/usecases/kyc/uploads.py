@@ -1,0 +1,163 @@
+"""Documents for checks: a place is granted, filled once from outside, given to one check, and emptied again
+(SPEC POST /kyc/upload-url)."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.kyc import Document, Purpose
+from ....ports.storage import Unit
+from ...domain.accounts import Caller, Mode
+from ...domain.clients import IN_PROGRESS, Client, operation_of
+from ...domain.errors import Refusal, shape_error
+from ...domain.kyc import (
+    UPLOAD_KEPT,
+    UPLOAD_MAX,
+    UPLOAD_TIME,
+    ReadUpload,
+    RegisterOrder,
+    Upload,
+    check_content_type,
+    may_use,
+    require_kyc,
+)
+from ..units import retrying
+
+TIDY_UPLOAD = "kyc.upload"
+
+HELD_AT_ONCE = 12
+"""Places that one client may hold by the hosted page: three documents, tried some times."""
+
+_PURPOSES = {
+    "selfie_key": Purpose.SELFIE,
+    "document_key": Purpose.DOCUMENT,
+    "address_key": Purpose.ADDRESS,
+}
+_KEY_BYTES = 32
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for a document. The address is the permission to fill it, so its repr hides it."""
+
+    upload_url: str
+    file_key: str
+    expires_at: datetime
+
+    def __repr__(self) -> str:
+        return f"Grant(expires_at={self.expires_at!r}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("expires_at", self.expires_at)]
+
+
+async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> Grant:
+    """A place for one document of any client of the account.
+
+    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, in this order.
+    """
+    require_kyc(caller)
+    content_type = check_content_type(read_order().content_type)
+    return await _grant(ports, caller.account_id, caller.mode, content_type, None)
+
+
+async def grant_to_client(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes) -> Grant:
+    """A place for a document of the client of this phone digest, who holds so many at most.
+
+    Raises: Refusal VALIDATION_ERROR, RATE_LIMIT_EXCEEDED.
+    """
+    check_content_type(content_type)
+    async with ports.storage.unit() as unit:
+        held = await unit[Upload].total(holder=holder)
+    if held >= HELD_AT_ONCE:
+        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many documents; try again tomorrow")
+    return await _grant(ports, account_id, mode, content_type, holder)
+
+
+async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes | None) -> Grant:
+    now = ports.clock.now()
+    upload = Upload(
+        id=ports.ids.secret(_KEY_BYTES),
+        account_id=account_id,
+        mode=mode,
+        content_type=content_type,
+        created_at=now,
+        expires_at=now + UPLOAD_TIME,
+        holder=holder,
+    )
+    url = ports.files.grant(upload.id, content_type, UPLOAD_MAX, upload.expires_at)
+    async with ports.storage.unit() as unit:
+        unit[Upload].add(upload)
+        unit[Job].add(
+            Job(
+                id=f"{TIDY_UPLOAD}:{upload.id}",
+                kind=TIDY_UPLOAD,
+                argument=upload.id,
+                due=now + UPLOAD_KEPT,
+                created_at=now,
+            )
+        )
+        await unit.commit()
+    return Grant(upload_url=url, file_key=upload.id, expires_at=upload.expires_at)
+
+
+async def missing_files(ports: Ports, order: RegisterOrder) -> set[str]:
+    """The fields whose file was not uploaded, or is larger than granted. Raises: Unavailable."""
+    missing = set()
+    for name, key in order.keys().items():
+        stored = await ports.files.stat(key)
+        if stored is None or not 0 < stored.size <= UPLOAD_MAX:
+            missing.add(name)
+    return missing
+
+
+async def use_uploads(unit: Unit, client: Client, order: RegisterOrder, missing: set[str]) -> tuple[Document, ...]:
+    """Give the documents of a registration to the client's check, each for good, in the unit that begins it.
+
+    Raises: Refusal VALIDATION_ERROR for a key that the account has not, that was used, or that holds no file; with
+    one message, so that a stranger's key is not told from none.
+    """
+    documents = []
+    for name, key in order.keys().items():
+        upload = await unit[Upload].get(key)
+        usable = may_use(upload, client.account_id, client.mode, client.phone_digest)
+        if upload is None or not usable or name in missing:
+            raise shape_error(name, "must be the key of a file that was uploaded and not used yet")
+        unit[Upload].save(msgspec.structs.replace(upload, used_by=operation_of(client)))
+        documents.append(Document(purpose=_PURPOSES[name], key=key, content_type=upload.content_type))
+    return tuple(documents)
+
+
+async def tidy_upload(ports: Ports, job: Job) -> None:
+    """The job that takes a document away, once no check needs it: a day after it was granted, or after that, once its
+    check is decided."""
+    async with ports.storage.unit() as unit:
+        upload = await unit[Upload].get(job.argument)
+        needed = upload is not None and await _is_needed(unit, upload)
+    if upload is not None and not needed:
+        await ports.files.remove(upload.id)
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Upload].get(job.argument)
+        waiting = await unit[Job].get(job.id)
+        if needed:
+            if waiting is not None:
+                due = ports.clock.now() + UPLOAD_KEPT
+                unit[Job].save(msgspec.structs.replace(waiting, due=due, leased_until=None))
+            return
+        if present is not None:
+            unit[Upload].remove(present)
+        if waiting is not None:
+            unit[Job].remove(waiting)
+
+    await retrying(ports.storage, work)
+
+
+async def _is_needed(unit: Unit, upload: Upload) -> bool:
+    if upload.used_by is None:
+        return False
+    client_id = upload.used_by.removeprefix("kyc_").rpartition("_")[0]
+    client = await unit[Client].get(client_id)
+    return client is not None and operation_of(client) == upload.used_by and client.kyc in IN_PROGRESS

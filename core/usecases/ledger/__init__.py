@@ -1,0 +1,1 @@
+"""The books: one way to post, the seals over entries, checks and balances."""

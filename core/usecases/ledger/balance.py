@@ -1,0 +1,40 @@
+"""A merchant's balance, read off the ledger's running balances (SPEC "Balance")."""
+
+from datetime import datetime
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ...domain.accounts import Caller
+from ...domain.ledger import Purse
+from ...domain.money import Rub, Usdt
+from .ledger import purses
+
+
+class Balance(msgspec.Struct, frozen=True, kw_only=True):
+    """SPEC "Balance". What was settled is at any moment available, reserved or withdrawn: a refund after settlement
+    lowers the total, too."""
+
+    available: Usdt
+    reserved: Usdt
+    pending: Rub
+    settled: Usdt
+    withdrawn: Usdt
+    at: datetime
+
+
+async def read_balance(ports: Ports, caller: Caller) -> Balance:
+    """The balance of the caller's account and mode: one statement, so that its parts agree."""
+    async with ports.storage.unit() as unit:
+        found = await purses(unit, caller.account_id, caller.mode)
+    available, reserved, withdrawn = (
+        Usdt(found.get(purse, 0)) for purse in (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+    )
+    return Balance(
+        available=available,
+        reserved=reserved,
+        pending=Rub(found.get(Purse.PENDING, 0)),
+        settled=available + reserved + withdrawn,
+        withdrawn=withdrawn,
+        at=ports.clock.now(),
+    )

@@ -1,0 +1,1 @@
+"""What operators do, each act with its audit row, and what tells them how the service does."""

@@ -1,0 +1,258 @@
+"""Operators' acts leave a row in the audit log, in the very unit that does them.
+
+`acting` gives ports whose storage adds the row to the first unit of the act that writes anything. So no use case knows
+of the log, none can forget it, and an act without its row cannot happen: both are one commit. What merchants do goes by
+other ports and is not audited here.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from typing import Any, Generic
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.notes import ProviderNote
+from ....ports.storage import Below, R, Record, Shelf, Snapshot, Storage, Unit
+from ....ports.unreadable import SettingAside
+from ...domain import ids
+from ...domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
+from ...domain.errors import Refusal
+from ...domain.events import Delivery
+from ...domain.rates import KnownRate
+
+PREFIX = "aud_"
+
+INCIDENTAL = (KnownRate, ProviderNote)
+"""What a use case may write on its way to the act: a unit of nothing else is not the act."""
+
+
+def acting(ports: Ports, act: Act) -> Ports:
+    """The ports by which an operator does `act`, once. Raises: Refusal VALIDATION_ERROR for a name or reason that
+    cannot be kept."""
+    inner = ports.storage.inner if isinstance(ports.storage, AuditedStorage) else ports.storage
+    plain = msgspec.structs.replace(ports, storage=inner)
+    return msgspec.structs.replace(ports, storage=AuditedStorage(plain, checked(act)))
+
+
+def on(ports: Ports, object_id: str | None) -> Ports:
+    """The same act once more, on another object: for acts on several. Ports that audit nothing stay as they are."""
+    if not isinstance(ports.storage, AuditedStorage):
+        return ports
+    return acting(ports, msgspec.structs.replace(ports.storage.act, object_id=object_id))
+
+
+def has_written(ports: Ports) -> bool:
+    """Whether the act that these ports are for has written anything, its row with it."""
+    return isinstance(ports.storage, AuditedStorage) and ports.storage.noted
+
+
+async def note(ports: Ports, act: Act, *, account_id: str | None = None) -> None:
+    """Write the row of an act that changes nothing, such as looking at personal data. Raises: Refusal
+    VALIDATION_ERROR; Unavailable."""
+    async with ports.storage.unit() as unit:
+        unit[AuditEntry].add(_entry(ports, checked(act), ports.clock.now(), account_id, "", ""))
+        await unit.commit()
+
+
+async def list_audit(
+    ports: Ports, *, operator: str | None = None, object_id: str | None = None, before: str | None = None, limit: int
+) -> list[AuditEntry]:
+    """The newest rows, or those before the row `before`."""
+    wanted: dict[str, Any] = {"operator": operator, "object_id": object_id}
+    criteria = {name: value for name, value in wanted.items() if value is not None}
+    if before is not None:
+        criteria["id"] = Below(before)
+    async with ports.storage.unit() as unit:
+        return await unit[AuditEntry].find(order="-id", limit=limit, **criteria)
+
+
+def _entry(ports: Ports, act: Act, at: datetime, account_id: str | None, before: str, after: str) -> AuditEntry:
+    return AuditEntry(
+        id=ids.prefixed(PREFIX, ports.ids.uuid()),
+        at=at,
+        operator=act.operator,
+        act=act.name,
+        object_id=act.object_id,
+        account_id=account_id,
+        reason=act.reason,
+        before=before,
+        after=after,
+    )
+
+
+class AuditedStorage:
+    """A Storage (ports/storage.py) for one act. Everything but the first writing unit passes as it is."""
+
+    def __init__(self, ports: Ports, act: Act) -> None:
+        self.inner: Storage = ports.storage
+        self.act = act
+        self.noted = False
+        self._ports = ports
+        # Before the use case may enter the time of a test account.
+        self._began = ports.clock.now()
+
+    @asynccontextmanager
+    async def _unit(self) -> AsyncIterator[Unit]:
+        async with self.inner.unit() as unit:
+            yield _AuditedUnit(self, unit)
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        """A unit that carries the row, unless an earlier one did."""
+        return self.inner.unit() if self.noted else self._unit()
+
+    async def entry(self, unit: Unit, written: Sequence[tuple[type[Any], Any]]) -> AuditEntry:
+        """The row of what `written` does. What stood before is read again: where it is not what the writer had read,
+        the commit goes stale. Raises: Refusal INVALID_STATE when it is not what the operator saw."""
+        subject = min(written, key=self._distance, default=None)
+        if subject is None:
+            return _entry(self._ports, self.act, self._began, None, "", "")
+        kind, after = subject
+        present = await unit[kind].get(after.id)
+        seen = self.act.seen_version
+        stands = ABSENT if present is None else present.version
+        if seen is not None and after.id == self.act.object_id and stands != seen:
+            raise Refusal("INVALID_STATE", "It was changed meanwhile; nothing was done. Look at it again")
+        before, becomes = changes(present, after)
+        account_id = after.id if after.id.startswith(ids.ACCOUNT) else getattr(after, "account_id", None)
+        act = msgspec.structs.replace(self.act, object_id=self.act.object_id or after.id)
+        return _entry(self._ports, act, self._began, account_id, before, becomes)
+
+    def _distance(self, written: tuple[type[Any], Any]) -> int:
+        """How far a record is from being what the act is done to. A webhook that tells of it is beside it."""
+        kind, record = written
+        return 0 if record.id == self.act.object_id else 2 if kind is Delivery else 1
+
+    async def get(self, kind: type[R], record_id: str, /) -> R | None:
+        return await self.inner.get(kind, record_id)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        return self.inner.snapshot()
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        return await self.inner.recent(kind, record_id, within=within)
+
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
+        return await self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        await self.inner.renew(jobs, lease)
+
+    async def next_due(self) -> datetime | None:
+        return await self.inner.next_due()
+
+    async def now(self) -> datetime:
+        return await self.inner.now()
+
+    def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
+
+    async def take_up(self) -> int:
+        return await self.inner.take_up() if isinstance(self.inner, SettingAside) else 0
+
+    async def count_noted(self) -> int:
+        return await self.inner.count_noted() if isinstance(self.inner, SettingAside) else 0
+
+    async def check(self) -> None:
+        await self.inner.check()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class _AuditedUnit:
+    """A Unit whose commit takes the act's row along."""
+
+    def __init__(self, audited: AuditedStorage, inner: Unit) -> None:
+        self._audited = audited
+        self._inner = inner
+        self.wrote = False
+        self.written: list[tuple[type[Any], Any]] = []
+        """Added and saved records that an audit row may describe."""
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        return _NotedShelf(self, kind, self._inner[kind])
+
+    def note(self, kind: type[Any], record: Record | None = None) -> None:
+        """Something is written."""
+        self.wrote = self.wrote or kind not in INCIDENTAL
+        if record is not None and kind in SAFE:
+            self.written.append((kind, record))
+
+    async def commit(self) -> None:
+        """As the unit within. After a commit that failed the row is not written, or is not known to be: then the next
+        unit that writes brings one, because a row too many is better than none."""
+        noting = self.wrote and not self._audited.noted
+        if noting:
+            self._inner[AuditEntry].add(await self._audited.entry(self._inner, self.written))
+        await self._inner.commit()
+        self._audited.noted = self._audited.noted or noting
+
+
+class _NotedShelf(Generic[R]):
+    """A Shelf that tells its unit of every write."""
+
+    __slots__ = ("_inner", "_kind", "_unit")
+
+    def __init__(self, unit: _AuditedUnit, kind: type[R], inner: Shelf[R]) -> None:
+        self._unit = unit
+        self._kind = kind
+        self._inner = inner
+
+    async def get(self, record_id: str, /) -> R | None:
+        return await self._inner.get(record_id)
+
+    async def find(
+        self,
+        *,
+        order: str = "id",
+        limit: int = 1000,
+        offset: int = 0,
+        quick: bool = False,
+        readable: bool = False,
+        **criteria: Any,
+    ) -> list[R]:
+        return await self._inner.find(
+            order=order, limit=limit, offset=offset, quick=quick, readable=readable, **criteria
+        )
+
+    async def page(
+        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+    ) -> list[R]:
+        return await self._inner.page(number, size, order=order, readable=readable, **criteria)
+
+    async def total(self, **criteria: Any) -> int:
+        return await self._inner.total(**criteria)
+
+    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
+        return await self._inner.sums(field, by=by, **criteria)
+
+    def add(self, record: R, /) -> R:
+        self._unit.note(self._kind, record)
+        return self._inner.add(record)
+
+    def save(self, record: R, /) -> R:
+        self._unit.note(self._kind, record)
+        return self._inner.save(record)
+
+    def change(self, record: R, /, **changes: Any) -> R:
+        self._unit.note(self._kind, msgspec.structs.replace(record, **changes))  # type: ignore[type-var]  # see Codec
+        return self._inner.change(record, **changes)
+
+    def remove(self, record: R, /) -> None:
+        self._unit.note(self._kind)
+        self._inner.remove(record)
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        self._unit.note(self._kind)
+        self._inner.increase(record_id, field, by)
+
+    def accrue(self, *records: R) -> None:
+        self._unit.note(self._kind)
+        self._inner.accrue(*records)

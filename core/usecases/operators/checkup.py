@@ -1,0 +1,306 @@
+"""What `cambist doctor` finds out from the storage: small checks, each with a name, a verdict and what to do.
+
+They write nothing and may run beside a working service. Each is quick however much is stored; `thorough` ones are not.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured
+from ....ports.payouts import FindingSender
+from ....ports.unreadable import SettingAside
+from ....ports.vault import VaultError
+from ...domain.accounts import Account, Mode
+from ...domain.events import Delivery, DeliveryStatus
+from ...domain.payments import Payment
+from ..holding import read_hold
+from ..ledger.check import verify_ledger
+from ..ledger.watch import ledger_faults
+from ..sandbox.data import FORGOTTEN, STAYS
+from ..sealed import SEALED, SealedField
+from ..standing import missing_standing
+from .reseal import inspect_seals
+from .review import list_suspense
+from .unreadable import count_unreadable
+
+CLOCK_WARNING, CLOCK_FAILED = timedelta(seconds=1), timedelta(seconds=30)
+"""How far two clocks may differ. Rates of the future are refused from 30 s on, signatures by receivers from 5 min."""
+LATE_WARNING, LATE_FAILED = timedelta(seconds=30), timedelta(minutes=5)
+"""How late the oldest due job may be. Workers look every second, and a dead one's jobs come back after 8."""
+SAMPLE = 200
+"""Records of each kind, the first and the last ones, whose seals are looked at; `thorough` looks at all."""
+
+_MANY = 1000
+
+
+class Level(StrEnum):
+    """A verdict."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found; `remedy` says what to do, where something is to be done."""
+
+    level: Level
+    message: str
+    remedy: str | None = None
+
+
+Progress = Callable[[str], None]
+"""Is told how far a long check is."""
+Check = Callable[[Ports], Awaitable[Finding]]
+
+
+def ok(message: str) -> Finding:
+    return Finding(level=Level.OK, message=message)
+
+
+def warning(message: str, remedy: str) -> Finding:
+    return Finding(level=Level.WARNING, message=message, remedy=remedy)
+
+
+def failed(message: str, remedy: str) -> Finding:
+    return Finding(level=Level.FAILED, message=message, remedy=remedy)
+
+
+def clocks_apart(ours: str, theirs: str, apart: timedelta) -> Finding:
+    """What it means that two clocks differ so."""
+    seconds = abs(apart.total_seconds())
+    message = f"{theirs} and {ours} are {seconds:.1f} s apart"
+    remedy = "let both take their time from NTP (timedatectl, chronyc tracking)"
+    if abs(apart) > CLOCK_FAILED:
+        return failed(message, remedy)
+    return warning(message, remedy) if abs(apart) > CLOCK_WARNING else ok(message)
+
+
+async def check_clock(ports: Ports) -> Finding:
+    """This machine's clock beside the storage's, by which jobs are due."""
+    before = ports.clock.now()
+    storages = await ports.storage.now()
+    after = ports.clock.now()
+    return clocks_apart("this machine's clock", "the database's clock", storages - (before + (after - before) / 2))
+
+
+async def check_vault(ports: Ports) -> Finding:
+    """Seals and opens a probe, and opens some of what is stored: every key that seals it must be there."""
+    place = "doctor.probe"
+    if ports.vault.unseal(ports.vault.seal(b"probe", place), place) != b"probe":
+        return failed("what the vault seals, it opens as something else", "check CAMBIST_VAULT_KEY")
+    opened: Counter[int] = Counter()
+    for field in SEALED:
+        for sealed, where in await _sample(ports, field):
+            try:
+                ports.vault.unseal(sealed, where)
+            except VaultError as error:
+                return failed(
+                    f"a stored {field.record.__name__}.{field.name} does not open: {error}",
+                    "give CAMBIST_VAULT_KEY (or vault.key) all keys that were ever used; see `cambist vault status`",
+                )
+            opened[ports.vault.key_of(sealed)] += 1
+    old = sorted(set(opened) - {ports.vault.current})
+    message = f"key {ports.vault.current} seals, and {opened.total()} stored values that were looked at open"
+    if old:
+        return warning(f"{message}, some by older keys ({_listed(old)})", "run `cambist vault reseal`")
+    return ok(message)
+
+
+async def _sample(ports: Ports, field: SealedField) -> list[tuple[bytes, str]]:
+    async with ports.storage.unit() as unit:
+        first = await unit[field.record].find(limit=SAMPLE, readable=True)
+        last = await unit[field.record].find(order="-id", limit=SAMPLE, readable=True)
+    found = {record.id: record for record in (*first, *last)}
+    sealed = ((getattr(record, field.name), field.place(record_id)) for record_id, record in found.items())
+    return [(value, place) for value, place in sealed if value is not None]
+
+
+async def check_jobs(ports: Ports) -> Finding:
+    """Is what is due being done?"""
+    due = await ports.storage.next_due()
+    late = timedelta(0) if due is None else await ports.storage.now() - due
+    if late <= LATE_WARNING:
+        return ok("no job is late")
+    message = f"the oldest due job waits for {late.total_seconds():.0f} s"
+    remedy = "start a worker (`cambist serve` or `cambist worker`), or more of them; look for failing jobs in its log"
+    return failed(message, remedy) if late > LATE_FAILED else warning(message, remedy)
+
+
+async def check_standing(ports: Ports) -> Finding:
+    """Are the jobs there that come back by themselves?"""
+    missing = await missing_standing(ports)
+    if not missing:
+        return ok("every standing job is there")
+    message = f"standing jobs are missing ({_listed(missing)}): what they do is not done"
+    remedy = "start a worker (`cambist serve` or `cambist worker`): it writes them within a minute, or logs why not"
+    async with ports.storage.unit() as unit:
+        unused = not await unit[Payment].find(limit=1)
+    return warning(message, remedy) if unused else failed(message, remedy)
+
+
+async def check_rows(ports: Ports) -> Finding:
+    """Rows that somebody met and could not read."""
+    return _of_rows(await count_unreadable(ports))
+
+
+def _of_rows(count: int) -> Finding:
+    if not count:
+        return ok("no row is known that cannot be read")
+    return failed(
+        f"{count} rows cannot be read: what they are about stands still, all else goes on",
+        "`cambist unreadable list` names them; a newer version may read them, or a backup has them whole",
+    )
+
+
+async def read_everything(ports: Ports, progress: Progress) -> Finding:
+    """Reads every row of every table. Takes as long as there are rows."""
+    for record in (*(kind.record for kind in FORGOTTEN), *STAYS):
+        seen = 0
+        async for batch in ports.storage.scan(record, readable=True):
+            seen += len(batch)
+            progress(f"{seen} of {record.__name__}")
+    return _of_rows(await ports.storage.count_noted() if isinstance(ports.storage, SettingAside) else 0)
+
+
+async def check_deliveries(ports: Ports) -> Finding:
+    """Events that were given up, which no receiver ever took."""
+    given_up = 0
+    async for batch in ports.storage.scan(Account, readable=True):
+        async with ports.storage.unit() as unit:
+            for account in batch:
+                for mode in Mode:
+                    given_up += await unit[Delivery].total(
+                        account_id=account.id, mode=mode, status=DeliveryStatus.FAILED
+                    )
+    if not given_up:
+        return ok("no delivery of the last 30 days was given up")
+    return warning(
+        f"{given_up} deliveries of the last 30 days were given up",
+        "have the receivers fixed, then `cambist event resend`",
+    )
+
+
+async def check_suspense(ports: Ports) -> Finding:
+    """Money that waits for an operator."""
+    waiting = len(await list_suspense(ports, limit=_MANY))
+    if not waiting:
+        return ok("no money waits in suspense")
+    count = f"{waiting} or more" if waiting == _MANY else str(waiting)
+    return warning(f"{count} transfers wait in suspense", "see `cambist payment suspense`, and return or resolve them")
+
+
+async def check_ledger(ports: Ports) -> Finding:
+    """The sums of all balances and the newest entries."""
+    faults = await ledger_faults(ports)
+    if faults:
+        return failed(f"the books do not hold: {'; '.join(faults)}", "run `cambist ledger verify`, and stop payouts")
+    return ok("the balances sum to zero and the newest entries are as they were sealed")
+
+
+async def check_webhooks(ports: Ports) -> Finding:
+    """Events carry what payers bought: they belong on an encrypted way."""
+    plain = [
+        account.id
+        async for batch in ports.storage.scan(Account, readable=True)
+        for account in batch
+        if (account.settings.webhook_url or "https://").startswith("http://")
+    ]
+    if not plain:
+        return ok("every webhook address is https")
+    shown = _listed(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
+    return warning(f"webhooks go unencrypted to {len(plain)} accounts: {shown}", "ask them for an https address")
+
+
+async def check_simulators(ports: Ports) -> Finding:
+    """Live mode on simulators moves no real money."""
+    banks = ports.banks.order.get(Mode.LIVE.value, ())
+    played = [name for name in banks if ports.banks.named(name).capabilities.simulated]
+    rates = [source.name for source in ports.rates.of_mode(Mode.LIVE.value)]
+    played += [name for name in rates if name.startswith("simulator")]
+    if not played:
+        return ok("no simulator works in live mode")
+    return warning(
+        f"live mode works on simulators ({_listed(played)}): no real money moves",
+        "wire real providers before taking real payments; CAMBIST_RATE_SOURCES names real rates",
+    )
+
+
+async def check_wallets(ports: Ports) -> Finding:
+    """A wallet that tells what it sent protects a restored database from sending it again."""
+    try:
+        wallet = ports.senders.of_mode(Mode.LIVE.value)
+    except NotConfigured:
+        return ok("no wallet pays out in live mode")
+    if isinstance(wallet, FindingSender):
+        return ok(f"the wallet {wallet.name} can be asked what it sent")
+    return warning(
+        f"the wallet {wallet.name} cannot be asked what it sent: after a restore it may be made to pay a second time",
+        "compare its payouts by hand before `cambist resume`, or give its adapter `find` (ports/payouts.py)",
+    )
+
+
+async def check_hold(ports: Ports) -> Finding:
+    """A copy sends no money until it was compared with the world."""
+    installation = await read_hold(ports)
+    if installation is None:
+        return ok("money is sent")
+    return failed(
+        f"no money is sent in live mode since {installation.held_since:%Y-%m-%d %H:%M} UTC: {installation.told}",
+        "stop whatever else works on another copy, compare with `cambist resume --dry-run`, then `cambist resume`",
+    )
+
+
+CHECKS: Mapping[str, Check] = {
+    "hold": check_hold,
+    "clock": check_clock,
+    "vault": check_vault,
+    "jobs": check_jobs,
+    "standing": check_standing,
+    "rows": check_rows,
+    "deliveries": check_deliveries,
+    "suspense": check_suspense,
+    "ledger": check_ledger,
+    "webhooks": check_webhooks,
+    "simulators": check_simulators,
+    "wallets": check_wallets,
+}
+
+
+async def verify_whole_ledger(ports: Ports, progress: Progress) -> Finding:
+    """As `cambist ledger verify`. Takes as long as there are entries."""
+    report = await verify_ledger(ports, progress=lambda count: progress(f"{count} entries of the ledger"))
+    if report.holds:
+        return ok(f"all {report.entries} entries and every balance hold")
+    return failed("the books do not hold", "run `cambist ledger verify`, which names what differs, and stop payouts")
+
+
+async def open_everything(ports: Ports, progress: Progress) -> Finding:
+    """As `cambist vault status`. Takes as long as there are records."""
+    report = await inspect_seals(ports, progress=lambda kind, seen, _: progress(f"{seen} of {kind}"))
+    count = sum(report.in_use.values())
+    if report.unopened_count:
+        return failed(f"{report.unopened_count} of {count} sealed values do not open", "see `cambist vault status`")
+    if report.old_in_use:
+        return warning(
+            f"all {count} sealed values open, some by older keys ({_listed(report.old_in_use)})",
+            "run `cambist vault reseal`",
+        )
+    return ok(f"all {count} sealed values open, by key {report.current}")
+
+
+THOROUGH: Mapping[str, Callable[[Ports, Progress], Awaitable[Finding]]] = {
+    "ledger": verify_whole_ledger,
+    "vault": open_everything,
+    "rows": read_everything,
+}
+"""Instead of the quick ones of these names."""
+
+
+def _listed(values: "list[str] | list[int] | tuple[str, ...] | tuple[int, ...]") -> str:
+    return ", ".join(str(value) for value in values)

@@ -1,0 +1,119 @@
+"""What `/health` goes by: each rule is one word, explained by the same word in docs/operations.md (SPEC "Conventions",
+health check; DECISIONS 1)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, TypeVar
+
+from ....ports.bundle import Ports
+from ..holding import read_hold
+from ..ledger.watch import ledger_faults
+from ..standing import missing_standing
+from .unreadable import count_unreadable
+from .vitals import gateways, lateness, without_gateway
+
+NO_WORKER = 300.0
+"""Seconds after which a job that is due and in nobody's hands says that no worker works. Workers look every second, and
+a job whose worker died is free after eight."""
+
+T = TypeVar("T")
+
+
+class Question(Generic[T]):
+    """A question that may hang. One at a time is under way, and whoever asks meanwhile waits for the same answer.
+
+    It is never cancelled: a driver that hangs may hang in being cancelled, too. Who has waited long enough goes, and
+    until it ends all others hear at once that there is no answer.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
+        self._ask = ask
+        self._task: asyncio.Task[T] | None = None
+        self._overdue = False
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def answer(self, within: float) -> T:
+        """The answer. Raises: what asking raises; TimeoutError when there is none within so many seconds."""
+        task = self._task
+        if task is None or task.done():
+            task = self._task = asyncio.get_running_loop().create_task(self._asked())
+            task.add_done_callback(_heard)
+            self._overdue = False
+        if not self._overdue:
+            await asyncio.wait((task,), timeout=within)
+        if not task.done():
+            self._overdue = True
+            raise TimeoutError("no answer in time")
+        return task.result()
+
+    async def _asked(self) -> T:
+        return await self._ask()
+
+
+def _heard(task: asyncio.Task[T]) -> None:
+    """A fault of which nobody waits to hear is no news for the event loop."""
+    if not task.cancelled():
+        task.exception()
+
+
+Rule = Callable[[Ports], Awaitable[bool]]
+"""Whether all is well by it."""
+
+
+async def _storage(ports: Ports) -> bool:
+    await ports.storage.check()
+    return True
+
+
+async def _meter(ports: Ports) -> bool:
+    return await ports.meter.works()
+
+
+async def _queue(ports: Ports) -> bool:
+    return await ports.queue.works()
+
+
+async def _worker(ports: Ports) -> bool:
+    return await lateness(ports) < NO_WORKER
+
+
+async def _standing(ports: Ports) -> bool:
+    return not await missing_standing(ports)
+
+
+async def _gateways(ports: Ports) -> bool:
+    return not without_gateway(await gateways(ports))
+
+
+async def _ledger(ports: Ports) -> bool:
+    return not await ledger_faults(ports)
+
+
+async def _unreadable(ports: Ports) -> bool:
+    return not await count_unreadable(ports)
+
+
+async def _held(ports: Ports) -> bool:
+    return await read_hold(ports) is None
+
+
+PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _meter, "queue": _queue}
+"""What the service stands on."""
+
+SIGNS: Mapping[str, Rule] = {
+    "worker": _worker,
+    "standing": _standing,
+    "gateways": _gateways,
+    "ledger": _ledger,
+    "unreadable": _unreadable,
+    "held": _held,
+}
+"""What is read from the storage, and cannot be told without it."""
+
+LOOKED_AT_EVERY: Mapping[str, float] = {"ledger": 60.0}
+"""Seconds for which an answer is kept, where that is not one."""
+EVERY = 1.0
+"""Seconds for which every other answer is kept: however many ask, the storage is asked once a second."""

@@ -1,0 +1,296 @@
+"""What waits for a person now, over all accounts and both modes, oldest first.
+
+Every find follows an index that leads to little else than what is shown, and is bounded, so that a console may ask
+every few seconds beside a busy service.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, AtMost, Between, OneOf, Unit
+from ...domain.accounts import Mode
+from ...domain.breaker import Breaker
+from ...domain.days import LONG_AGO
+from ...domain.events import Delivery, DeliveryStatus
+from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
+from ...domain.exchange_reversals import LOST
+from ...domain.gateways import GatewayStatus
+from ...domain.money import Rub
+from ...domain.outcomes import Operation, UnknownOutcome
+from ...domain.payments import Payment, PaymentStatus, Suspense
+from ...domain.proofs import STUCK, DeliveryProof, ProofStatus
+from ...domain.refunds import PendingReason, Refund, RefundStatus
+from ...domain.withdrawals import Withdrawal, WithdrawalStatus
+from ..gateways.gateways import list_gateways
+from ..gateways.outcomes import told_from
+from ..holding import read_hold
+from ..ledger.watch import ledger_faults
+from ..refunds.contradictions import list_contradicted
+from ..test_clock import Owned
+from .unreadable import list_unreadable
+
+MOST = 100
+"""Of one kind."""
+
+UNKNOWN_FROM = timedelta(hours=6)
+"""From when on nobody asks the bank by itself any more (DECISIONS 2)."""
+REFUND_LATE = timedelta(days=1)
+PAYOUT_LATE = timedelta(hours=1)
+PAYOUT_FAILED_FOR = timedelta(days=7)
+LETTERS_FAILED_FOR = timedelta(days=30)
+LOSS_FOR = timedelta(days=90)
+"""How long RUB that were taken back are shown, from when they had come."""
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing for a person to look at."""
+
+    kind: str
+    """`mismatch`, `refund`, `gateway`, …: what has to be decided."""
+    of: str
+    """The kind of object: `payment`, `refund`, …"""
+    object_id: str
+    text: str
+    since: datetime | None = None
+    """Null for what has no beginning, an alarm: it comes first."""
+    account_id: str | None = None
+    mode: Mode | None = None
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was found. `complete`: no kind reached its bound."""
+
+    found: list[Need]
+    complete: bool
+
+
+def _need(kind: str, of: str, row: Owned, text: str, since: datetime | None, *, object_id: str | None = None) -> Need:
+    return Need(
+        kind=kind,
+        of=of,
+        object_id=object_id or row.id,
+        text=text,
+        since=since,
+        account_id=row.account_id,
+        mode=row.mode,
+    )
+
+
+Finder = Callable[[Ports, Unit], Awaitable[list[Need]]]
+
+
+async def read_needs(ports: Ports) -> Needs:
+    """What waits now. Raises: Unavailable."""
+    found: list[Need] = []
+    complete = True
+    for finder in FINDERS:
+        async with ports.storage.unit() as unit:
+            some = await finder(ports, unit)
+        complete = complete and len(some) < MOST
+        found += some
+    return Needs(found=sorted(found, key=lambda need: need.since or LONG_AGO), complete=complete)
+
+
+async def _mismatches(_ports: Ports, unit: Unit) -> list[Need]:
+    found = await unit[Payment].find(
+        status=PaymentStatus.AMOUNT_MISMATCH, order="created_at", limit=MOST, readable=True
+    )
+    return [
+        _need(
+            "mismatch",
+            "payment",
+            payment,
+            f"{payment.amount} RUB asked, {payment.actual_amount or 'unknown'} came",
+            payment.created_at,
+        )
+        for payment in found
+    ]
+
+
+async def _unknown(ports: Ports, unit: Unit) -> list[Need]:
+    """Payments that the bank was asked about for long enough: it may never say."""
+    now = ports.clock.now()
+    found: list[UnknownOutcome] = []
+    for operation in Operation:
+        span = Between(told_from(operation, now), now - UNKNOWN_FROM)
+        found += await unit[UnknownOutcome].find(
+            operation=operation, created_at=span, order="created_at", limit=MOST, readable=True
+        )
+    text = "the bank never said what became of it"
+    oldest = sorted(found, key=lambda row: row.created_at)[:MOST]
+    return [_need("unknown", "payment", row, text, row.created_at) for row in oldest]
+
+
+async def _suspense(_ports: Ports, unit: Unit) -> list[Need]:
+    found = await unit[Suspense].find(resolved_at=None, order="received_at", limit=MOST, readable=True)
+    return [_of_suspended(row, f"{row.amount} RUB came: {row.reason}") for row in found]
+
+
+async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[Need]:
+    found = await unit[ExchangeTransfer].find(
+        resolved_at=None, reason=OneOf(SUSPENDED_FOR), order="received_at", limit=MOST, readable=True
+    )
+    return [_of_suspended(row, f"{row.currency} of an exchange: {row.reason}") for row in found]
+
+
+async def _losses(ports: Ports, unit: Unit) -> list[Need]:
+    """RUB that payers' banks took back once something was given for them."""
+    since = AtLeast(ports.clock.now() - LOSS_FOR)
+    found = await unit[ExchangeTransfer].find(
+        resolved_at=None, reason=LOST, received_at=since, order="received_at", limit=MOST, readable=True
+    )
+    text = "RUB were taken back once the exchange was over: a loss"
+    return [
+        _need("loss", "exchange", row, f"{Rub(row.taken_back)} {text}", row.received_at, object_id=row.exchange_id)
+        for row in found
+    ]
+
+
+def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> Need:
+    return _need("suspense", "suspense", row, text, row.received_at)
+
+
+def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = None) -> Need:
+    return _need(kind, "refund", refund, text, since or refund.created_at)
+
+
+async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
+    waiting = await unit[Refund].find(
+        status=RefundStatus.PENDING,
+        pending_reason=PendingReason.AWAITING_APPROVAL,
+        order="created_at",
+        limit=MOST,
+        readable=True,
+    )
+    late = AtMost(ports.clock.now() - REFUND_LATE)
+    stuck = await unit[Refund].find(
+        status=RefundStatus.PROCESSING, created_at=late, order="created_at", limit=MOST, readable=True
+    )
+    sent = await list_contradicted(unit, MOST)
+    return [
+        *(_of_refund("refund", refund, f"{refund.amount} RUB awaits approval") for refund in waiting),
+        *(_of_refund("unknown", refund, f"refund of {refund.amount} RUB: the bank is silent") for refund in stuck),
+        *(
+            _of_refund("refund", refund, f"{refund.amount} RUB failed, but was sent", refund.contradicted_at)
+            for refund in sent
+        ),
+    ]
+
+
+async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
+    now = ports.clock.now()
+    failed = await unit[Withdrawal].find(
+        status=WithdrawalStatus.FAILED,
+        created_at=AtLeast(now - PAYOUT_FAILED_FOR),
+        order="created_at",
+        limit=MOST,
+        readable=True,
+    )
+    waiting = await unit[Withdrawal].find(
+        status=WithdrawalStatus.PENDING,
+        created_at=AtMost(now - PAYOUT_LATE),
+        order="created_at",
+        limit=MOST,
+        readable=True,
+    )
+    return [
+        _need("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
+        for what, rows in (("failed", failed), ("cannot be signed yet", waiting))
+        for row in rows
+    ]
+
+
+async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
+    """In review for longer than a check takes by itself."""
+    found = await unit[DeliveryProof].find(
+        status=ProofStatus.IN_REVIEW,
+        status_at=AtMost(ports.clock.now() - STUCK),
+        order="status_at",
+        limit=MOST,
+        readable=True,
+    )
+    text = "delivery proof in review"
+    return [Need(kind="proof", of="payment", object_id=row.id, text=text, since=row.status_at) for row in found]
+
+
+async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
+    """Open breakers, and receivers for which letters were given up."""
+    opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST, readable=True)
+    found = [
+        _of_receiver("breaker", row, f"does not answer: {row.last_answer or 'no answer'}", row.opened_at)
+        for row in opened
+    ]
+    since = AtLeast(ports.clock.now() - LETTERS_FAILED_FOR)
+    for row in await unit[Breaker].find(last_failure_at=since, order="-last_failure_at", limit=MOST, readable=True):
+        failed = await unit[Delivery].find(
+            account_id=row.account_id,
+            mode=row.mode,
+            status=DeliveryStatus.FAILED,
+            due=None,
+            order="id",
+            limit=MOST,
+            readable=True,
+        )
+        if failed:
+            count = "1 webhook" if len(failed) == 1 else f"{len(failed)}{'+' if len(failed) == MOST else ''} webhooks"
+            found.append(_of_receiver("delivery", row, f"{count} given up", failed[0].created_at))
+    return found
+
+
+def _of_receiver(kind: str, row: Breaker, text: str, since: datetime | None) -> Need:
+    return _need(kind, "receiver", row, text, since)
+
+
+async def _gateways(ports: Ports, _unit: Unit) -> list[Need]:
+    return [
+        Need(
+            kind="gateway",
+            of="gateway",
+            object_id=shown.gateway_id,
+            text=f"{shown.status}{'' if shown.reason is None else f': {shown.reason}'}",
+            since=shown.since,
+            mode=mode,
+        )
+        for mode in Mode
+        for shown in await list_gateways(ports, mode)
+        if shown.status is not GatewayStatus.OPERATIONAL
+    ]
+
+
+async def _ledger(ports: Ports, _unit: Unit) -> list[Need]:
+    return [Need(kind="ledger", of="ledger", object_id="", text=fault) for fault in await ledger_faults(ports)]
+
+
+async def _unreadable(ports: Ports, _unit: Unit) -> list[Need]:
+    return [
+        Need(kind="unreadable", of="row", object_id=row.id, text=f"cannot be read: {row.why}", since=row.found_at)
+        for row in await list_unreadable(ports, MOST)
+    ]
+
+
+async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
+    installation = await read_hold(ports)
+    if installation is None:
+        return []
+    text = f"no money is sent: {installation.told}; cambist resume"
+    return [Need(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE)]
+
+
+FINDERS: tuple[Finder, ...] = (
+    _hold,
+    _ledger,
+    _unreadable,
+    _mismatches,
+    _suspense,
+    _exchange_suspense,
+    _losses,
+    _unknown,
+    _refunds,
+    _payouts,
+    _proofs,
+    _receivers,
+    _gateways,
+)

@@ -1,0 +1,128 @@
+"""How the service does, in numbers that cost the same however many payments there are: tallies, running balances, and
+what came since the last look."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Between, OneOf, R, Snapshot
+from ...domain.accounts import Mode
+from ...domain.events import Attempt, Event
+from ...domain.ledger import LedgerAccount, Purse
+from ...domain.money import Rub
+from ...domain.payments import Payment
+from ...domain.rates import KnownRate
+from ...domain.settlement import cutoff_of, next_run
+from ...domain.tallies import TOOK_MONEY, Tally, Turnover, day_of
+from ..accounts.limit_hits import Hits, read_hits
+
+DAYS = 30
+LETTERS_OF = 60
+"""Looks whose events' letters are counted: at one every two seconds, those of the last two minutes."""
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next settlement of a mode is about to take."""
+
+    mode: Mode
+    pending: Rub
+    """All that waits for a settlement."""
+    expected: Rub
+    """What of it the next one takes: without what was paid after its cutoff."""
+    about_usdt: Decimal | None
+    """At the last market rate, before fees; null where no rate is known."""
+
+
+class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+    """One look."""
+
+    at: datetime
+    by_status: dict[str, int]
+    """Today's payments."""
+    taken_today: Rub
+    """Both modes' turnover of today."""
+    days: list[int]
+    """Payments of the last DAYS days, the last one today."""
+    hits: Hits
+    """Requests that limits refused."""
+    next_run: datetime
+    due: tuple[Due, ...]
+    payments_since: int
+    """New ones since the look before; 0 at the first. Without charges of live mode, whose ids do not rise with time."""
+    events_since: int
+    delivered_since: int = 0
+    """Letters that receivers took, of events of the last LETTERS_OF looks: of older ones no index follows the time."""
+    refused_since: int = 0
+    """And those that they did not."""
+    last_payment: str | None = None
+    last_event: str | None = None
+    marks: tuple[str, ...] = ()
+    """The newest event at each of the looks before."""
+
+    @property
+    def today(self) -> int:
+        return sum(self.by_status.values())
+
+    @property
+    def paid_today(self) -> int:
+        return sum(self.by_status.get(status, 0) for status in TOOK_MONEY)
+
+
+async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
+    """Look; `before` is the look before, from which on what is new is counted. Raises: Unavailable."""
+    now = ports.clock.now()
+    days = [day_of(now - timedelta(days=back)) for back in reversed(range(DAYS))]
+    run = next_run(now)
+    async with ports.storage.snapshot() as seen:
+        by_status = await seen[Tally].sums("count", by="status", period=days[-1])
+        by_day = await seen[Tally].sums("count", by="period", period=OneOf(tuple(days)))
+        taken = await seen[Turnover].sums("amount", by="day", day=days[-1])
+        pending = await seen[LedgerAccount].sums("balance", by="mode", purse=Purse.PENDING)
+        cutoff = day_of(cutoff_of(run))
+        late = await seen[Turnover].sums("amount", by="mode", day=OneOf(tuple(day for day in days if day >= cutoff)))
+        dues = []
+        for mode in Mode:
+            whole = pending.get(mode, 0)
+            expected = max(0, whole - late.get(mode, 0))
+            rate = await seen[KnownRate].get(mode)
+            about = None if rate is None else (Decimal(expected) / 100 / Decimal(rate.rate)).quantize(Decimal("0.01"))
+            dues.append(Due(mode=mode, pending=Rub(whole), expected=Rub(expected), about_usdt=about))
+        last_payment, payments = await _since(seen, Payment, None if before is None else before.last_payment)
+        last_event, events = await _since(seen, Event, None if before is None else before.last_event)
+        hits = await read_hits(seen, now)
+        delivered, refused = (0, 0) if before is None else await _letters(seen, before)
+    return Pulse(
+        at=now,
+        by_status={str(status): count for status, count in by_status.items() if count},
+        taken_today=Rub(taken.get(days[-1], 0)),
+        days=[by_day.get(day, 0) for day in days],
+        hits=hits,
+        next_run=run,
+        due=tuple(dues),
+        payments_since=payments if before is not None else 0,
+        events_since=events if before is not None else 0,
+        delivered_since=delivered,
+        refused_since=refused,
+        last_payment=last_payment,
+        last_event=last_event,
+        marks=(*(() if before is None else before.marks), last_event or "")[-LETTERS_OF:],
+    )
+
+
+async def _letters(seen: Snapshot, before: Pulse) -> tuple[int, int]:
+    """Letters since the look before: taken, and not."""
+    asked = {"id": AtLeast(before.marks[0] if before.marks else ""), "sent_at": AtLeast(before.at)}
+    taken = await seen[Attempt].total(**asked, status=Between(200, 300))
+    return taken, await seen[Attempt].total(**asked) - taken
+
+
+async def _since(seen: Snapshot, kind: type[R], last: str | None) -> tuple[str | None, int]:
+    """The newest id, and how many came after `last`: ids rise with time, so only what is new is walked."""
+    newest = await seen[kind].find(order="-id", limit=1)
+    if not newest:
+        return last, 0
+    # `!` is the character that nothing in an id precedes. Where there was none before, few can have come since.
+    count = await seen[kind].total(id=AtLeast(f"{last}!")) if last is not None else 1
+    return newest[0].id, count

@@ -1,0 +1,91 @@
+"""What operators do with payments: review a mismatch, see the money that waits for them (DECISIONS 2)."""
+
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal, shape_error
+from ...domain.ledger import Purse
+from ...domain.money import Rub
+from ...domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
+from ...domain.reports import Arrival, Decision
+from ..payments.moves import move, suspend
+from ..payments.payments import get_payment
+from ..refunds.suspense_return import plan_return
+from ..test_clock import in_its_time
+from ..units import retrying
+
+OUTCOMES = ("paid", "failed")
+
+
+class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/payments/{id}/resolve."""
+
+    outcome: str
+
+
+@in_its_time(Payment)
+async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amount: Rub | None = None) -> Payment:
+    """End the review of a payment: `paid` credits what came, `failed` credits nothing, and the money is sent back from
+    suspense.
+
+    `amount` is what came, and is needed only where the bank could not say it.
+    Raises: Refusal PAYMENT_NOT_FOUND, INVALID_STATUS, VALIDATION_ERROR.
+    """
+    if outcome not in OUTCOMES:
+        raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+
+    async def work(unit: Unit) -> Payment:
+        payment = await unit[Payment].get(payment_id) if ids.is_prefixed(ids.PAYMENT, payment_id) else None
+        if payment is None:
+            raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
+        if payment.status is not PaymentStatus.AMOUNT_MISMATCH:
+            raise Refusal("INVALID_STATUS", f"The payment is {payment.status}, not amount_mismatch")
+        came = _came(payment, amount)
+        if outcome == "paid":
+            if came is None:
+                raise Refusal("VALIDATION_ERROR", "The bank could not say what came; give the amount")
+            payment = msgspec.structs.replace(payment, actual_amount=came)
+            return await move(ports, unit, payment, Decision(status=PaymentStatus.PAID))
+        if came is not None:
+            now = ports.clock.now()
+            record_id = suspense_id(payment, payment.transfer_id)
+            arrival = Arrival(id=record_id.partition(":")[2], amount=came, at=now)
+            source = Purse.REVIEW if payment.transfer_id is not None else Purse.BANK
+            await suspend(ports, unit, payment, arrival, "mismatch_rejected", source=source)
+            await plan_return(ports, unit, record_id)
+            # So that the bank's word of this transfer, should it come yet, is known as it.
+            payment = msgspec.structs.replace(payment, actual_amount=came)
+        decision = Decision(status=PaymentStatus.FAILED, failure=FailureReason.UNKNOWN)
+        return await move(ports, unit, payment, decision)
+
+    return await retrying(ports.storage, work, again_on=("suspense_id",))
+
+
+def _came(payment: Payment, amount: Rub | None) -> Rub | None:
+    if amount is None:
+        return payment.actual_amount
+    if payment.actual_amount not in (None, amount):
+        raise Refusal("VALIDATION_ERROR", f"The bank says that {payment.actual_amount} came")
+    if amount <= Rub(0):
+        raise Refusal("VALIDATION_ERROR", "The amount must be above zero")
+    return amount
+
+
+async def resolve_own_mismatch(ports: Ports, caller: Caller, payment_id: str, outcome: str) -> Payment:
+    """The review as an integrator plays it in test mode (DECISIONS 8). Raises as `resolve_mismatch`."""
+    payment = await get_payment(ports, caller, payment_id)
+    # Where the bank could not say what came, the played operator finds that it was what was asked.
+    amount = payment.amount if payment.actual_amount is None else None
+    return await resolve_mismatch(ports, payment.id, outcome, amount=amount)
+
+
+async def list_suspense(ports: Ports, account_id: str | None = None, *, limit: int = 1000) -> list[Suspense]:
+    """Money that waits for an operator, oldest first; of one account or of all."""
+    criteria: dict[str, Any] = {} if account_id is None else {"account_id": account_id}
+    async with ports.storage.unit() as unit:
+        return await unit[Suspense].find(order="received_at", limit=limit, resolved_at=None, readable=True, **criteria)

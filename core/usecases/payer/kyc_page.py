@@ -1,0 +1,128 @@
+"""The hosted KYC page: a client acts for itself, by the link that the merchant got from POST /kyc/check.
+
+The link names account and phone, so nothing that the browser says can name another client.
+"""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.meter import Gauge
+from ...domain.accounts import Account, KycDemand, KycFlow, Mode
+from ...domain.errors import Refusal
+from ...domain.kyc import RegisterOrder
+from ...domain.kyc_page import Face, return_address
+from ...domain.quota import WINDOW, window
+from ..kyc.check import KycAnswer, check_client
+from ..kyc.gate import client_id, find_client
+from ..kyc.links import KycLink, open_link
+from ..kyc.register import register_client
+from ..kyc.uploads import Grant, grant_to_client
+
+PER_MINUTE = 60
+"""Calls by links of one client in a window: the page polls every three seconds."""
+
+
+class KycView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page shows. Its repr hides the phone."""
+
+    face: Face
+    phone: str
+    merchant: str
+    was_refused: bool
+    """The client was refused and may try again."""
+    reason: str | None
+    """Why, in English; the page has words of its own for it."""
+    form_url: str | None
+    back: str | None
+
+    def __repr__(self) -> str:
+        return f"KycView(face={self.face!r}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("face", self.face)]
+
+
+async def view(ports: Ports, session: str, redirect: str | None) -> KycView | None:
+    """What the holder of a link sees; None when the link is none, or is over.
+
+    Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, PROVIDER_ERROR, KYC_UNAVAILABLE.
+    """
+    opened = await _opened(ports, session)
+    if opened is None:
+        return None
+    link, account = opened
+    face, answer, was_refused = await _standing(ports, link, account)
+    return KycView(
+        face=face,
+        phone=link.phone,
+        merchant=account.name,
+        was_refused=was_refused,
+        reason=answer.error,
+        form_url=answer.url if face is Face.FORM else None,
+        back=return_address(redirect, account.settings.return_url),
+    )
+
+
+async def grant(ports: Ports, session: str, content_type: str) -> Grant | None:
+    """A place for a document that only this client's check may use; None as above.
+
+    Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, VALIDATION_ERROR.
+    """
+    opened = await _opened(ports, session)
+    if opened is None:
+        return None
+    link, account = opened
+    _must_be_required(account)
+    holder = client_id(ports, account.id, Mode.LIVE, link.phone)
+    return await grant_to_client(ports, account.id, Mode.LIVE, content_type, holder)
+
+
+async def register(ports: Ports, session: str, given: RegisterOrder) -> KycAnswer | None:
+    """Register the link's client with what was given, whatever phone it names; None as above.
+
+    Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, and what kyc_register.register_client
+    raises.
+    """
+    opened = await _opened(ports, session)
+    if opened is None:
+        return None
+    link, account = opened
+    _must_be_required(account)
+    return await register_client(ports, account, Mode.LIVE, msgspec.structs.replace(given, phone=link.phone))
+
+
+async def _opened(ports: Ports, session: str) -> tuple[KycLink, Account] | None:
+    link = open_link(ports, session)
+    if link is None:
+        return None
+    now = int(ports.clock.now().timestamp())
+    name = client_id(ports, link.account_id, Mode.LIVE, link.phone).hex()[:32]
+    counts = await ports.meter.count(window(now), [Gauge(f"kyc-page:{name}", PER_MINUTE)])
+    if counts[-1] > PER_MINUTE:
+        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many requests", retry_after=WINDOW - now % WINDOW)
+    account = await ports.storage.get(Account, link.account_id)
+    return None if account is None else (link, account)
+
+
+def _must_be_required(account: Account) -> None:
+    if account.settings.kyc is KycDemand.DISABLED:
+        raise Refusal("PROVIDER_DISABLED", "KYC is disabled for the account")
+    if account.settings.kyc is KycDemand.OFF:
+        raise Refusal("KYC_NOT_REQUIRED", "The account requires no KYC")
+
+
+async def _standing(ports: Ports, link: KycLink, account: Account) -> tuple[Face, KycAnswer, bool]:
+    if account.settings.kyc is KycDemand.OFF:
+        return Face.NOT_REQUIRED, KycAnswer(status="not_required"), False
+    _must_be_required(account)
+    answer = await check_client(ports, account.id, Mode.LIVE, link.phone)
+    if answer.status in ("verified", "processing"):
+        return Face(answer.status), answer, False
+    async with ports.storage.unit() as unit:
+        client = await find_client(ports, unit, account.id, Mode.LIVE, link.phone)
+    if client is not None and client.blocked:
+        return Face.FAILED, answer, False
+    if client is not None and client.form_url is not None:
+        return Face.FORM, answer, False
+    wanted = Face.DETAILS if account.settings.kyc_flow is KycFlow.REDIRECT else Face.DOCUMENTS
+    return wanted, answer, answer.status == "failed"

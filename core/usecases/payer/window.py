@@ -1,0 +1,172 @@
+"""What a payer sees of a payment: read by its id alone, which is the payer's only key, and nothing personal in it."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from ....ports.bank import InvoiceStatus, Pretence
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured
+from ....ports.storage import Unit
+from ...domain.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop
+from ...domain.ids import PAYMENT, is_prefixed
+from ...domain.money import Rub
+from ...domain.payer_window import Face, face, web_link
+from ...domain.payments import FailureReason, Payment, PaymentStatus
+from ..sandbox.sandbox import simulate_payment
+from ..test_clock import find_world, in_its_time
+
+
+class Act(StrEnum):
+    """What the panel of a simulated bank can play."""
+
+    PAY = "pay"
+    UNDERPAY = "underpay"
+    FAIL = "fail"
+
+
+_ACTS = {
+    Face.WAITING: (Act.PAY, Act.UNDERPAY, Act.FAIL),
+    Face.CHECKING: (Act.PAY, Act.UNDERPAY, Act.FAIL),
+    Face.PROCESSING: (Act.PAY, Act.UNDERPAY, Act.FAIL),
+    Face.EXPIRED: (Act.PAY, Act.UNDERPAY),
+}
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """The little that changes while a payer looks. `now` is the service's time, so that a payer's wrong clock does
+    not bend the countdown."""
+
+    status: PaymentStatus
+    face: Face
+    now: datetime
+    deadline: datetime
+
+
+class PayerView(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the page is drawn from."""
+
+    id: str
+    standing: Standing
+    shop_name: str
+    amount: Rub
+    received: Rub | None
+    """What came, where it is not what was asked."""
+    description: str | None
+    qr_payload: str | None
+    bank_link: str | None
+    failure_reason: FailureReason | None
+    return_url: str | None
+    auto_return: bool
+    test_mode: bool
+    simulated: bool
+    """The bank is a simulator: no money moves, and the page says so."""
+    acts: tuple[Act, ...]
+    """What the panel that plays the payer offers now; empty with a real bank."""
+
+
+@in_its_time(Payment)
+async def view(ports: Ports, payment_id: str) -> PayerView | None:
+    """What to draw now; None when there is no such payment or its window is closed."""
+    async with ports.storage.unit() as unit:
+        payment = await _payment(unit, payment_id)
+        present = None if payment is None else _standing(ports, payment)
+        if payment is None or present is None:
+            return None
+        shop = await unit[Shop].get(payment.shop_id)
+        account = await unit[Account].get(payment.account_id)
+    if shop is None or account is None:
+        return None
+    return PayerView(
+        id=payment.id,
+        standing=present,
+        shop_name=shop_name(shop, account),
+        amount=payment.amount,
+        received=payment.actual_amount if payment.actual_amount != payment.amount else None,
+        description=payment.description,
+        qr_payload=payment.qr_payload,
+        bank_link=web_link(payment.bank_link),
+        failure_reason=payment.failure_reason,
+        return_url=web_link(shop.return_url) or web_link(account.settings.return_url),
+        auto_return=payment.auto_return,
+        test_mode=payment.mode is Mode.TEST,
+        simulated=is_simulated(ports, payment),
+        acts=acts(ports, payment, present.face),
+    )
+
+
+async def standing(ports: Ports, payment_id: str) -> Standing | None:
+    """For whoever asks every second: one read, and in test mode another. None as in `view`."""
+    async with ports.storage.unit() as unit:
+        payment = await _payment(unit, payment_id)
+        world = None if payment is None else await find_world(unit, payment.account_id, payment.mode)
+    with ports.clock.entered(world):
+        return None if payment is None else _standing(ports, payment)
+
+
+def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
+    """What may be played at a payment that looks so; an expired one can only be paid late."""
+    if payment.bank_reference is None or not is_simulated(ports, payment):
+        return ()
+    return _ACTS.get(shown, ())
+
+
+@in_its_time(Payment)
+async def play(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
+    """Let the simulated bank act, as a payer would. False when the payment has no simulated bank or no open window.
+
+    An act that came too late for the payment's state changes nothing: the page then shows why. A payment that was
+    paid short gets half.
+    """
+    async with ports.storage.unit() as unit:
+        payment = await _payment(unit, payment_id)
+    if payment is None or not is_simulated(ports, payment):
+        return False
+    shown = face(payment, ports.clock.now())
+    if shown is None:
+        return False
+    if act in acts(ports, payment, shown):
+        await simulate_payment(ports, payment, _pretence(act, payment, reason))
+    return True
+
+
+def _pretence(act: Act, payment: Payment, reason: FailureReason) -> Pretence:
+    if act is Act.FAIL:
+        return Pretence(status=InvoiceStatus.FAILED, failure=reason.value)
+    short = half_of(payment.amount).kopecks if act is Act.UNDERPAY else None
+    return Pretence(status=InvoiceStatus.PAID, amount_kopecks=short)
+
+
+def half_of(amount: Rub) -> Rub:
+    """What an underpaying payer sends."""
+    return Rub(amount.kopecks // 2)
+
+
+def is_simulated(ports: Ports, payment: Payment) -> bool:
+    """Its bank is a simulator. A bank that is not wired any more is not one."""
+    if payment.bank is None:
+        return False
+    try:
+        return ports.banks.named(payment.bank).capabilities.simulated
+    except NotConfigured:
+        return False
+
+
+async def _payment(unit: Unit, payment_id: str) -> Payment | None:
+    # Only ids of our own shape reach the storage: what else stands in a link is not worth a query.
+    payment = await unit[Payment].get(payment_id) if is_prefixed(PAYMENT, payment_id) else None
+    # A charge asks its payer nothing, and a subscription is confirmed on a page of its own.
+    return None if payment is None or payment.subscription_id is not None else payment
+
+
+def _standing(ports: Ports, payment: Payment) -> Standing | None:
+    now = ports.clock.now()
+    shown = face(payment, now)
+    return None if shown is None else Standing(status=payment.status, face=shown, now=now, deadline=payment.expires_at)
+
+
+def shop_name(shop: Shop, account: Account) -> str:
+    """Whom the payer pays. The shop every account starts with is named for the merchant, not for payers."""
+    default = shop.id == account.default_shop_id and shop.name == DEFAULT_SHOP_NAME
+    return account.name if default else shop.name

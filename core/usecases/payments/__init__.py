@@ -1,0 +1,1 @@
+"""Payments from creation to their end, and all that moves with one: books, tallies, proofs."""

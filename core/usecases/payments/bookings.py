@@ -1,0 +1,66 @@
+"""What the ledger says of a payment's money before its settlement: received, under review, in suspense."""
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.ledger import EntryKind, Purse, journal_entry
+from ...domain.payments import Payment, PaymentStatus, Suspense
+from ...domain.reports import Decision
+from ...domain.tallies import took_money
+from ..ledger.ledger import post
+
+
+def book_move(ports: Ports, unit: Unit, before: Payment, after: Payment, decision: Decision) -> None:
+    """Book the money of a payment's move; to be called in the unit that saves it. A move without money books nothing.
+
+    Money that came with the move is at the bank; money of a review that ends was booked when it came, unless the
+    bank never told of it and the operator did.
+    """
+    if decision.arrival is not None and after.status is PaymentStatus.AMOUNT_MISMATCH:
+        _book(ports, unit, after, EntryKind.REVIEW, Purse.BANK, Purse.REVIEW)
+    elif took_money(before.status, after.status):
+        if before.status is PaymentStatus.AMOUNT_MISMATCH and before.transfer_id is not None:
+            _book(ports, unit, after, EntryKind.REVIEW_ACCEPTED, Purse.REVIEW, Purse.PENDING)
+        else:
+            _book(ports, unit, after, EntryKind.RECEIPT, Purse.BANK, Purse.PENDING)
+
+
+def book_noted(ports: Ports, unit: Unit, payment: Payment) -> None:
+    """Book money that came for a payment under review; to be called in the unit that notes it."""
+    _book(ports, unit, payment, EntryKind.REVIEW, Purse.BANK, Purse.REVIEW)
+
+
+def book_suspense(ports: Ports, unit: Unit, suspense: Suspense, source: Purse = Purse.BANK) -> None:
+    """Book money that may move nothing; `source` is REVIEW where it was under review before."""
+    amount = suspense.amount.kopecks
+    post(
+        unit,
+        journal_entry(
+            EntryKind.SUSPENSE,
+            suspense.id,
+            account_id=suspense.account_id,
+            mode=suspense.mode,
+            at=ports.clock.now(),
+            postings={source: -amount, Purse.SUSPENSE: amount},
+        ),
+    )
+
+
+def _book(ports: Ports, unit: Unit, payment: Payment, kind: EntryKind, source: Purse, target: Purse) -> None:
+    if payment.actual_amount is None:
+        # The bank could not say how much came: it is booked when somebody can.
+        return
+    amount = payment.actual_amount.kopecks
+    if not amount:
+        # A symbolic binding: confirmed, and nothing debited.
+        return
+    post(
+        unit,
+        journal_entry(
+            kind,
+            payment.id,
+            account_id=payment.account_id,
+            mode=payment.mode,
+            at=ports.clock.now(),
+            postings={source: -amount, target: amount},
+        ),
+    )

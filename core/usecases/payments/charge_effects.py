@@ -1,0 +1,123 @@
+"""What a charge's end does to its subscription, in the unit that ends the payment; and the event that a period's
+budget is used up (SPEC "Subscription charge periods")."""
+
+import logging
+from datetime import datetime
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Mode
+from ...domain.charge_decisions import exhaustion, exhaustion_due_at
+from ...domain.charge_moves import charge_failed, charge_succeeded, exhaustion_announced
+from ...domain.days import iso
+from ...domain.events import EventType
+from ...domain.payloads import ChargeExhaustedPayload
+from ...domain.payments import FailureReason, Payment, PaymentStatus
+from ...domain.subscription_moves import mandate_lost
+from ...domain.subscriptions import Subscription
+from ...domain.tallies import took_money
+from ..schedule import set_due
+from ..units import retrying
+from ..webhooks.outbox import announce_of
+from .recurring import save_subscription
+
+EXHAUST = "subscription.exhaust"
+
+_GAVE_NOTHING = (PaymentStatus.FAILED, PaymentStatus.CANCELLED, PaymentStatus.EXPIRED)
+
+log = logging.getLogger("cambist.charges")
+
+
+async def follow_charge(ports: Ports, unit: Unit, before: Payment, after: Payment) -> None:
+    """Let a subscription follow the move of its charge, in the caller's unit: the anchor, the attempts, the mandate,
+    and the events of these. Of any other payment it does nothing."""
+    if not after.is_charge:
+        return
+    subscription = await unit[Subscription].get(after.subscription_id or "")
+    if subscription is None:
+        return
+    changed = subscription
+    if took_money(before.status, after.status):
+        changed = _succeeded(ports, subscription, after)
+    elif after.status in _GAVE_NOTHING:
+        changed = await _failed(ports, unit, subscription, after)
+    await save_subscription(ports, unit, subscription, changed)
+    await _plan(unit, changed, ports.clock.now())
+
+
+def _succeeded(ports: Ports, subscription: Subscription, payment: Payment) -> Subscription:
+    if subscription.is_final:
+        log.warning("charge %s was paid after the end of subscription %s", payment.id, subscription.id)
+    now = ports.clock.now()
+    return charge_succeeded(subscription, payment.id, payment.period_ref or "", at=payment.paid_at or now, now=now)
+
+
+async def _failed(ports: Ports, unit: Unit, subscription: Subscription, payment: Payment) -> Subscription:
+    now = ports.clock.now()
+    changed = await tell_exhaustion(ports, unit, charge_failed(subscription, payment.id, now))
+    if payment.failure_reason is FailureReason.MANDATE_REVOKED and _is_by_present_mandate(subscription, payment):
+        changed = mandate_lost(changed, now)
+    return changed
+
+
+def _is_by_present_mandate(subscription: Subscription, payment: Payment) -> bool:
+    """A charge that was made before the payer bound anew speaks of the mandate before."""
+    binding = subscription.binding
+    return binding is None or binding.requested_at <= payment.created_at
+
+
+async def tell_exhaustion(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
+    """Write `subscription.charge_exhausted` where it is due, once for a period. Returns the subscription to be saved.
+
+    One that is over gets none: no further attempt is in question.
+    """
+    now = ports.clock.now()
+    found = None if subscription.is_final else exhaustion(subscription.terms, subscription.charge_state, now)
+    if found is None:
+        return subscription
+    after = exhaustion_announced(subscription, found, now)
+    payload = ChargeExhaustedPayload(
+        event="subscription.charge_exhausted",
+        subscription_id=after.id,
+        external_id=after.external_id,
+        is_sandbox=after.mode is Mode.TEST,
+        period_ref=found.period_ref,
+        retries_used=found.retries_used,
+        retries_max=found.retries_max,
+        retry_window_hours=found.retry_window_hours,
+        next_allowed_at=iso(found.next_allowed_at),
+        timestamp=iso(now),
+    )
+    await announce_of(ports, unit, after, EventType.CHARGE_EXHAUSTED, payload)
+    return after
+
+
+async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
+    """Have somebody look when the budget's hours end, also if no merchant asks again."""
+    due = exhaustion_due_at(subscription.terms, subscription.charge_state)
+    if due is None or subscription.is_final:
+        return
+    job_id = f"{EXHAUST}:{subscription.id}"
+    known = await unit[Job].get(job_id)
+    if known is None:
+        unit[Job].add(Job(id=job_id, kind=EXHAUST, argument=subscription.id, due=due, created_at=now))
+    else:
+        set_due(unit, known, due, anew=True)
+
+
+async def tell_if_exhausted(ports: Ports, job: Job) -> None:
+    """The job that looks for an exhaustion which no request brings to light."""
+
+    async def work(unit: Unit) -> None:
+        subscription = await unit[Subscription].get(job.argument)
+        present = await unit[Job].get(job.id)
+        if subscription is not None:
+            after = await tell_exhaustion(ports, unit, subscription)
+            await save_subscription(ports, unit, subscription, after)
+        if present is None or present.attempts != job.attempts:
+            return
+        due = None if subscription is None else exhaustion_due_at(subscription.terms, subscription.charge_state)
+        set_due(unit, present, due if due is not None and due > ports.clock.now() else None)
+
+    await retrying(ports.storage, work)

@@ -1,0 +1,193 @@
+"""Lists of payments whose cost does not grow with the payments there are (SPEC GET /payments, DECISIONS 2).
+
+Totals come from tallies. A page far from the top, and one by a filter that no index follows, is looked for by days: the
+tallies tell how many payments each day has of those asked for, so whole days are skipped unread, and what is left is
+walked within the days of the page, from the nearer end. The quota bounds a day to 172 800 payments of one key.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Between, Snapshot
+from ...domain import ids
+from ...domain.accounts import Caller, Shop
+from ...domain.days import read_moment
+from ...domain.errors import Refusal, shape_error
+from ...domain.ids import canonical_uuid
+from ...domain.orders import EXTERNAL_ID_LONGEST
+from ...domain.payments import RECURRING, Payment, PaymentStatus
+from ...domain.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
+from ...domain.terminals import PAYMENT_METHODS
+
+_NEWEST_FIRST = "-created_at"
+_NEAR = 1000
+"""Records that are walked rather than skipped by days."""
+_NOT_INDEXED = "payment_method"
+"""Of the filters that tallies know, the one that no index follows; the others have one each, and none for two."""
+
+
+class PaymentFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Query values of GET /payments as they came; None: not given."""
+
+    shop_id: str | None = None
+    status: str | None = None
+    external_id: str | None = None
+    payment_method: str | None = None
+    subscription_id: str | None = None
+    created_from: str | None = None
+    created_to: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page of payments, newest first, and how many there are in all."""
+
+    payments: list[Payment]
+    number: int
+    size: int
+    total: int
+
+
+class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter that was read."""
+
+    caller: Caller
+    kind: dict[str, Any]
+    """What tallies tell apart: shop_id, status, payment_method."""
+    named: dict[str, Any]
+    """What leads to few payments by an index of its own: external_id, subscription_id."""
+    low: datetime | None
+    high: datetime | None
+
+    def criteria(self, low: datetime | None, high: datetime | None) -> dict[str, Any]:
+        """The criteria of all that is wanted, from `low` on and before `high`."""
+        owner = {"account_id": self.caller.account_id, "mode": self.caller.mode}
+        return {**owner, **self.kind, **self.named, "created_at": Between(low, high)}
+
+
+async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, number: int, size: int) -> Page:
+    """A page of the caller's payments, newest first (those of one moment: the later id first), as of one moment.
+
+    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    wanted = _read(caller, asked)
+    if "shop_id" in wanted.kind:
+        shop = await ports.storage.get(Shop, wanted.kind["shop_id"])
+        if shop is None or shop.account_id != caller.account_id:
+            raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
+    offset = (number - 1) * size
+    if wanted.low is not None and wanted.high is not None and wanted.low >= wanted.high:
+        return Page([], number, size, 0)
+    look = _by_index if wanted.named else _by_tallies
+    async with ports.storage.snapshot() as seen:
+        total, payments = await look(seen, wanted, offset, size)
+    return Page(payments, number, size, total)
+
+
+async def _by_index(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
+    criteria = wanted.criteria(wanted.low, wanted.high)
+    total = await seen[Payment].total(**criteria)
+    if offset >= total:
+        return total, []
+    return total, await seen[Payment].page(offset // size + 1, size, order=_NEWEST_FIRST, readable=True, **criteria)
+
+
+async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
+    if wanted.low is None and wanted.high is None:
+        ever = Between(*ever_ids(wanted.caller.account_id, wanted.caller.mode))
+        total = sum((await seen[Tally].sums("count", by="status", id=ever, **wanted.kind)).values())
+        if offset >= total:
+            return total, []
+        if offset < _NEAR and len(wanted.kind) <= 1 and _NOT_INDEXED not in wanted.kind:
+            criteria = wanted.criteria(None, None)
+            return total, await seen[Payment].page(
+                offset // size + 1, size, order=_NEWEST_FIRST, readable=True, **criteria
+            )
+    days = await _days(seen, wanted)
+    return sum(days.values()), await _by_days(seen, wanted, days, offset, size)
+
+
+async def _days(seen: Snapshot, wanted: _Wanted) -> dict[str, int]:
+    """How many of the wanted payments each day has. Only days that are cut are counted payment by payment."""
+    edges = {day_of(moment) for moment in (wanted.low, wanted.high) if moment is not None}
+    first = None if wanted.low is None else day_of(wanted.low)
+    last = None if wanted.high is None else day_of(wanted.high)
+    range_ = Between(*day_ids(wanted.caller.account_id, wanted.caller.mode, first, last))
+    days = await seen[Tally].sums("count", by="period", id=range_, **wanted.kind)
+    for day in edges:
+        start, end = day_start(day), day_end(day)
+        low, high = max(start, wanted.low or start), min(end, wanted.high or end)
+        if (low, high) != (start, end):
+            days[day] = 0 if low >= high else await seen[Payment].total(**wanted.criteria(low, high))
+    return days
+
+
+async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset: int, size: int) -> list[Payment]:
+    place = stretch(days, offset, size)
+    if place is None:
+        return []
+    start, end = day_start(place.first), day_end(place.last)
+    criteria = wanted.criteria(max(start, wanted.low or start), min(end, wanted.high or end))
+    shelf = seen[Payment]
+    if place.skipped <= place.left:
+        return await shelf.find(order=_NEWEST_FIRST, offset=place.skipped, limit=place.taken, readable=True, **criteria)
+    found = await shelf.find(
+        order=_NEWEST_FIRST.removeprefix("-"), offset=place.left, limit=place.taken, readable=True, **criteria
+    )
+    return found[::-1]
+
+
+def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
+    """Raises: Refusal VALIDATION_ERROR for a value that no payment could have."""
+    kind = {
+        "shop_id": None if asked.shop_id is None else _shop_id(asked.shop_id),
+        "status": None if asked.status is None else _status(asked.status),
+        "payment_method": None if asked.payment_method is None else _method(asked.payment_method),
+    }
+    named = {
+        "external_id": None if asked.external_id is None else _external_id(asked.external_id),
+        "subscription_id": None if asked.subscription_id is None else _subscription_id(asked.subscription_id),
+    }
+    return _Wanted(
+        caller=caller,
+        kind={name: value for name, value in kind.items() if value is not None},
+        named={name: value for name, value in named.items() if value is not None},
+        low=None if asked.created_from is None else read_moment("created_from", asked.created_from),
+        high=None if asked.created_to is None else read_moment("created_to", asked.created_to),
+    )
+
+
+def _shop_id(text: str) -> str:
+    shop_id = canonical_uuid(text)
+    if shop_id is None:
+        raise shape_error("shop_id", "must be a UUID")
+    return shop_id
+
+
+def _status(text: str) -> PaymentStatus:
+    try:
+        return PaymentStatus(text.lower())
+    except ValueError:
+        raise shape_error("status", f"must be one of: {', '.join(PaymentStatus)}") from None
+
+
+def _method(text: str) -> str:
+    known = (*PAYMENT_METHODS, RECURRING)
+    if text not in known:
+        raise shape_error("payment_method", f"must be one of: {', '.join(known)}")
+    return text
+
+
+def _external_id(text: str) -> str:
+    # Half a surrogate pair cannot come by HTTP, but from whoever embeds the service.
+    if len(text) > EXTERNAL_ID_LONGEST or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise shape_error("external_id", f"has at most {EXTERNAL_ID_LONGEST} characters, none of them NUL")
+    return text
+
+
+def _subscription_id(text: str) -> str:
+    if not ids.is_prefixed(ids.SUBSCRIPTION, text):
+        raise shape_error("subscription_id", "must be the id of a subscription")
+    return text

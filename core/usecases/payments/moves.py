@@ -1,0 +1,108 @@
+"""The one way in which a payment's status changes: with its money, its event, and what follows from it."""
+
+from collections.abc import Sequence
+
+from ....ports.bank import Transfer
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.ledger import Purse
+from ...domain.money import Rub
+from ...domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
+from ...domain.reports import Arrival, Decision, Report, decide, moved, noted
+from ..gateways.outcomes import follow_outcome
+from ..sealed import payer_name_place
+from ..units import retrying
+from ..webhooks.outbox import announce_payment
+from .bookings import book_move, book_noted, book_suspense
+from .charge_effects import follow_charge
+from .proof_reminders import plan_reminders
+from .tallies import save_moved
+
+
+def read_failure(word: str | None) -> FailureReason | None:
+    """A bank's word for a failure as one of SPEC's reasons."""
+    try:
+        return None if word is None else FailureReason(word)
+    except ValueError:
+        return FailureReason.UNKNOWN
+
+
+def read_arrivals(transfers: Sequence[Transfer]) -> tuple[Arrival, ...]:
+    """What a bank says came in, in the domain's words."""
+    return tuple(
+        Arrival(id=transfer.id, amount=Rub(transfer.amount_kopecks), at=transfer.at, payer_name=transfer.payer_name)
+        for transfer in transfers
+    )
+
+
+RACES = ("suspense_id",)
+"""Two notices at once may book the same stray; the second then finds it booked."""
+
+
+async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None:
+    """Let a report take effect: move, event and suspense in one unit. None when there is no such payment."""
+
+    async def work(unit: Unit) -> Payment | None:
+        payment = await unit[Payment].get(payment_id)
+        if payment is None:
+            return None
+        return await carry(ports, unit, payment, decide(payment, report, ports.clock.now()))
+
+    return await retrying(ports.storage, work, again_on=RACES)
+
+
+async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
+    """Let a decision take effect in the caller's unit, which tries again on RACES. Returns the payment as it will
+    stand."""
+    suspended = [await suspend(ports, unit, payment, stray.arrival, stray.reason) for stray in decision.strays]
+    if decision.status is not None:
+        return await move(ports, unit, payment, decision)
+    if decision.arrival is not None:
+        after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
+        if payment.status is PaymentStatus.AMOUNT_MISMATCH:
+            # After the review it is booked already, as the operator said.
+            book_noted(ports, unit, after)
+        return unit[Payment].save(after)
+    # That money is stray was judged by the payment: saved as it is, it must still be so, or the same money might be in
+    # both.
+    return unit[Payment].save(payment) if any(suspended) else payment
+
+
+async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
+    """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
+    after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
+    saved = save_moved(unit, payment, after)
+    await follow_outcome(unit, payment, after)
+    book_move(ports, unit, payment, after, decision)
+    await announce_payment(ports, unit, after, payment.status)
+    await plan_reminders(unit, payment, after)
+    await follow_charge(ports, unit, payment, after)
+    return saved
+
+
+def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:
+    name = decision.arrival.payer_name if decision.arrival is not None else None
+    return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
+
+
+async def suspend(
+    ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
+) -> bool:
+    """Keep money that may move nothing, once per transfer; False where that was done before. `source` is where the
+    ledger has it so far."""
+    record_id = suspense_id(payment, arrival.id)
+    if await unit[Suspense].get(record_id) is not None:
+        return False
+    suspense = unit[Suspense].add(
+        Suspense(
+            id=record_id,
+            account_id=payment.account_id,
+            mode=payment.mode,
+            payment_id=payment.id,
+            amount=arrival.amount,
+            reason=reason,
+            received_at=arrival.at,
+        )
+    )
+    book_suspense(ports, unit, suspense, source)
+    return True

@@ -1,0 +1,266 @@
+"""The bank's side of a new payment: from the written row to an invoice at a bank, or to a definite no.
+
+Where a bank lets us draw up its invoices, the row is written with its invoice, and nobody is asked. Else the row is
+committed before the bank is called, with the payment's id as the operation id. So whatever happens in between, the
+watch (progress.py) can ask the bank by that id and finish or undo what was begun.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from ....ports.bank import Bank, DrawingBank, Invoice, InvoiceRequest
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.errors import Refusal
+from ...domain.idempotency import IdempotencyKey
+from ...domain.payments import ASKING, OPEN, Opening, Payment, lifetime
+from ..accounts.terminals import terminal_of
+from ..gateways.gateways import first_open
+from ..gateways.outcomes import follow_outcome, save_unknown
+from ..gateways.watch import watched
+from ..units import retrying
+from .tallies import remove_payment
+
+WATCH = "payment.watch"
+FIRST_LOOK = timedelta(seconds=10)
+"""After which the watch takes up a creation that did not finish."""
+
+_ROUTE_RETRY_AFTER = 30
+
+
+def watch_id(payment_id: str) -> str:
+    """The one job that follows a payment through its life."""
+    return f"{WATCH}:{payment_id}"
+
+
+def first_watch(payment: Payment, due: datetime) -> Job:
+    """The watch of a new payment."""
+    return Job(
+        id=watch_id(payment.id),
+        kind=WATCH,
+        argument=payment.id,
+        due=due,
+        created_at=payment.created_at,
+    )
+
+
+def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
+    """The payment, not yet written, with the invoice that its bank lets us draw up, or as it is where the bank must be
+    asked; and its watch, which looks at the deadline, or soon."""
+    bank = ports.banks.named(payment.bank or "")
+    invoice = None
+    if bank.capabilities.draws_invoices:
+        invoice = cast("DrawingBank", bank).draw_invoice(_request(payment))
+    if invoice is None:
+        return payment, first_watch(payment, payment.created_at + FIRST_LOOK)
+    drawn = msgspec.structs.replace(payment, **_of_invoice(payment, payment, invoice))
+    return drawn, first_watch(drawn, _first_look(ports, drawn, invoice))
+
+
+def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
+    """At the deadline, or sooner where the bank sends no notice."""
+    if invoice.check_after is None:
+        return payment.expires_at
+    return min(payment.expires_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
+
+
+def _request(payment: Payment) -> InvoiceRequest:
+    return InvoiceRequest(
+        operation=payment.id,
+        amount_kopecks=payment.amount.kopecks,
+        purpose=payment.description or f"Payment {payment.id}",
+        expires_at=payment.expires_at,
+    )
+
+
+async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
+    """Try the payment's routes in order, from its own bank on. Returns the payment as it then stands.
+
+    A refused or absent bank leads to the next; an unknown outcome never does, or the payer could pay twice.
+    Raises: Refusal PROVIDER_ERROR (outcome unknown; the key keeps it), PAYMENT_ROUTE_UNAVAILABLE (400: every route
+    refused for certain; 503: one was away), both with the payment and its key taken back.
+    """
+    away = False
+    while True:
+        try:
+            bank = ports.banks.named(payment.bank or "")
+            async with watched(ports, payment.mode, payment.bank):
+                invoice = await bank.create_invoice(_request(payment))
+        except OutcomeUnknown:
+            return await _outcome_unknown(ports, payment)
+        except Unavailable:
+            away = True
+        except (Refused, NotConfigured, NotSupported):
+            pass
+        else:
+            return await take_invoice(ports, payment, invoice)
+        left = await _take_next_route(ports, payment)
+        if left is None:
+            raise no_route(away=away or await _passed_one_over(ports, payment))
+        if left.opening is Opening.UNKNOWN:
+            raise outcome_unknown()
+        if left.bank_reference is not None:
+            return left
+        payment = left
+
+
+def no_route(*, away: bool) -> Refusal:
+    """No bank takes the payment; `away`: for now, because one could not be reached or is taken out of service."""
+    if away:
+        return Refusal(
+            "PAYMENT_ROUTE_UNAVAILABLE",
+            "No route could be reached; try again with the same Idempotency-Key",
+            status=503,
+            retry_after=_ROUTE_RETRY_AFTER,
+        )
+    return Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
+
+
+async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
+    """After a bank's no: write down which bank is asked next, before it is asked; with none left, take the payment
+    back and return None.
+
+    The request and the watch may both be asking. Where the other went on meanwhile, nothing is written, and the
+    payment is returned as the other left it.
+    """
+
+    async def work(unit: Unit) -> Payment | None:
+        present = await unit[Payment].get(asked.id)
+        if present is None or not _is_asking(present) or present.bank != asked.bank:
+            return present
+        bank = await _next_bank(ports, unit, present)
+        if bank is None:
+            await _remove(unit, present)
+            return None
+        # The deadline follows the bank that takes the payment.
+        expires_at = present.created_at + lifetime(present.ttl_minutes, own=bank.capabilities.own_lifetime)
+        return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name, expires_at=expires_at))
+
+    return await retrying(ports.storage, work)
+
+
+async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
+    """The bank after the payment's own in its order of routes, or the first, where its own is not in it any more; those
+    that are down are passed over."""
+    return await first_open(ports, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
+
+
+async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[Bank]:
+    terminal = await terminal_of(unit, payment)
+    routes = ports.banks.of_mode(payment.mode, () if terminal is None else terminal.routes)
+    names = [bank.name for bank in routes]
+    return routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
+
+
+async def _passed_one_over(ports: Ports, payment: Payment) -> bool:
+    """Whether a route was left that is only down for now."""
+    async with ports.storage.unit() as unit:
+        return bool(await _later_routes(ports, unit, payment))
+
+
+def _is_asking(payment: Payment) -> bool:
+    """No bank has it yet, and none may have it."""
+    return payment.opening is ASKING and payment.bank_reference is None
+
+
+async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
+    """Keep the bank's references, and set the watch for its first look.
+
+    Tried first without reading, on the versions at hand: in the usual case nobody else knows the payment yet.
+    """
+    look_at = _first_look(ports, payment, invoice)
+    if payment.opening is ASKING:
+        async with ports.storage.unit() as unit:
+            opened = unit[Payment].change(payment, **_of_invoice(payment, payment, invoice))
+            unit[Job].change(first_watch(payment, payment.created_at + FIRST_LOOK), due=look_at)
+            try:
+                await unit.commit()
+            except Stale:
+                pass
+            else:
+                return opened
+
+    async def work(unit: Unit) -> Payment:
+        present = await unit[Payment].get(payment.id) or payment
+        if present.bank_reference is not None:
+            return present
+        job = await unit[Job].get(watch_id(payment.id))
+        if job is not None and job.leased_until is None:
+            unit[Job].change(job, due=look_at)
+        opened = unit[Payment].change(present, **_of_invoice(present, payment, invoice))
+        await follow_outcome(unit, present, opened)
+        return opened
+
+    return await retrying(ports.storage, work)
+
+
+def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str, Any]:
+    """What a payment has of its invoice. The reference with the bank that gave it, whichever is being asked meanwhile.
+    An opening that the merchant was told is unknown stays so: its key keeps the 502."""
+    return {
+        "opening": OPEN if present.opening is ASKING else present.opening,
+        "bank": asked.bank,
+        "expires_at": asked.expires_at,
+        "bank_reference": invoice.reference,
+        "qr_payload": invoice.payload,
+        "bank_link": invoice.link,
+    }
+
+
+async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
+    async def work(unit: Unit) -> Payment:
+        present = await unit[Payment].get(payment.id) or payment
+        if present.opening is ASKING:
+            return await save_unknown(unit, present)
+        return present
+
+    present = await retrying(ports.storage, work)
+    if present.opening is OPEN:
+        # The bank's notice was quicker than its answer.
+        return present
+    raise outcome_unknown()
+
+
+def outcome_unknown() -> Refusal:
+    """The answer that such a key keeps (SPEC "Authentication", 5)."""
+    return Refusal(
+        "PROVIDER_ERROR", "The payment's creation ended without a definite result; use a new Idempotency-Key"
+    )
+
+
+async def take_back(ports: Ports, payment: Payment) -> None:
+    """Nothing exists at any bank: remove the payment, its watch and its key, so that the key is free again."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Payment].get(payment.id)
+        if present is not None and _is_asking(present):
+            await _remove(unit, present)
+
+    await retrying(ports.storage, work)
+
+
+async def _remove(unit: Unit, payment: Payment) -> None:
+    remove_payment(unit, payment)
+    job = await unit[Job].get(watch_id(payment.id))
+    if job is not None:
+        unit[Job].remove(job)
+    key = None if payment.key_id is None else await unit[IdempotencyKey].get(payment.key_id)
+    if key is not None and key.resource_id == payment.id:
+        unit[IdempotencyKey].remove(key)
+
+
+async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
+    """Take over the invoice that our operation id made; None when the bank never saw it.
+
+    Raises: Unavailable, NotConfigured.
+    """
+    if payment.bank is None:
+        return None
+    async with watched(ports, payment.mode, payment.bank):
+        invoice = await ports.banks.named(payment.bank).find_invoice(payment.id)
+    return None if invoice is None else await take_invoice(ports, payment, invoice)

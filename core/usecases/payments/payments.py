@@ -1,0 +1,168 @@
+"""What merchants do with payments: create, read (SPEC "Endpoints: Payments")."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured
+from ....ports.jobs import Job
+from ...domain import ids
+from ...domain.accounts import Caller, Shop
+from ...domain.errors import Refusal
+from ...domain.idempotency import IdempotencyKey
+from ...domain.ids import canonical_uuid
+from ...domain.orders import (
+    Case,
+    PaymentOrder,
+    ReadOrder,
+    contact_mask,
+    judge,
+    kept_metadata,
+    private_data,
+)
+from ...domain.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
+from ...domain.terminals import PAYMENT_METHODS
+from ..accounts.access import RECENT
+from ..accounts.terminals import offered_terminal, terminal_of
+from ..gateways.gateways import first_open
+from ..idempotency import Lock, Made, once, once_made
+from ..kyc.gate import pass_gate
+from ..sealed import private_place
+from .opening import draw, no_route, open_at_bank, outcome_unknown
+from .tallies import add_payment
+
+KIND = "payment"
+
+
+async def create_payment(ports: Ports, caller: Caller, key: str | None, read_order: ReadOrder) -> Made[Payment]:
+    """Take a payment order, once per key. `read_order` reads the body, and is called only for a new key.
+
+    Raises: Refusal, in the order of DECISIONS 1.
+    """
+
+    async def make(lock: Lock) -> Payment:
+        order = read_order()
+        payment = await _checked(ports, caller, order)
+        key_record = lock(payment.id)
+        payment, watch = draw(ports, msgspec.structs.replace(payment, key_id=key_record.id))
+        async with ports.storage.unit() as unit:
+            unit[IdempotencyKey].add(key_record)
+            add_payment(unit, payment)
+            unit[Job].add(watch)
+            await unit.commit()
+        return payment if payment.opening is OPEN else await open_at_bank(ports, payment)
+
+    return await once(ports, caller, key, KIND, make=make, recall=lambda made: _recall(ports, made))
+
+
+async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment:
+    """The payment that this order makes, not yet written. Raises: Refusal."""
+    case = await _case(ports, caller, order)
+    judge(case)
+    await pass_gate(ports, caller, order.client_phone)
+    terminal = case.terminal
+    routes = ports.banks.of_mode(caller.mode, () if terminal is None else terminal.routes)
+    if not routes:
+        raise no_route(away=False)
+    bank = await first_open(ports, routes, caller.mode, caller.account_id)
+    if bank is None:
+        raise no_route(away=True)
+    payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
+    private = private_data(order)
+    ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
+    now = ports.clock.now()
+    # In two steps: beyond 15 arguments by name Python makes a dictionary of them, one by one.
+    payment = Payment(
+        id=payment_id,
+        account_id=caller.account_id,
+        mode=caller.mode,
+        shop_id=_shop_id(caller, order),
+        status=PENDING,
+        amount=case.amount,
+        payment_method=_payment_method(order) if terminal is None else terminal.payment_method,
+        created_at=now,
+        expires_at=now + lifetime(ttl_minutes, own=bank.capabilities.own_lifetime),
+        ttl_minutes=ttl_minutes,
+        external_id=order.external_id,
+        description=order.description,
+        metadata=kept_metadata(order),
+        auto_return=caller.account.settings.auto_return if order.auto_return is None else order.auto_return,
+        bank=bank.name,
+    )
+    return msgspec.structs.replace(
+        payment,
+        method_id=None if terminal is None else terminal.id,
+        private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
+        payer_contact=contact_mask(order),
+    )
+
+
+async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
+    """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
+    shop_id = canonical_uuid(_shop_id(caller, order))
+    shop = None if shop_id is None else await ports.storage.recent(Shop, shop_id, within=RECENT)
+    terminal = None
+    if caller.account.settings.terminals:
+        async with ports.storage.unit() as unit:
+            terminal = await offered_terminal(unit, caller, order.method_id, _payment_method(order))
+    return Case(order=order, caller=caller, now=ports.clock.now(), shop=shop, terminal=terminal)
+
+
+def _shop_id(caller: Caller, order: PaymentOrder) -> str:
+    """Payments without `shop_id` go to the default shop (SPEC "Shop")."""
+    return caller.account.default_shop_id if order.shop_id is None else order.shop_id.lower()
+
+
+def _payment_method(order: PaymentOrder) -> str:
+    return order.payment_method or PAYMENT_METHODS[0]
+
+
+async def _recall(ports: Ports, payment_id: str) -> Payment | None:
+    """The payment of a known key, once its creation has come to an end."""
+
+    async def read() -> Payment | None:
+        return await ports.storage.get(Payment, payment_id)
+
+    payment = await once_made(ports, read, lambda found: found.opening is not ASKING)
+    if payment is not None and payment.opening is Opening.UNKNOWN:
+        raise outcome_unknown()
+    return payment
+
+
+async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
+    """One payment of the caller's account and mode.
+
+    Raises: Refusal PAYMENT_NOT_FOUND, also for a foreign one or one of the other mode (never 403).
+    """
+    payment = None
+    if ids.is_prefixed(ids.PAYMENT, payment_id):
+        payment = await ports.storage.get(Payment, payment_id)
+    if payment is None or payment.account_id != caller.account_id or payment.mode is not caller.mode:
+        raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
+    return payment
+
+
+async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | None:
+    """The bank's own link of a payment; None where there is none to hand out: for exchange terminals, whose payers
+    must pass our window, and once the payment cannot be paid any more.
+
+    Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
+    and the bank does not forbid them.
+    """
+    payment = await get_payment(ports, caller, payment_id)
+    async with ports.storage.unit() as unit:
+        terminal = await terminal_of(unit, payment)
+    if terminal is not None and terminal.is_exchange:
+        return None
+    allowed = caller.account.settings.direct_links or (terminal is not None and terminal.direct_link)
+    if not allowed or not _bank_hands_out(ports, payment):
+        raise Refusal("DIRECT_LINK_NOT_ALLOWED", "Direct links are not allowed for this payment")
+    payable = payment.status is PENDING and ports.clock.now() < payment.expires_at
+    return payment.bank_link if payable else None
+
+
+def _bank_hands_out(ports: Ports, payment: Payment) -> bool:
+    """The bank's link may be used without our window. A bank that is not wired any more cannot be asked."""
+    try:
+        return ports.banks.named(payment.bank or "").capabilities.direct_link
+    except NotConfigured:
+        return False

@@ -1,0 +1,121 @@
+"""How a payment lives on after its creation: what the bank says of it when asked, the clock, and when to ask again.
+
+A notice of the bank comes by notices.py.
+"""
+
+from datetime import datetime, timedelta
+
+from ....ports.bank import InvoiceState, InvoiceStatus
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.jobs import Job
+from ...domain.errors import Refusal
+from ...domain.payments import (
+    LATE_WINDOW,
+    FailureReason,
+    Opening,
+    Payment,
+    PaymentStatus,
+)
+from ...domain.reports import Report
+from ..gateways.watch import watched
+from ..schedule import ASK_AGAIN, come_back, next_late_look, pause_after
+from ..simulated import is_played
+from .moves import apply, read_arrivals, read_failure
+from .opening import find_at_bank, open_at_bank, take_back
+
+_S = PaymentStatus
+
+_REPORTED: dict[InvoiceStatus, PaymentStatus] = {
+    InvoiceStatus.OPEN: _S.PENDING,
+    InvoiceStatus.PROCESSING: _S.PROCESSING,
+    InvoiceStatus.PAID: _S.PAID,
+    InvoiceStatus.FAILED: _S.FAILED,
+    InvoiceStatus.CANCELLED: _S.CANCELLED,
+    InvoiceStatus.EXPIRED: _S.EXPIRED,
+}
+
+LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
+"""After creation: when an expired payment is looked at once more, for a late payment whose notice was lost."""
+
+_BANK_AWAY = timedelta(seconds=30)
+_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason: it says nothing about the payment."""
+
+
+def _report(state: InvoiceState) -> Report:
+    return Report(
+        status=_REPORTED[state.status], failure=read_failure(state.failure), arrivals=read_arrivals(state.transfers)
+    )
+
+
+async def look(ports: Ports, payment: Payment) -> Payment:
+    """Ask the bank how the invoice stands, and let the answer take effect. Raises: what the bank port raises."""
+    if payment.bank is None or payment.bank_reference is None:
+        return payment
+    async with watched(ports, payment.mode, payment.bank):
+        state = await ports.banks.named(payment.bank).invoice_state(payment.bank_reference)
+    return await apply(ports, payment.id, _report(state)) or payment
+
+
+async def watch(ports: Ports, job: Job) -> None:
+    """The job that follows a payment: recovers its creation, expires it, and looks for late money."""
+    payment = await ports.storage.get(Payment, job.argument)
+    if payment is not None and payment.bank_reference is None:
+        payment = await _recover(ports, job, payment)
+    if payment is not None and payment.bank_reference is not None:
+        payment = await _look_or_expire(ports, payment)
+    due = None
+    if payment is not None:
+        due = next_look(payment, job.attempts, ports.clock.now(), played=is_played(ports, payment.bank))
+    await come_back(ports, job, due)
+
+
+async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:
+    try:
+        return await look(ports, payment)
+    except _NO_ANSWER:
+        # A bank that is away keeps no payment pending past its deadline: `expired` allows a late success.
+        return await _expire_if_due(ports, payment)
+
+
+async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
+    return await apply(ports, payment.id, Report(status=_S.PENDING)) or payment
+
+
+async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
+    """Finish a creation that a crash or an unknown outcome left open; None when it was undone."""
+    try:
+        found = await find_at_bank(ports, payment)
+    except _NO_ANSWER:
+        return await _expire_if_due(ports, payment) if payment.opening is Opening.UNKNOWN else payment
+    if found is not None:
+        return found
+    if payment.opening is Opening.UNKNOWN:
+        if job.attempts < 2:
+            # The request may still be on its way: the bank must say twice that it never saw the operation.
+            return payment
+        return await apply(ports, payment.id, Report(status=_S.FAILED, failure=FailureReason.UNKNOWN))
+    if ports.clock.now() >= payment.expires_at:
+        # Nobody was answered, and no bank knows of it.
+        await take_back(ports, payment)
+        return None
+    try:
+        # Nobody was answered yet, and one operation id is one operation however often it is sent.
+        return await open_at_bank(ports, payment)
+    except Refusal:
+        return await ports.storage.get(Payment, payment.id)
+
+
+def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> datetime | None:
+    """When the bank is asked about this payment again by ourselves; None: only its notices count from now on."""
+    if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
+        if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
+            # After the last it is the operator's (DECISIONS 2).
+            return None
+        return now + pause_after(looks)
+    if payment.status in (_S.PENDING, _S.PROCESSING):
+        return max(payment.expires_at, now + _BANK_AWAY)
+    if payment.status is _S.EXPIRED:
+        return next_late_look(LATE_LOOKS, payment.created_at, now, played=played)
+    return None

@@ -1,0 +1,105 @@
+"""The job behind a delivery proof: asks the chain, and lets the answer take effect (domain/proof_checks.py decides)."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.chain import Final, InBlock, Network, NotFound, Reverted, Sighting
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.money import Usdt
+from ...domain.payments import Payment
+from ...domain.proof_checks import (
+    Look,
+    Next,
+    Seen,
+    after_look,
+    rejected,
+    until_settled,
+    waits_for_settlement,
+    without_answer,
+)
+from ...domain.proofs import DeliveryProof, ProofNetwork, RejectionReason, transaction_hash, wish_of
+from ..units import retrying
+from .proofs import CLAIM_TAKEN, is_free
+
+_NETWORKS: Mapping[ProofNetwork, Network] = {
+    ProofNetwork.TRC20: Network.TRON,
+    ProofNetwork.ERC20: Network.ETHEREUM,
+    ProofNetwork.BEP20: Network.BSC,
+}
+
+_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason: it says nothing about the transaction."""
+
+
+async def check(ports: Ports, job: Job) -> None:
+    """One look at the proof that the job names.
+
+    Raises: Stale when the merchant sent another hash meanwhile, or another worker took the job; nothing is written.
+    """
+    async with ports.storage.unit() as unit:
+        proof = await unit[DeliveryProof].get(job.argument)
+        payment = await unit[Payment].get(job.argument)
+        if proof is None or payment is None or not proof.is_open:
+            unit[Job].remove(job)
+            await unit.commit()
+            return
+    held = await _hold(ports, proof)
+    await _enter(ports, job, held, await _judge(ports, held, payment))
+
+
+async def _hold(ports: Ports, proof: DeliveryProof) -> DeliveryProof:
+    """The proof holding its transaction, where nobody else does: its holder may have let go since the submission."""
+    wish = wish_of(proof)
+    if proof.claim is not None or wish.claim is None:
+        return proof
+
+    async def work(unit: Unit) -> DeliveryProof:
+        present = await unit[DeliveryProof].get(proof.id)
+        if present is None or present.version != proof.version or not await is_free(unit, wish, proof.id):
+            return proof
+        return unit[DeliveryProof].save(msgspec.structs.replace(present, claim=wish.claim))
+
+    return await retrying(ports.storage, work, again_on=(CLAIM_TAKEN,))
+
+
+async def _judge(ports: Ports, proof: DeliveryProof, payment: Payment) -> Next:
+    tx_hash = transaction_hash(proof.tx_hash)
+    if tx_hash is None:
+        return rejected(proof, RejectionReason.INVALID, ports.clock.now())
+    if proof.claim is None:
+        return rejected(proof, RejectionReason.ALREADY_USED, ports.clock.now())
+    if waits_for_settlement(proof, payment):
+        return until_settled(proof, payment, ports.clock.now())
+    try:
+        sighting = await ports.chain.lookup(_NETWORKS[proof.network], tx_hash)
+    except _NO_ANSWER:
+        return without_answer(proof, ports.clock.now())
+    return after_look(proof, _look(sighting), payment, ports.clock.now())
+
+
+def _look(sighting: Sighting) -> Look:
+    match sighting:
+        case NotFound():
+            return Look(Seen.MISSING)
+        case InBlock():
+            return Look(Seen.IN_BLOCK)
+        case Reverted():
+            return Look(Seen.REVERTED)
+        case Final(transfers):
+            return Look(Seen.FINAL, tuple(Usdt(transfer.units) for transfer in transfers))
+
+
+async def _enter(ports: Ports, job: Job, before: DeliveryProof, after: Next) -> None:
+    """Guarded by the versions that the check began with, so that what the merchant sent meanwhile stands."""
+    async with ports.storage.unit() as unit:
+        if after.proof != before:
+            unit[DeliveryProof].save(after.proof)
+        if after.again_at is None:
+            unit[Job].remove(job)
+        else:
+            unit[Job].save(msgspec.structs.replace(job, due=after.again_at, leased_until=None))
+        await unit.commit()

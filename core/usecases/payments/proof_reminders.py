@@ -1,0 +1,87 @@
+"""Reminding merchants of delivery proofs that are missing (SPEC "Events"): 24, 48 and 72 hours after payment."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import UNSET
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Account, Shop
+from ...domain.days import iso
+from ...domain.events import EventType
+from ...domain.payloads import ProofReminderPayload
+from ...domain.payments import Payment
+from ...domain.proof_reminders import is_missing, next_reminder, reminder_number
+from ...domain.proofs import DeliveryProof, takes_proof
+from ..accounts.terminals import terminal_of
+from ..schedule import set_due
+from ..units import retrying
+from ..webhooks.outbox import announce_of
+
+REMIND = "proof.remind"
+
+
+async def plan_reminders(unit: Unit, before: Payment, after: Payment) -> None:
+    """Have the merchant reminded of a payment that this unit makes paid for the first time, where a hash is accepted.
+
+    Not when a refund is rolled back: the reminders count from the payment itself.
+    """
+    if before.paid_at is not None or after.paid_at is None or not takes_proof(after, await terminal_of(unit, after)):
+        return
+    due = next_reminder(after.paid_at, 0)
+    if due is not None:
+        job_id = f"{REMIND}:{after.id}"
+        unit[Job].add(Job(id=job_id, kind=REMIND, argument=after.id, due=due, created_at=after.paid_at))
+
+
+async def remind(ports: Ports, job: Job) -> None:
+    """The job behind `plan_reminders`: sends the reminder that it is time for, where the proof is still missing.
+
+    The event, the payment's sequence and the job's next step are one unit, guarded by the job's version: whoever runs
+    the same step again finds the job moved on, and writes nothing.
+    """
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None or present.version != job.version:
+            return
+        payment = await unit[Payment].get(job.argument)
+        if payment is None or payment.paid_at is None:
+            unit[Job].remove(present)
+            return
+        # A machine whose clock is behind the storage's must not take the step for the one before.
+        number = reminder_number(payment.paid_at, max(ports.clock.now(), job.due))
+        proof = await unit[DeliveryProof].get(payment.id)
+        if number and is_missing(payment, proof):
+            await _announce(ports, unit, payment, payment.paid_at, proof, number)
+        due = next_reminder(payment.paid_at, number)
+        is_proven = proof is not None and proof.is_locked
+        set_due(unit, present, None if is_proven else due)
+
+    await retrying(ports.storage, work)
+
+
+async def _announce(
+    ports: Ports, unit: Unit, payment: Payment, paid_at: datetime, proof: DeliveryProof | None, number: int
+) -> None:
+    """Write the event, unless the account wants none: the setting counts as it is when the reminder would be sent."""
+    account = await unit[Account].get(payment.account_id)
+    if account is None or not account.settings.proof_reminders:
+        return
+    shop = await unit[Shop].get(payment.shop_id)
+    payload = ProofReminderPayload(
+        event="payment.delivery_proof_reminder",
+        payment_id=payment.id,
+        external_id=payment.external_id,
+        paid_at=iso(paid_at),
+        reminder=number,
+        status="waiting" if proof is None else "rejected",
+        timestamp=iso(ports.clock.now()),
+        reason=UNSET if proof is None or proof.reason is None else proof.reason,
+        shop_id=payment.shop_id,
+        shop_name=None if shop is None else shop.name,
+    )
+    after = unit[Payment].save(msgspec.structs.replace(payment, sequence=payment.sequence + 1))
+    await announce_of(ports, unit, after, EventType.DELIVERY_PROOF_REMINDER, payload)

@@ -1,0 +1,103 @@
+"""What merchants do with delivery proofs: submit the hash of a transfer, and read how its check stands (SPEC "Delivery
+proof statuses"). The check itself is a job: proof_checks.py."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal
+from ...domain.payments import Payment
+from ...domain.proofs import (
+    DeliveryProof,
+    ProofWish,
+    ReadProofOrder,
+    changes_nothing,
+    check_order,
+    check_taking,
+    submitted,
+    takes_proof,
+)
+from ..accounts.terminals import terminal_of
+from ..units import retrying
+from .payments import get_payment
+
+CHECK = "proof.check"
+CLAIM_TAKEN = "delivery_proofs_claim"
+"""The storage's unique rule: one transaction proves one payment, over all accounts."""
+
+_WRITTEN_BY_ANOTHER = (CLAIM_TAKEN, "delivery_proofs_id", "jobs_id")
+
+
+def check_id(payment_id: str) -> str:
+    """The one job that checks a payment's proof, whichever hash stands for it."""
+    return f"{CHECK}:{payment_id}"
+
+
+async def submit_proof(ports: Ports, caller: Caller, payment_id: str, read_order: ReadProofOrder) -> DeliveryProof:
+    """Take a hash, in place of the one before, and have it checked at once. A repeat is answered with what stands.
+
+    A transaction that another payment holds is taken all the same: the check will reject it, unless the other has let
+    go of it by then. So every submission is answered alike.
+
+    Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED, INVALID_STATUS, VALIDATION_ERROR, DELIVERY_PROOF_LOCKED,
+    DELIVERY_PROOF_CONFLICT (another request changed the hash since this one read it), in this order.
+    """
+    payment = await _payment(ports, caller, payment_id)
+    check_taking(payment)
+    wish = check_order(read_order())
+    read_at: int | None = None
+
+    async def work(unit: Unit) -> DeliveryProof:
+        nonlocal read_at
+        proof = await unit[DeliveryProof].get(payment.id)
+        count = 0 if proof is None else proof.submission
+        if read_at is None:
+            read_at = count
+        now = ports.clock.now()
+        if proof is not None and changes_nothing(proof, wish, now):
+            return proof
+        if count != read_at:
+            raise Refusal("DELIVERY_PROOF_CONFLICT", "Another request changed the hash meanwhile; read it and repeat")
+        holds = await is_free(unit, wish, payment.id)
+        after = submitted(payment.id, proof, wish, now, holds=holds)
+        saved = unit[DeliveryProof].add(after) if proof is None else unit[DeliveryProof].save(after)
+        await _check_now(ports, unit, payment.id)
+        return saved
+
+    return await retrying(ports.storage, work, again_on=_WRITTEN_BY_ANOTHER)
+
+
+async def read_proof(ports: Ports, caller: Caller, payment_id: str) -> DeliveryProof | None:
+    """The proof as it stands; None while none was submitted. Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED."""
+    payment = await _payment(ports, caller, payment_id)
+    return await ports.storage.get(DeliveryProof, payment.id)
+
+
+async def is_free(unit: Unit, wish: ProofWish, payment_id: str) -> bool:
+    """Whether no proof of another payment holds the transaction."""
+    if wish.claim is None:
+        return True
+    holders = await unit[DeliveryProof].find(claim=wish.claim, limit=1)
+    return all(holder.id == payment_id for holder in holders)
+
+
+async def _payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
+    payment = await get_payment(ports, caller, payment_id)
+    async with ports.storage.unit() as unit:
+        terminal = await terminal_of(unit, payment)
+    if not takes_proof(payment, terminal):
+        raise Refusal("FEATURE_NOT_ENABLED", "No delivery proof is taken for this payment")
+    return payment
+
+
+async def _check_now(ports: Ports, unit: Unit, payment_id: str) -> None:
+    """The check begins anew. A worker that is at the hash before loses its write, because the job has moved."""
+    now = ports.clock.now()
+    job = Job(id=check_id(payment_id), kind=CHECK, argument=payment_id, due=now, created_at=now)
+    waiting = await unit[Job].get(job.id)
+    if waiting is None:
+        unit[Job].add(job)
+    else:
+        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))

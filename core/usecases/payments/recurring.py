@@ -1,0 +1,153 @@
+"""What bindings and charges share: the record Subscription with its events, and the payments of method `recurring`.
+
+Whoever changes a subscription saves it by `save_subscription`, which tells what is to be told; whoever asks money of
+its payer makes the payment by `new_recurring_payment`.
+"""
+
+from datetime import datetime
+
+from msgspec import UNSET
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Caller, Mode
+from ...domain.days import iso
+from ...domain.errors import Refusal
+from ...domain.events import EventType
+from ...domain.ids import canonical_uuid
+from ...domain.money import Rub
+from ...domain.payloads import SubscriptionPayload
+from ...domain.payments import RECURRING, Payment, PaymentStatus
+from ...domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus, announces
+from ..webhooks.outbox import announce_of
+from .tallies import add_payment
+
+
+def new_recurring_payment(
+    ports: Ports,
+    unit: Unit,
+    subscription: Subscription,
+    *,
+    amount: Rub,
+    period_ref: str,
+    expires_at: datetime,
+    payment_id: str | None = None,
+    external_id: str | None = None,
+    key_id: str | None = None,
+    binding: BindingCharge | None = None,
+    bank: str | None = None,
+) -> Payment:
+    """Write a payment of a subscription, to be called in the unit that notes it there. It is not announced: a
+    payment's first event is its first move.
+
+    Money that comes is taken for it until `expires_at`, and 6 hours after its creation at least (DECISIONS 2); a charge
+    that may stay in doubt for long therefore gets a far one.
+    """
+    return add_payment(
+        unit,
+        Payment(
+            id=payment_id or ids.prefixed(ids.PAYMENT, ports.ids.uuid()),
+            account_id=subscription.account_id,
+            mode=subscription.mode,
+            shop_id=subscription.shop_id,
+            status=PaymentStatus.PENDING,
+            amount=amount,
+            payment_method=RECURRING,
+            created_at=ports.clock.now(),
+            expires_at=expires_at,
+            external_id=external_id,
+            subscription_id=subscription.id,
+            period_ref=period_ref,
+            binding=binding,
+            description=subscription.description,
+            method_id=subscription.method_id,
+            key_id=key_id,
+            bank=bank,
+        ),
+    )
+
+
+async def save_subscription(ports: Ports, unit: Unit, before: Subscription, after: Subscription) -> Subscription:
+    """Save a change that a function of the domain made, and tell of it where it is to be told: one way for every change
+    of a subscription. Returns it as it will stand; where nothing changed, nothing is written.
+
+    One unit saves a subscription once; of several steps give the first `before` and the last `after`.
+    """
+    if after == before:
+        return before
+    if announces(before, after):
+        await announce_subscription(ports, unit, after, before.status)
+    return unit[Subscription].save(after)
+
+
+async def announce_subscription(
+    ports: Ports, unit: Unit, subscription: Subscription, previous: SubscriptionStatus
+) -> None:
+    """Write `subscription.status_changed`. `subscription` is as it will stand, with its sequence raised."""
+    payload = SubscriptionPayload(
+        event="subscription.status_changed",
+        subscription_id=subscription.id,
+        external_id=subscription.external_id,
+        status=subscription.status,
+        past_due=subscription.past_due,
+        binding_url=subscription.binding_url,
+        binding_url_pending=subscription.binding_url_pending,
+        previous_status=previous,
+        timestamp=iso(ports.clock.now()),
+        rebind_required=True if subscription.rebind_required else UNSET,
+        sandbox=True if subscription.mode is Mode.TEST else UNSET,
+    )
+    await announce_of(ports, unit, subscription, EventType.SUBSCRIPTION_STATUS_CHANGED, payload)
+
+
+async def own_subscription(unit: Unit, caller: Caller, subscription_id: str) -> Subscription | None:
+    """The subscription of the caller's account and mode, or None (SPEC "Behavior", 7)."""
+    found = await any_subscription(unit, subscription_id)
+    if found is None or (found.account_id, found.mode) != (caller.account_id, caller.mode):
+        return None
+    return found
+
+
+async def any_subscription(unit: Unit, subscription_id: str) -> Subscription | None:
+    """Whosever it is; what could not be an id is not looked up."""
+    is_id = ids.is_prefixed(ids.SUBSCRIPTION, subscription_id)
+    return await unit[Subscription].get(subscription_id) if is_id else None
+
+
+async def mandate_operation(unit: Unit, subscription: Subscription) -> str | None:
+    """The operation of the binding that gave the present mandate: by it a bank knows the mandate, too."""
+    reference = subscription.mandate_reference
+    if reference is None:
+        return None
+    found = await unit[Payment].find(
+        account_id=subscription.account_id,
+        mode=subscription.mode,
+        subscription_id=subscription.id,
+        bank=subscription.mandate_bank,
+        bank_reference=reference,
+        limit=1,
+    )
+    return binding_operation(subscription.id, found[0].id) if found else None
+
+
+def no_subscription() -> Refusal:
+    """Unknown, foreign, or of the other mode."""
+    return Refusal("SUBSCRIPTION_NOT_FOUND", "No subscription of this id")
+
+
+def binding_operation(subscription_id: str, payment_id: str) -> str:
+    """Under which a bank is asked to bind: it leads back to the subscription and to the binding payment."""
+    return f"{subscription_id}:{payment_id.removeprefix(ids.PAYMENT)}"
+
+
+def is_binding_operation(operation: str) -> bool:
+    return bound_by(operation) is not None
+
+
+def bound_by(operation: str) -> str | None:
+    """The id of the binding payment whose operation this is; None for an operation of another kind."""
+    subscription_id, _, uuid = operation.partition(":")
+    if not ids.is_prefixed(ids.SUBSCRIPTION, subscription_id) or canonical_uuid(uuid) != uuid:
+        return None
+    return f"{ids.PAYMENT}{uuid}"

@@ -1,0 +1,81 @@
+"""Asking a bank to send money back, and how often it is asked about until there is an end (ARCHITECTURE.md, "Three
+ends"). The same for a refund and for money in suspense."""
+
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from ....ports.bank import RefundRequest, RefundState, RefundStatus
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...domain.accounts import Mode
+from ..gateways.watch import watched
+from ..schedule import next_ask, next_late_look
+
+REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
+"""After the money went: when we look whether it came back, in case the notice of that was lost."""
+
+_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason: it says nothing about the money."""
+
+
+class Banked(Protocol):
+    """Whose money it is: a payment or an exchange, and the bank that it came to."""
+
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def bank(self) -> str | None: ...
+
+
+async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_before: bool) -> RefundState | None:
+    """Have the money sent back; how that stands, or None while nobody knows.
+
+    `asked_before`: the bank may have this operation, so it is asked about it first; only the same operation is ever
+    repeated. A definite no is FAILED, with the bank's reason.
+    """
+    try:
+        known = await read_refund(ports, of, request.operation) if asked_before else None
+    except _NO_ANSWER:
+        return None
+    if known is not None:
+        return known
+    try:
+        bank = ports.banks.named(of.bank or "")
+        async with watched(ports, of.mode, of.bank):
+            return await bank.refund(request)
+    except Refused as fault:
+        return RefundState(status=RefundStatus.FAILED, failure=fault.reason)
+    except NotSupported:
+        return RefundState(status=RefundStatus.FAILED, failure="not_supported")
+    except (OutcomeUnknown, Unavailable, NotConfigured):
+        return None
+
+
+async def look_up(ports: Ports, of: Banked, operation: str) -> RefundState | None:
+    """How the bank sees the operation; None when it has none or gave no answer."""
+    try:
+        return await read_refund(ports, of, operation)
+    except _NO_ANSWER:
+        return None
+
+
+async def read_refund(ports: Ports, of: Banked, operation: str) -> RefundState | None:
+    """How the bank sees the operation; None when it has none. Raises: what the bank port raises."""
+    bank = ports.banks.named(of.bank or "")
+    async with watched(ports, of.mode, of.bank):
+        return await bank.find_refund(operation)
+
+
+def sends_back(ports: Ports, bank_name: str | None) -> bool:
+    """Whether the bank can send money back at all. Raises: NotConfigured when it is not wired any more."""
+    return ports.banks.named(bank_name or "").capabilities.refunds
+
+
+def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
+    """When the bank is asked again, after `asked` times; for ever, since the money is out until it says otherwise."""
+    return next_ask(None if state is None else state.check_after, asked, now)
+
+
+def next_reversal_look(since: datetime, now: datetime, *, played: bool = False) -> datetime | None:
+    """When we look next whether money that went at `since` came back; None: only notices count from now on."""
+    return next_late_look(REVERSAL_LOOKS, since, now, played=played)

@@ -1,0 +1,65 @@
+"""Refunds that the bank failed, and sent after all (DECISIONS 3: `failed` is final).
+
+The merchant has the money again by then and was told so, and nothing is taken from anybody by itself: it is marked, and
+operators settle it with bank and merchant. Until then the bank holds less than our books say.
+"""
+
+import msgspec
+
+from ....ports.bank import RefundState
+from ....ports.bank import RefundStatus as AtBank
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Unit
+from ...domain import ids
+from ...domain.days import LONG_AGO
+from ...domain.errors import Refusal
+from ...domain.refunds import Refund, RefundStatus
+from ..test_clock import in_its_time
+from ..units import retrying
+
+
+def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:
+    """What the bank's word of a refund that had failed changes: it went, or it came back after that."""
+    at = refund.contradicted_at
+    if state.status is AtBank.DONE and at is None:
+        at = ports.clock.now()
+    elif state.status is AtBank.REVERSED:
+        at = None
+    if at == refund.contradicted_at:
+        return refund
+    return unit[Refund].save(msgspec.structs.replace(refund, contradicted_at=at, contradiction_seen=False))
+
+
+async def list_contradicted(unit: Unit, limit: int) -> list[Refund]:
+    """Those that wait for an operator, the first heard of first."""
+    return await unit[Refund].find(
+        contradicted_at=AtLeast(LONG_AGO), contradiction_seen=False, order="contradicted_at", limit=limit, readable=True
+    )
+
+
+async def contradicted_refunds(ports: Ports, *, limit: int = 1000) -> list[Refund]:
+    """The same, for operators."""
+    async with ports.storage.unit() as unit:
+        return await list_contradicted(unit, limit)
+
+
+@in_its_time(Refund)
+async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
+    """The operator's word that it is settled with bank and merchant. Raises: Refusal REFUND_NOT_FOUND; INVALID_STATE
+    where there is nothing to settle."""
+
+    async def work(unit: Unit) -> Refund:
+        refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
+        if refund is None:
+            raise Refusal("REFUND_NOT_FOUND", "No refund of this id")
+        if not is_contradicted(refund):
+            raise Refusal("INVALID_STATE", "The bank contradicts nothing of this refund, or it is settled already")
+        return unit[Refund].save(msgspec.structs.replace(refund, contradiction_seen=True))
+
+    return await retrying(ports.storage, work)
+
+
+def is_contradicted(refund: Refund) -> bool:
+    """It waits for an operator."""
+    is_failed = refund.status is RefundStatus.FAILED
+    return is_failed and refund.contradicted_at is not None and not refund.contradiction_seen

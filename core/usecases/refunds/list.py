@@ -1,0 +1,128 @@
+"""Lists of refunds: a merchant's, by filters, and the operators', over accounts (DECISIONS 3)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ...domain import ids
+from ...domain.accounts import Account, Caller, Mode, Shop
+from ...domain.errors import Refusal, shape_error
+from ...domain.ids import canonical_uuid
+from ...domain.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
+from ..accounts.accounts import find_account
+from .refunds import require_refunds
+
+_NEWEST_FIRST = "-created_at"
+
+
+class RefundFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Query values of GET /refunds as they came; None: not given."""
+
+    payment_id: str | None = None
+    status: str | None = None
+    shop_id: str | None = None
+    external_id: str | None = None
+
+
+class RefundPage(msgspec.Struct, frozen=True):
+    """A page of refunds, newest first, and how many there are in all."""
+
+    refunds: list[Refund]
+    number: int
+    size: int
+    total: int
+
+
+async def list_refunds(
+    ports: Ports, caller: Caller, asked: RefundFilter, read_page: Callable[[], tuple[int, int]]
+) -> RefundPage:
+    """A page of the caller's refunds, newest first, as of one moment. `read_page` reads its number and size, once it is
+    known that the endpoint is there.
+
+    Raises: Refusal NOT_FOUND, VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    require_refunds(caller)
+    number, size = read_page()
+    criteria = _read(caller, asked)
+    async with ports.storage.snapshot() as seen:
+        if "shop_id" in criteria:
+            shop = await seen[Shop].get(criteria["shop_id"])
+            if shop is None or shop.account_id != caller.account_id:
+                raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
+        total = await seen[Refund].total(**criteria)
+        found: list[Refund] = []
+        if (number - 1) * size < total:
+            found = await seen[Refund].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
+    return RefundPage(found, number, size, total)
+
+
+def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
+    """Raises: Refusal VALIDATION_ERROR for a value that no refund could have."""
+    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    if asked.payment_id is not None:
+        if not ids.is_prefixed(ids.PAYMENT, asked.payment_id):
+            raise shape_error("payment_id", "must be the id of a payment")
+        criteria["payment_id"] = asked.payment_id
+    if asked.status is not None:
+        criteria["status"] = read_status(asked.status)
+    if asked.shop_id is not None:
+        shop_id = canonical_uuid(asked.shop_id)
+        if shop_id is None:
+            raise shape_error("shop_id", "must be a UUID")
+        criteria["shop_id"] = shop_id
+    if asked.external_id is not None:
+        criteria["external_id"] = _external_id(asked.external_id)
+    return criteria
+
+
+def read_status(text: str) -> RefundStatus:
+    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
+    try:
+        return RefundStatus(text.lower())
+    except ValueError:
+        raise shape_error("status", f"must be one of: {', '.join(RefundStatus)}") from None
+
+
+def _external_id(text: str) -> str:
+    # Half a surrogate pair cannot come by HTTP, but from whoever embeds the service.
+    if len(text) > EXTERNAL_ID_LONGEST or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise shape_error("external_id", f"has at most {EXTERNAL_ID_LONGEST} characters, none of them NUL")
+    return text
+
+
+async def list_all_refunds(
+    ports: Ports, *, account_id: str | None = None, status: RefundStatus | None = None, limit: int = 1000
+) -> list[Refund]:
+    """Refunds of one account or of all, in both modes, the newest first; for operators. Raises: Refusal
+    ACCOUNT_NOT_FOUND."""
+    if account_id is not None:
+        async with ports.storage.unit() as unit:
+            accounts = [await find_account(unit, account_id)]
+        found = await _of_accounts(ports, accounts, status, limit)
+    else:
+        found = []
+        async for batch in ports.storage.scan(Account, readable=True):
+            # Only the newest are kept, so that memory does not grow with the accounts.
+            found = _newest([*found, *await _of_accounts(ports, batch, status, limit)], limit)
+    return _newest(found, limit)
+
+
+async def _of_accounts(
+    ports: Ports, accounts: Sequence[Account], status: RefundStatus | None, limit: int
+) -> list[Refund]:
+    named: dict[str, Any] = {} if status is None else {"status": status}
+    found: list[Refund] = []
+    for account in accounts:
+        for mode in Mode:
+            async with ports.storage.unit() as unit:
+                found += await unit[Refund].find(
+                    account_id=account.id, mode=mode, order=_NEWEST_FIRST, limit=limit, **named
+                )
+        found = _newest(found, limit)
+    return found
+
+
+def _newest(refunds: list[Refund], limit: int) -> list[Refund]:
+    return sorted(refunds, key=lambda refund: (refund.created_at, refund.id), reverse=True)[:limit]

@@ -1,0 +1,104 @@
+"""What a refund does to the merchant's money (DECISIONS 3): before settlement it lowers the pending RUB, after it the
+available USDT by the market value, so that the fee stays; and whatever it took comes back when it fails or is reversed.
+
+All to be called in the unit that saves the payment and the refund: both are returned as they will stand.
+"""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.accounts import Account
+from ...domain.ledger import EntryKind, Purse, journal_entry
+from ...domain.money import Usdt
+from ...domain.payments import Payment
+from ...domain.refunds import Refund
+from ...domain.settlement import Correction, Settlement, at_market
+from ..ledger.ledger import may_take, post
+
+
+async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund] | None:
+    """Take the refund's amount from the merchant's purse, on its way to the bank; None when it is not covered.
+
+    Who calls it passes `ledger.LEDGER_RULES` to `retrying`.
+    """
+    kopecks = refund.amount.kopecks
+    if payment.settlement_id is None:
+        # The payment is paid and not settled, so its RUB are there.
+        refund = msgspec.structs.replace(refund, taken_rub=refund.amount, taken_usdt=None)
+        postings = {Purse.PENDING: -kopecks, Purse.REFUNDING: kopecks}
+    else:
+        value = await _market_value(unit, payment, refund)
+        account = await unit[Account].get(payment.account_id)
+        overdraft = Usdt(0) if account is None else account.settings.refund_overdraft_usdt
+        if not await may_take(unit, payment.account_id, payment.mode, value, overdraft=overdraft):
+            return None
+        refund = msgspec.structs.replace(refund, taken_rub=None, taken_usdt=value)
+        postings = {
+            Purse.AVAILABLE: -value.units,
+            Purse.CONVERTED_USDT: value.units,
+            Purse.CONVERTED_RUB: -kopecks,
+            Purse.REFUNDING: kopecks,
+        }
+    _post(ports, unit, refund, EntryKind.REFUND_TAKEN, postings)
+    return msgspec.structs.replace(payment, refund_taken=payment.refund_taken + refund.amount), refund
+
+
+async def _market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
+    settlement = await unit[Settlement].get(payment.settlement_id or "")
+    if settlement is None:
+        raise LookupError(f"{payment.id} is settled, and its statement is gone")
+    return at_market(refund.amount, settlement.rate_market)
+
+
+def paid(ports: Ports, unit: Unit, refund: Refund) -> None:
+    """The bank has sent it: the RUB have left."""
+    kopecks = refund.amount.kopecks
+    _post(ports, unit, refund, EntryKind.REFUND_PAID, {Purse.REFUNDING: -kopecks, Purse.BANK: kopecks})
+
+
+def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, reversed_: bool) -> Payment:
+    """Give back exactly what was taken; `reversed_`: it was paid already, and the bank has the RUB again.
+
+    RUB taken before the settlement of a payment that is settled by now wait for the next one, as a correction.
+    """
+    kopecks = refund.amount.kopecks
+    source = Purse.BANK if reversed_ else Purse.REFUNDING
+    if refund.taken_usdt is not None:
+        postings = {
+            source: -kopecks,
+            Purse.CONVERTED_RUB: kopecks,
+            Purse.CONVERTED_USDT: -refund.taken_usdt.units,
+            Purse.AVAILABLE: refund.taken_usdt.units,
+        }
+    else:
+        postings = {source: -kopecks, Purse.PENDING: kopecks}
+        if payment.settlement_id is not None:
+            unit[Correction].add(
+                Correction(
+                    id=refund.id,
+                    account_id=refund.account_id,
+                    mode=refund.mode,
+                    payment_id=payment.id,
+                    shop_id=payment.shop_id,
+                    amount=refund.amount,
+                    since=ports.clock.now(),
+                )
+            )
+    kind = EntryKind.REFUND_REVERSED if reversed_ else EntryKind.REFUND_RETURNED
+    _post(ports, unit, refund, kind, postings)
+    return msgspec.structs.replace(payment, refund_taken=payment.refund_taken - refund.amount)
+
+
+def _post(ports: Ports, unit: Unit, refund: Refund, kind: EntryKind, postings: dict[Purse, int]) -> None:
+    post(
+        unit,
+        journal_entry(
+            kind,
+            refund.id,
+            account_id=refund.account_id,
+            mode=refund.mode,
+            at=ports.clock.now(),
+            postings=postings,
+        ),
+    )

@@ -1,0 +1,242 @@
+"""What merchants and operators do with refund applications: create, read, cancel; approve, reject (SPEC "Refunds";
+DECISIONS 3). What becomes of an approved one is in progress.py."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Conflict
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Caller, Mode, RefundApproval, Settings
+from ...domain.errors import Refusal
+from ...domain.idempotency import IdempotencyKey
+from ...domain.payments import Payment
+from ...domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
+from ..accounts.accounts import find_account
+from ..accounts.terminals import terminal_of
+from ..causes import caused_id
+from ..idempotency import KEY_TAKEN, Lock, Made, once
+from ..test_clock import in_its_time
+from ..units import retrying
+from .steps import RACES, drop_job, plan, refunds_of, turn
+
+KIND = "refund"
+
+TEST_PAUSE = timedelta(seconds=2)
+"""How long an application that approves itself waits in test mode, so that the sandbox can still reject it."""
+
+ReadRefundOrder = Callable[[], RefundOrder]
+
+
+def require_refunds(caller: Caller) -> None:
+    """Until the refund API is enabled for the account its paths are not there (SPEC "Refunds"). Raises: Refusal
+    NOT_FOUND."""
+    if not caller.account.settings.refunds:
+        raise Refusal("NOT_FOUND", "Endpoint not found")
+
+
+async def create_refund(ports: Ports, caller: Caller, key: str | None, read_order: ReadRefundOrder) -> Made[Refund]:
+    """Take a refund application, once per key. `read_order` reads the body, and is called only for a new key.
+
+    Raises: Refusal, in the order of DECISIONS 1 and of `refunds.RULES`.
+    """
+    require_refunds(caller)
+
+    async def make(lock: Lock) -> Refund:
+        order = read_order()
+        refund_id = caused_id(ports, caller.mode, ids.REFUND, lock.record_id)
+
+        async def work(unit: Unit) -> Refund:
+            payment = await _payment(unit, order.payment_id)
+            if payment is not None and (payment.account_id, payment.mode) != (caller.account_id, caller.mode):
+                payment = None
+            key_record = lock(refund_id)
+            try:
+                refund = await _applied_for(ports, unit, refund_id, order, payment, caller.account.settings)
+            except Refusal:
+                if await unit[IdempotencyKey].get(key_record.id) is not None:
+                    # The refund that this very key made meanwhile may be the reason.
+                    raise Conflict(KEY_TAKEN) from None
+                raise
+            unit[IdempotencyKey].add(key_record)
+            return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id))
+
+        return await retrying(ports.storage, work)
+
+    async def recall(refund_id: str) -> Refund | None:
+        return await ports.storage.get(Refund, refund_id)
+
+    return await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="refunds_id")
+
+
+@in_its_time(Payment)
+async def create_refund_for(
+    ports: Ports,
+    payment_id: str,
+    *,
+    amount_rub: str | None = None,
+    external_id: str | None = None,
+    reason: str | None = None,
+) -> Refund:
+    """The same application, made by an operator: without a key, and wherever the refund API is off (SPEC "Refunds": all
+    three ways lead to the same application). Raises: Refusal, as `refunds.RULES` has them."""
+    order = RefundOrder(payment_id=payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
+    refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
+
+    async def work(unit: Unit) -> Refund:
+        payment = await _payment(unit, order.payment_id)
+        settings = Settings() if payment is None else (await find_account(unit, payment.account_id)).settings
+        return unit[Refund].add(await _applied_for(ports, unit, refund_id, order, payment, settings))
+
+    return await retrying(ports.storage, work)
+
+
+async def _payment(unit: Unit, payment_id: str) -> Payment | None:
+    return await unit[Payment].get(payment_id) if ids.is_prefixed(ids.PAYMENT, payment_id) else None
+
+
+async def _applied_for(
+    ports: Ports, unit: Unit, refund_id: str, order: RefundOrder, payment: Payment | None, settings: Settings
+) -> Refund:
+    """The refund that this order makes, for the caller to add; its payment is saved, so that of two applications at
+    once the later one sees the other, and its job is written where it needs no approval. Raises: Refusal."""
+    case = RefundCase(
+        order=order,
+        payment=payment,
+        refunds=() if payment is None else await refunds_of(unit, payment.id),
+        terminal=None if payment is None else await terminal_of(unit, payment),
+    )
+    judge_refund(case)
+    payment, now = case.found, ports.clock.now()
+    approves_itself = _approval(settings, payment.mode) is RefundApproval.AUTO
+    unit[Payment].save(msgspec.structs.replace(payment, refund_pending=True))
+    if approves_itself:
+        await plan(ports, unit, refund_id, now + TEST_PAUSE if payment.mode is Mode.TEST else now)
+    return Refund(
+        id=refund_id,
+        account_id=payment.account_id,
+        mode=payment.mode,
+        payment_id=payment.id,
+        shop_id=payment.shop_id,
+        status=RefundStatus.PENDING,
+        pending_reason=None if approves_itself else PendingReason.AWAITING_APPROVAL,
+        amount=case.amount,
+        created_at=now,
+        approved_at=now if approves_itself else None,
+        external_id=order.external_id,
+        reason=order.reason,
+        metadata=order.metadata,
+    )
+
+
+def _approval(settings: Settings, mode: Mode) -> RefundApproval:
+    usual = RefundApproval.MANUAL if mode is Mode.LIVE else RefundApproval.AUTO
+    return settings.refund_approval or usual
+
+
+async def get_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
+    """One refund of the caller's account and mode. Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND."""
+    require_refunds(caller)
+    async with ports.storage.unit() as unit:
+        return await _own(unit, caller, refund_id)
+
+
+async def _own(unit: Unit, caller: Caller, refund_id: str) -> Refund:
+    refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
+    if refund is None or (refund.account_id, refund.mode) != (caller.account_id, caller.mode):
+        raise _not_found()
+    return refund
+
+
+def _not_found() -> Refusal:
+    return Refusal("REFUND_NOT_FOUND", "No refund of this id")
+
+
+async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
+    """Take an application back while no money was touched.
+
+    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND; INVALID_STATE once it is anything but pending.
+    """
+    require_refunds(caller)
+
+    async def work(unit: Unit) -> Refund:
+        refund = await _own(unit, caller, refund_id)
+        return await _end_pending(ports, unit, refund, RefundStatus.CANCELLED)
+
+    return await retrying(ports.storage, work)
+
+
+async def _end_pending(
+    ports: Ports, unit: Unit, refund: Refund, status: RefundStatus, failure: str | None = None
+) -> Refund:
+    if refund.status is not RefundStatus.PENDING:
+        raise _not_pending(refund)
+    await drop_job(unit, refund.id)
+    return await turn(ports, unit, refund, (status,), failure=failure)
+
+
+def _not_pending(refund: Refund) -> Refusal:
+    return Refusal("INVALID_STATE", f"The refund is {refund.status}, not pending")
+
+
+@in_its_time(Refund)
+async def approve_refund(ports: Ports, refund_id: str) -> Refund:
+    """The operator's yes. Of one that waits for money it means: try now. Raises: Refusal REFUND_NOT_FOUND,
+    INVALID_STATE."""
+
+    async def work(unit: Unit) -> Refund:
+        refund = await _any(unit, refund_id)
+        if refund.status is not RefundStatus.PENDING:
+            raise _not_pending(refund)
+        return await approve(ports, unit, refund, ports.clock.now())
+
+    return await retrying(ports.storage, work, again_on=RACES)
+
+
+async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Refund:
+    """Let a pending refund go on at `due`, in the caller's unit."""
+    await plan(ports, unit, refund.id, due)
+    approved_at = refund.approved_at or ports.clock.now()
+    return unit[Refund].save(msgspec.structs.replace(refund, approved_at=approved_at, pending_reason=None))
+
+
+@in_its_time(Refund)
+async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
+    """The operator's no; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR, REFUND_NOT_FOUND,
+    INVALID_STATE."""
+    told = reason.strip()
+    if not 1 <= len(told) <= REASON_LONGEST or not told.isprintable():
+        raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {REASON_LONGEST} printable characters")
+
+    async def work(unit: Unit) -> Refund:
+        return await _end_pending(ports, unit, await _any(unit, refund_id), RefundStatus.REJECTED, told)
+
+    return await retrying(ports.storage, work)
+
+
+async def _any(unit: Unit, refund_id: str) -> Refund:
+    refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
+    if refund is None:
+        raise _not_found()
+    return refund
+
+
+@in_its_time(Refund)
+async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
+    """The operator's word that a completed refund came back to the bank, where the bank itself does not tell: its money
+    is the merchant's again, and the payment is live. Should the bank tell of it later, nothing happens twice.
+
+    Raises: Refusal REFUND_NOT_FOUND, INVALID_STATE.
+    """
+
+    async def work(unit: Unit) -> Refund:
+        refund = await _any(unit, refund_id)
+        if refund.status is not RefundStatus.COMPLETED:
+            raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
+        await drop_job(unit, refund.id)
+        return await turn(ports, unit, refund, (RefundStatus.REVERSED,))
+
+    return await retrying(ports.storage, work, again_on=RACES)

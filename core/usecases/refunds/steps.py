@@ -1,0 +1,159 @@
+"""The moves of a refund, each with its money, its payment, its events, to be called in the unit that makes them
+(SPEC "Refunds"; DECISIONS 3).
+
+Every unit that moves a refund saves its payment too: the payment's version guards the sums over all its refunds,
+however many move at once.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Stale
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Shop
+from ...domain.events import EventType
+from ...domain.payloads import RefundPayload
+from ...domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
+from ...domain.refunds import REFUND_MOVES, Refund, RefundStatus, is_open, refunded_fully
+from ..ledger.ledger import LEDGER_RULES
+from ..payments.tallies import save_moved
+from ..webhooks.outbox import announce_of, announce_payment
+from .money import give_back, paid
+
+CARRY_OUT = "refund.execute"
+
+RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
+"""Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
+
+_S = RefundStatus
+
+_Said = Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
+
+_ANNOUNCED: Mapping[RefundStatus, _Said] = {
+    _S.COMPLETED: "refund.completed",
+    _S.REJECTED: "refund.rejected",
+    _S.FAILED: "refund.failed",
+    _S.REVERSED: "refund.reversed",
+}
+"""A merchant who cancels knows it: `cancelled` has no event (SPEC "Events")."""
+
+
+def carry_out_id(refund_id: str) -> str:
+    """The one job that follows a refund from its approval on."""
+    return f"{CARRY_OUT}:{refund_id}"
+
+
+async def plan(ports: Ports, unit: Unit, refund_id: str, due: datetime) -> None:
+    """Have the refund's job done at `due`. A job that is there is written in any case: whoever was about to remove it
+    goes stale, and looks again."""
+    job = await unit[Job].get(carry_out_id(refund_id))
+    if job is None:
+        now = ports.clock.now()
+        unit[Job].add(Job(id=carry_out_id(refund_id), kind=CARRY_OUT, argument=refund_id, due=due, created_at=now))
+    else:
+        unit[Job].save(msgspec.structs.replace(job, due=due))
+
+
+async def drop_job(unit: Unit, refund_id: str) -> None:
+    """The refund has nothing to be done."""
+    job = await unit[Job].get(carry_out_id(refund_id))
+    if job is not None:
+        unit[Job].remove(job)
+
+
+async def payment_of(unit: Unit, refund: Refund) -> Payment:
+    """The payment that is refunded. Raises: Stale, when both were forgotten between two reads."""
+    payment = await unit[Payment].get(refund.payment_id)
+    if payment is None:
+        raise Stale(f"{refund.id} has no payment")
+    return payment
+
+
+async def refunds_of(unit: Unit, payment_id: str) -> list[Refund]:
+    """All refunds of a payment, the oldest first; ten at most."""
+    found = await unit[Refund].find(payment_id=payment_id, quick=True)
+    return sorted(found, key=lambda refund: (refund.created_at, refund.id))
+
+
+async def turn(
+    ports: Ports, unit: Unit, refund: Refund, statuses: Iterable[RefundStatus], *, failure: str | None = None
+) -> Refund:
+    """Move a refund on through `statuses`, one after the other, each with its event; it and its payment are saved.
+
+    `failure`: why, for `rejected` and `failed`. Raises: IllegalMove.
+    """
+    payment = before = await payment_of(unit, refund)
+    others = [each for each in await refunds_of(unit, payment.id) if each.id != refund.id]
+    for status in statuses:
+        payment, refund = _money(ports, unit, payment, _moved(ports, refund, status, failure))
+        payment = await _follow(ports, unit, payment, refund, others)
+        if status in _ANNOUNCED:
+            refund = msgspec.structs.replace(refund, sequence=refund.sequence + 1)
+            await _announce(ports, unit, refund)
+    if payment.status is before.status:
+        unit[Payment].save(payment)
+    else:
+        save_moved(unit, before, payment)
+    return unit[Refund].save(refund)
+
+
+def _moved(ports: Ports, refund: Refund, status: RefundStatus, failure: str | None) -> Refund:
+    return msgspec.structs.replace(
+        refund,
+        status=REFUND_MOVES.move(refund.status, status),
+        pending_reason=None,
+        completed_at=ports.clock.now() if status is _S.COMPLETED else refund.completed_at,
+        failure_reason=failure if status in (_S.REJECTED, _S.FAILED) else refund.failure_reason,
+    )
+
+
+def _money(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund]:
+    if refund.status is _S.COMPLETED:
+        paid(ports, unit, refund)
+    elif refund.status is _S.FAILED:
+        payment = give_back(ports, unit, payment, refund, reversed_=False)
+    elif refund.status is _S.REVERSED:
+        payment = give_back(ports, unit, payment, refund, reversed_=True)
+    return payment, refund
+
+
+async def _follow(ports: Ports, unit: Unit, payment: Payment, refund: Refund, others: list[Refund]) -> Payment:
+    """The payment after a refund's move: whether refunds are under way, and whether it is refunded. Only the latter is
+    a status, and has an event."""
+    refunds = [*others, refund]
+    payment = msgspec.structs.replace(payment, refund_pending=any(is_open(each) for each in refunds))
+    status = payment.status
+    if refunded_fully(payment, refunds):
+        status = PaymentStatus.REFUNDED
+    elif status is PaymentStatus.REFUNDED:
+        status = PaymentStatus.PAID if payment.settled_at is None else PaymentStatus.SETTLED
+    if status is payment.status:
+        return payment
+    after = msgspec.structs.replace(
+        payment, status=PAYMENT_MOVES.move(payment.status, status), sequence=payment.sequence + 1
+    )
+    await announce_payment(ports, unit, after, payment.status)
+    return after
+
+
+async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
+    """Write the refund's event for where it stands."""
+    shop = await unit[Shop].get(refund.shop_id)
+    said = _ANNOUNCED[refund.status]
+    payload = RefundPayload(
+        event=said,
+        payment_id=refund.payment_id,
+        refund_id=refund.id,
+        amount_rub=str(refund.amount),
+        status=refund.status.value,
+        external_id=refund.external_id,
+        metadata=refund.metadata,
+        shop_id=refund.shop_id,
+        shop_name=None if shop is None else shop.name,
+    )
+    await announce_of(ports, unit, refund, EventType(said), payload)

@@ -1,0 +1,93 @@
+"""Playing the bank of a charge in test mode (DECISIONS 8)."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Refused
+from ....ports.mandates import (
+    NEXT_PAID,
+    NEXT_PENDING,
+    NEXT_UNAVAILABLE,
+    ChargePretence,
+    ChargeStatus,
+    MandateSimulator,
+)
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal, shape_error
+from ...domain.payments import FailureReason, Payment
+from ...domain.subscriptions import Subscription
+from ..payments.recurring import mandate_operation, no_subscription, own_subscription
+from ..subscriptions.charge_progress import look
+from .subscriptions import simulator_of
+
+RESULTS = (NEXT_PAID, NEXT_PENDING, NEXT_UNAVAILABLE, *FailureReason)
+
+_OUTCOMES: Mapping[str, ChargeStatus] = {
+    "processing": ChargeStatus.PROCESSING,
+    "paid": ChargeStatus.PAID,
+    "failed": ChargeStatus.FAILED,
+}
+
+
+class NextChargeWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/subscriptions/{id}/next-charge."""
+
+    result: str = NEXT_PAID
+
+
+async def wish_next_charge(
+    ports: Ports, caller: Caller, subscription_id: str, read_wish: Callable[[], NextChargeWish]
+) -> NextChargeWish:
+    """What the simulated bank answers to the next charge; the last wish counts, and for one charge. Returns
+    the wish.
+
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE before the binding; NOT_FOUND with a real
+    bank.
+    """
+    async with ports.storage.unit() as unit:
+        subscription = await own_subscription(unit, caller, subscription_id)
+        operation = None if subscription is None else await mandate_operation(unit, subscription)
+    if subscription is None:
+        raise no_subscription()
+    wish = read_wish()
+    if wish.result not in RESULTS:
+        raise shape_error("result", f"must be one of: {', '.join(RESULTS)}")
+    if operation is None:
+        raise _unbound(subscription)
+    try:
+        await _simulator(ports, subscription.mandate_bank).pretend_next_charge(operation, wish.result)
+    except Refused:
+        raise _unbound(subscription) from None
+    return wish
+
+
+def _unbound(subscription: Subscription) -> Refusal:
+    return Refusal("INVALID_STATE", f"The subscription is {subscription.status} and has no mandate to be charged")
+
+
+def _simulator(ports: Ports, name: str | None) -> MandateSimulator:
+    simulator = simulator_of(ports, name)
+    if simulator is None:
+        raise Refusal("NOT_FOUND", "Endpoint not found")
+    return simulator
+
+
+async def simulate_charge(
+    ports: Ports, payment: Payment, *, outcome: str, failure: str | None, payer_name: str | None
+) -> Payment:
+    """Let a charge that is pending come to its end, as the bank would report it; one that has ended stays.
+
+    Raises: Refusal VALIDATION_ERROR for what no charge meets; PROVIDER_UNAVAILABLE while the bank does not have it.
+    """
+    if outcome not in _OUTCOMES:
+        raise shape_error("outcome", f"must be one of, for a charge: {', '.join(_OUTCOMES)}")
+    pretence = ChargePretence(status=_OUTCOMES[outcome], failure=failure, payer_name=payer_name)
+    try:
+        notices = await _simulator(ports, payment.bank).pretend_charge(payment.id, pretence)
+    except Refused:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such charge yet", retry_after=10) from None
+    for _ in notices:
+        payment = await look(ports, payment)
+    return payment

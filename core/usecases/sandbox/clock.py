@@ -1,0 +1,275 @@
+"""The clock of a test account: read, and advanced over everything that is due on the way (DECISIONS 8).
+
+An advance is written down before it begins, with a job that holds it: whoever asked for it carries it on, for as long
+as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account
+says so, and workers leave the jobs of this world alone. They are done in the order of their times, each at its own;
+those of one second and of different objects at once, because most of their time is waiting for the disk
+(clock_turns.py). The clock is stored before they are begun, so whoever asks meanwhile sees a time that never goes
+back, and nothing that lies ahead of it. At the end what is left is due again by the storage's clock.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.clock import World
+from ....ports.faults import Fault
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Account, Caller, Mode
+from ...domain.breaker import Breaker, lane_id
+from ...domain.days import iso
+from ...domain.errors import Refusal
+from ...domain.events import Event
+from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
+from ..accounts.accounts import find_account
+from ..schedule import set_due
+from ..settlement.days import first_own_settlement
+from ..test_clock import world_of
+from ..units import retrying
+from ..webhooks.outbox import deliver_id
+from ..webhooks.results import TIMER
+from .clock_dues import plan_straightening, straighten
+from .clock_turns import due_in_world, moment_of, turn_of, worth_reading
+
+ADVANCE = "sandbox.clock"
+
+LEASE = 8.0
+"""Seconds after which a worker takes up an advance whose process died."""
+KEEP = 2.0
+"""Seconds between two renewals of that lease."""
+PATIENCE = 20.0
+"""Seconds that the caller waits at most: longer than HTTP clients wait, it could not tell him how far it has come."""
+VAIN = 5.0
+"""Seconds of an advance that may be lost to a receiver that does not answer well: one letter that nobody answers, or
+thousands that are refused at once. After them its letters wait until the end, so that a dead one does not make a year
+take hours."""
+
+IN_HAND = 0.05
+"""Seconds after which a job that a worker has in hand is looked at again."""
+
+Runner = Callable[[Ports, Job], Awaitable[None]]
+"""Does a job, as it is in the world that was entered."""
+
+
+class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a clock stands, and what the advance under way, or the last one, has done."""
+
+    now: datetime
+    target: datetime | None
+    jobs_run: int
+    events_emitted: int
+
+
+async def read_clock(ports: Ports, caller: Caller) -> ClockStanding:
+    """How the caller's clock stands."""
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, caller.account_id)
+        clock = account.clock or SandboxClock()
+        emitted = clock.events_emitted
+        if clock.is_advancing:
+            emitted = max(0, await _events(unit, account.id) - clock.events_before)
+    return ClockStanding(
+        now=ports.clock.real() + clock.ahead, target=clock.target, jobs_run=clock.jobs_run, events_emitted=emitted
+    )
+
+
+async def advance(ports: Ports, caller: Caller, wish: ClockWish, run: Runner) -> ClockStanding:
+    """Move the caller's clock forward, and do what is due on the way. Where that takes too long for a caller to wait,
+    the standing has a target still, and a worker goes on.
+
+    Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another advance is under way.
+    """
+    with ports.clock.entered(None):
+        job = await _begin(ports, caller.account_id, wish)
+        async with _held(ports, job):
+            ends = ports.clock.monotonic() + PATIENCE
+            await _Advance(ports, job, run).go_on(until=ends)
+        return await read_clock(ports, caller)
+
+
+async def carry_on(ports: Ports, job: Job, run: Runner) -> None:
+    """The job that holds an advance: brings it to its end, and looks again a little later whether all jobs are due at
+    the right time."""
+    await _Advance(ports, job, run).go_on(until=None)
+
+
+async def _begin(ports: Ports, account_id: str, wish: ClockWish) -> Job:
+    leased_until = await ports.storage.now() + timedelta(seconds=LEASE)
+
+    async def work(unit: Unit) -> Job:
+        account = await find_account(unit, account_id)
+        clock = account.clock or SandboxClock()
+        real = ports.clock.real()
+        target = target_of(wish, real + clock.ahead)
+        if clock.target is not None:
+            raise Refusal(
+                "INVALID_STATE", f"The clock is being advanced to {iso(clock.target)}; GET tells how far it is"
+            )
+        began = begun(clock, target, await _events(unit, account_id))
+        unit[Account].save(msgspec.structs.replace(account, clock=began))
+        await first_own_settlement(unit, account_id, real + clock.ahead, clock.ahead)
+        known = await unit[Job].get(advance_id(account_id))
+        job = known or Job(id=advance_id(account_id), kind=ADVANCE, argument=account_id, due=real, created_at=real)
+        job = msgspec.structs.replace(job, leased_until=leased_until, attempts=job.attempts + 1)
+        return unit[Job].add(job) if known is None else unit[Job].save(job)
+
+    return await retrying(ports.storage, work, again_on=("jobs_id",))
+
+
+def advance_id(account_id: str) -> str:
+    """The one job that advances a clock."""
+    return f"{ADVANCE}:{account_id}"
+
+
+async def _events(unit: Unit, account_id: str) -> int:
+    return await unit[Event].total(account_id=account_id, mode=Mode.TEST)
+
+
+@asynccontextmanager
+async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
+    """The lease of `job` is kept inside, as a worker keeps those of its jobs."""
+
+    async def keep() -> None:
+        while True:
+            await ports.clock.sleep(KEEP)
+            with contextlib.suppress(Fault):
+                await ports.storage.renew([job], LEASE)
+
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+
+
+class _Next(msgspec.Struct, frozen=True):
+    """What a step found: jobs to do at once, each with its world; a job that somebody has in hand; neither, and the
+    clock is at its end; or nothing of it is ours any more."""
+
+    turn: Sequence[tuple[Job, World | None]] = ()
+    wait: bool = False
+    over: bool = False
+    lost: bool = False
+
+
+class _Advance:
+    """The carrying on of one advance by one process. Outside of all worlds but while a job is done."""
+
+    def __init__(self, ports: Ports, job: Job, run: Runner) -> None:
+        self._ports = ports
+        self._job = job
+        self._account_id = job.argument
+        self._run = run
+        self._vain = 0.0
+        self._done: dict[str, int] = {}
+        """The jobs of the last turn, by id, with their versions as they were taken."""
+
+    async def go_on(self, *, until: float | None) -> None:
+        """To the end; or until this moment of the monotonic clock, and then a worker goes on."""
+        clock = self._ports.clock
+        while until is None or clock.monotonic() < until:
+            found = await retrying(self._ports.storage, self._step)
+            if found.over:
+                await straighten(self._ports, self._account_id)
+            if found.over or found.lost:
+                return
+            if found.turn:
+                await self._do(found.turn)
+            elif found.wait:
+                await clock.sleep(IN_HAND)
+        await self._hand_over()
+
+    async def _step(self, unit: Unit) -> _Next:
+        """Take the next jobs: their attempts, and the clock at their time, in one unit. Or come to the end."""
+        account = await unit[Account].get(self._account_id)
+        holding = await unit[Job].get(self._job.id)
+        if account is None or account.clock is None or holding is None or not self._is_ours(holding):
+            return _Next(lost=True)
+        clock, real = account.clock, self._ports.clock.real()
+        due: Sequence[Job] = ()
+        if clock.target is not None:
+            due = await due_in_world(
+                self._ports,
+                unit,
+                account,
+                clock.target,
+                but=self._left_out(),
+                most=worth_reading(len(self._done) or None),
+            )
+        if not due:
+            rests = ended(clock, real, await _events(unit, account.id))
+            unit[Account].save(msgspec.structs.replace(account, clock=rests))
+            unit[Job].remove(holding)
+            await plan_straightening(unit, account.id, await self._ports.storage.now())
+            return _Next(over=True)
+        first = due[0]
+        if first.leased_until is not None and first.leased_until > await self._ports.storage.now():
+            return _Next(wait=True)
+        if self._done.get(first.id) == first.version:
+            # Whoever did it was overtaken, and left it standing: as with a lease that ends, it comes back later.
+            later = moment_of(first) + timedelta(seconds=LEASE)
+            unit[Job].save(msgspec.structs.replace(first, moment=later))
+            return _Next()
+        return self._take(unit, account, clock, turn_of(due))
+
+    def _take(self, unit: Unit, account: Account, clock: SandboxClock, jobs: Sequence[Job]) -> _Next:
+        """Each job in the world of its own moment; the account's clock at the last of them."""
+        turn, real = [], self._ports.clock.real()
+        for job in jobs:
+            clock = moved(clock, real, moment_of(job))
+            there = world_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
+            taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
+            # As it is seen in its world.
+            turn.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
+        clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(turn))
+        unit[Account].save(msgspec.structs.replace(account, clock=clock))
+        return _Next(turn=turn)
+
+    def _is_ours(self, present: Job) -> bool:
+        """A lease that is kept is no change; another runner counts an attempt."""
+        return present.attempts == self._job.attempts
+
+    def _left_out(self) -> tuple[str, ...]:
+        if self._vain < VAIN:
+            return ()
+        lane = lane_id(self._account_id, Mode.TEST)
+        return deliver_id(lane), f"{TIMER}:{lane}"
+
+    async def _do(self, turn: Sequence[tuple[Job, World | None]]) -> None:
+        self._done = {job.id: job.version for job, _ in turn}
+        if len(turn) > 1:
+            async with asyncio.TaskGroup() as together:
+                for job, world in turn:
+                    together.create_task(self._do_in(world, job))
+            return
+        [(job, world)] = turn
+        clock = self._ports.clock
+        began = clock.monotonic()
+        await self._do_in(world, job)
+        if job.id == deliver_id(lane_id(self._account_id, Mode.TEST)) and await self._fails():
+            self._vain += clock.monotonic() - began
+
+    async def _do_in(self, world: World | None, job: Job) -> None:
+        with self._ports.clock.entered(world):
+            await self._run(self._ports, job)
+
+    async def _fails(self) -> bool:
+        breaker = await self._ports.storage.get(Breaker, lane_id(self._account_id, Mode.TEST))
+        return breaker is not None and breaker.failures > 0
+
+    async def _hand_over(self) -> None:
+        """Leave the rest to a worker, at once."""
+        now = await self._ports.storage.now()
+
+        async def work(unit: Unit) -> None:
+            present = await unit[Job].get(self._job.id)
+            if present is not None and self._is_ours(present):
+                set_due(unit, present, now)
+
+        await retrying(self._ports.storage, work)

@@ -1,0 +1,231 @@
+"""DELETE /sandbox/data: an account's test objects are forgotten (DECISIONS 8).
+
+One table says of each kind of record how its rows of an account in test mode are found; they go in units of some
+hundred rows. Each unit leaves all that stays whole, so it may stop anywhere, and a second call goes on.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.notes import ProviderNote
+from ....ports.storage import Between, Unit
+from ....ports.unreadable import UnreadableRow
+from ...domain.accounts import Account, ApiKey, Caller, Mode, Shop
+from ...domain.audit import AuditEntry
+from ...domain.breaker import Breaker, lane_id
+from ...domain.clients import Client
+from ...domain.errors import Refusal
+from ...domain.events import Attempt, Delivery, Event
+from ...domain.exchange_funds import ExchangeTransfer
+from ...domain.exchanges import DirectionSwitch, Exchange
+from ...domain.feed import Feed, FeedEntry
+from ...domain.gateways import Gateway, played_id
+from ...domain.idempotency import IdempotencyKey, key_id
+from ...domain.installation import Installation
+from ...domain.kyc import Upload
+from ...domain.ledger import JournalEntry, LedgerAccount, LedgerHead
+from ...domain.limit_hits import LimitHits
+from ...domain.outcomes import UnknownOutcome
+from ...domain.payments import Payment, Suspense
+from ...domain.proofs import DeliveryProof
+from ...domain.rates import KnownRate
+from ...domain.refunds import Refund
+from ...domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from ...domain.subscriptions import Subscription
+from ...domain.tallies import Tally, Turnover
+from ...domain.terminals import Terminal
+from ...domain.withdrawals import Withdrawal
+from ..units import retrying
+from .forgetting import (
+    forget_batches,
+    forget_clients,
+    forget_events,
+    forget_exchanges,
+    forget_payments,
+    forget_refunds,
+    forget_settlements,
+    forget_subscriptions,
+    forget_suspense,
+    forget_withdrawals,
+)
+
+AT_ONCE = 20_000
+"""Records of one call; what is left is for the next."""
+
+RACES = ("journal_id",)
+"""Two calls at once: the second finds the object forgotten."""
+
+_PAYMENTS = 50
+"""In one unit. Each has refunds, lines, jobs and entries that go with it."""
+_FEW = 100
+
+Forget = Callable[[Ports, Unit, Sequence[Any]], Awaitable[int]]
+"""Takes records away, in the caller's unit; how many of them went."""
+Rows = Callable[[str, Mode], dict[str, Any]]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One kind of record that is forgotten."""
+
+    record: type[Any]
+    name: str
+    """In the answer."""
+    rows: Rows
+    """By what the rows of an account and mode are found."""
+    forget: Forget
+    order: str = "created_at"
+    """An index follows it."""
+    batch: int = _FEW
+
+
+def _own(account_id: str, mode: Mode) -> dict[str, Any]:
+    return {"account_id": account_id, "mode": mode}
+
+
+def _named(account_id: str, mode: Mode) -> dict[str, Any]:
+    """Ids that begin with the account and the mode."""
+    return {"id": Between(key_id(account_id, mode, ""), f"{lane_id(account_id, mode)};")}
+
+
+def _of_test_mode(account_id: str, _mode: Mode) -> dict[str, Any]:
+    return {"account_id": account_id}
+
+
+def _own_batches(account_id: str, mode: Mode) -> dict[str, Any]:
+    return {"id": Between(f"{mode}:{account_id}:", f"{mode}:{account_id};")}
+
+
+def _played(account_id: str, _mode: Mode) -> dict[str, Any]:
+    # `0` is the character that follows the slash.
+    return {"id": Between(played_id(account_id, ""), f"{account_id}0")}
+
+
+def _breaker(account_id: str, mode: Mode) -> dict[str, Any]:
+    return {"id": lane_id(account_id, mode)}
+
+
+def _just(kind: type[Any]) -> Forget:
+    async def forget(_ports: Ports, unit: Unit, found: Sequence[Any]) -> int:
+        for record in found:
+            unit[kind].remove(record)
+        return len(found)
+
+    return forget
+
+
+async def _empty_tallies(_ports: Ports, unit: Unit, found: Sequence[Tally]) -> int:
+    gone = [tally for tally in found if not tally.count]
+    return await _just(Tally)(_ports, unit, gone)
+
+
+async def _empty_turnover(_ports: Ports, unit: Unit, found: Sequence[Turnover]) -> int:
+    gone = [turnover for turnover in found if not turnover.payments]
+    return await _just(Turnover)(_ports, unit, gone)
+
+
+FORGOTTEN: tuple[Kind, ...] = (
+    # First, so that nobody is answered with an object that is half gone.
+    Kind(IdempotencyKey, "idempotency_keys", _named, _just(IdempotencyKey), order="id"),
+    # Before their payments, so that no further charge is made.
+    Kind(Subscription, "subscriptions", _own, forget_subscriptions),
+    # Before the payouts: what the balance loses is not paid out meanwhile.
+    Kind(Payment, "payments", _own, forget_payments, batch=_PAYMENTS),
+    # What came after its payment went.
+    Kind(Refund, "refunds", _own, forget_refunds),
+    Kind(Suspense, "suspense", _own, forget_suspense, order="received_at"),
+    Kind(Correction, "corrections", _own, _just(Correction), order="id"),
+    Kind(Exchange, "exchanges", _own, forget_exchanges, batch=_PAYMENTS),
+    Kind(Withdrawal, "withdrawals", _own, forget_withdrawals),
+    Kind(Settlement, "settlements", _own, forget_settlements, order="started_at"),
+    Kind(SettlementBatch, "settlement_batches", _own_batches, forget_batches, order="id"),
+    Kind(Client, "clients", _own, forget_clients),
+    Kind(Gateway, "gateways", _played, _just(Gateway), order="id"),
+    # Last, because what goes before may still have had some.
+    Kind(Event, "events", _own, forget_events),
+    Kind(FeedEntry, "feed_entries", _of_test_mode, _just(FeedEntry), order="position"),
+    Kind(Breaker, "breakers", _breaker, _just(Breaker), order="id"),
+    Kind(Tally, "tallies", _named, _empty_tallies, order="id"),
+    Kind(Turnover, "turnover", _named, _empty_turnover, order="id"),
+)
+"""In this order."""
+
+GOES_WITH: Mapping[type[Any], type[Any]] = {
+    DeliveryProof: Payment,
+    UnknownOutcome: Payment,
+    SettlementItem: Payment,
+    ExchangeTransfer: Exchange,
+    Delivery: Event,
+    Attempt: Event,
+}
+"""Records that go in the same unit as another one."""
+
+STAYS: Mapping[type[Any], str] = {
+    Account: "settings stay, and so does the clock: what stays, or is made meanwhile, must not lie in its future",
+    ApiKey: "keys stay",
+    Shop: "shops are the same in both modes",
+    Terminal: "terminals are the same in both modes",
+    AuditEntry: "what operators did is never forgotten",
+    JournalEntry: "never changed after: a counter-entry takes back what was moved",
+    LedgerAccount: "moved by the counter-entries, to zero",
+    LedgerHead: "the chain goes on",
+    Feed: "a cursor that somebody holds must not come to lie beyond the end",
+    DirectionSwitch: "is no account's",
+    LimitHits: "is no account's: whose requests were refused is not kept",
+    KnownRate: "is no account's, or belongs to the clock of one, which stays",
+    Upload: "test mode grants none",
+    Job: "those of an object go with it; all others end by themselves, or are no account's",
+    Installation: "is no account's: it is of the database",
+    UnreadableRow: "tells of what lies elsewhere, or of a job, which ends by itself",
+    ProviderNote: "the memory of the banks: without the object it leads to nothing",
+}
+"""Records that are not forgotten, and why."""
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call forgot."""
+
+    removed: dict[str, int]
+    """How many of each kind."""
+    complete: bool
+    """Nothing is left. Else the call was at its limit, or a settlement was under way: another call goes on."""
+
+
+async def forget_test_data(ports: Ports, caller: Caller) -> Forgotten:
+    """Forget the test objects of the caller's account: all that were there when it began, at most AT_ONCE of them.
+
+    What is under way finds its object gone, and ends. Raises: Refusal NOT_FOUND in live mode.
+    """
+    if caller.mode is not Mode.TEST:
+        raise Refusal("NOT_FOUND", "Endpoint not found")
+    removed: dict[str, int] = {}
+    complete, room = True, AT_ONCE
+    for kind in FORGOTTEN:
+        rows = kind.rows(caller.account_id, caller.mode)
+        async with ports.storage.unit() as unit:
+            there = await unit[kind.record].total(**rows)
+        gone = await _forget(ports, kind, rows, min(there, room))
+        removed[kind.name] = gone
+        room -= gone
+        complete = complete and gone >= there
+    return Forgotten(removed=removed, complete=complete)
+
+
+async def _forget(ports: Ports, kind: Kind, rows: Mapping[str, Any], most: int) -> int:
+    """Forget at most so many of a kind, the oldest first; how many went. What is to stay for now is passed over."""
+    seen = gone = 0
+    while seen < most:
+        offset, limit = seen - gone, min(kind.batch, most - seen)
+
+        async def work(unit: Unit, offset: int = offset, limit: int = limit) -> tuple[int, int]:
+            found = await unit[kind.record].find(order=kind.order, offset=offset, limit=limit, **rows)
+            return len(found), await kind.forget(ports, unit, found) if found else 0
+
+        found, went = await retrying(ports.storage, work, again_on=RACES)
+        if not found:
+            break
+        seen, gone = seen + found, gone + went
+    return gone

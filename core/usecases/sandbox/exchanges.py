@@ -1,0 +1,248 @@
+"""Playing the client, the chain and the bank of an exchange in test mode (DECISIONS 8)."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+
+from ....ports.bank import BankSimulator, InvoiceStatus, Pretence
+from ....ports.bundle import Ports
+from ....ports.deposits import DepositSimulator
+from ....ports.faults import NotConfigured, Refused
+from ....ports.payouts import SenderSimulator, TransferState
+from ....ports.remittances import RemittanceSimulator, RemittanceStatus
+from ....ports.storage import Unit
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal, shape_error
+from ...domain.exchange_money import depositable
+from ...domain.exchange_payouts import PartStatus, next_part
+from ...domain.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.money import Rub, Usdt
+from ...domain.tron import tron_address
+from ..exchanges.exchanges import cancel_any_exchange, get_exchange
+from ..exchanges.progress import look_at_funds, progress
+from ..exchanges.return_progress import carry
+from ..exchanges.returns import return_money
+from ..exchanges.sending import fail_unsigned
+from ..exchanges.steps import RACES, fail, read_exchange, watch_now
+from ..units import retrying
+
+_S = ExchangeStatus
+Money = TypeVar("Money", Rub, Usdt)
+
+OUTCOMES = ("usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "cancelled", "returned")
+"""Those of DECISIONS 8; of RUB to USDT what the client and its bank do; the operator's calling off, and his return of
+what waits."""
+FAILED_BY_SANDBOX = "failed in the sandbox"
+
+_ROUNDS = 100
+"""More than there are steps and parts of any exchange."""
+
+
+class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/exchanges/{id}/simulate."""
+
+    outcome: str
+    amount_usdt: str | None = None
+    """With `usdt_received`: what the client sends; absent: what is missing."""
+    amount_rub: str | None = None
+    """With `rub_received`, the same."""
+    address: str | None = None
+    """With `returned`, where USDT go to; absent: to a made-up client."""
+
+
+async def simulate_exchange(
+    ports: Ports, caller: Caller, exchange_id: str, read_wish: Callable[[], ExchangeSimulation]
+) -> Exchange:
+    """Lead the exchange to `outcome`, and answer with it as it then stands; one that is there already stays.
+
+    Raises: Refusal EXCHANGE_NOT_FOUND, VALIDATION_ERROR, INVALID_AMOUNT; INVALID_STATE where no way leads there.
+    """
+    exchange = await get_exchange(ports, caller, exchange_id)
+    wish = read_wish()
+    usdt, rub = _amounts(wish)
+    if exchange.is_final and exchange.status.value == wish.outcome:
+        return exchange
+    if wish.outcome == "usdt_received":
+        return await _deposit(ports, exchange, usdt)
+    if wish.outcome in ("rub_received", "rub_taken_back"):
+        return await _paid(ports, exchange, rub, taken_back=wish.outcome == "rub_taken_back")
+    if wish.outcome == "cancelled":
+        return await cancel_any_exchange(ports, exchange.id)
+    if wish.outcome == "returned":
+        return await _returned(ports, exchange, wish.address)
+    if wish.outcome == "completed":
+        return await _complete(ports, exchange)
+    return await _fail(ports, exchange)
+
+
+def _amounts(wish: ExchangeSimulation) -> tuple[Usdt | None, Rub | None]:
+    if wish.outcome not in OUTCOMES:
+        raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    usdt = _amount("amount_usdt", wish.amount_usdt, Usdt)
+    return usdt, _amount("amount_rub", wish.amount_rub, Rub)
+
+
+def _amount(name: str, text: str | None, kind: type[Money]) -> Money | None:
+    if text is None:
+        return None
+    try:
+        amount = kind.parse(text)
+    except ValueError as error:
+        raise shape_error(name, str(error)) from None
+    if amount <= kind(0):
+        raise Refusal("INVALID_AMOUNT", f"{name} must be above zero")
+    return amount
+
+
+async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exchange:
+    """Let the client send USDT, and have the service see them. What follows is left to the watch."""
+    watcher = None if exchange.watcher is None else _wired(lambda: ports.deposits.named(exchange.watcher or ""))
+    address = exchange.crypto_deposit_address
+    if address is None or not isinstance(watcher, DepositSimulator):
+        raise _no_way(exchange, _S.USDT_RECEIVED)
+    if amount is None and exchange.status not in AWAITING:
+        raise _no_way(exchange, _S.USDT_RECEIVED)
+    missing = exchange.amount_usdt - exchange.amount_usdt_received
+    sent = depositable(missing) if amount is None else amount
+    await watcher.pretend_deposit(address, sent.units)
+    return await _seen(ports, exchange)
+
+
+async def _seen(ports: Ports, exchange: Exchange) -> Exchange:
+    seen = await look_at_funds(ports, exchange)
+    await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange.id))
+    return seen
+
+
+async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_back: bool) -> Exchange:
+    """Let the client pay the invoice, or its bank take back what it paid, and have the service see it."""
+    bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
+    wanted = (_S.RUB_RECEIVED, _S.PARTIAL) if taken_back else AWAITING
+    is_possible = exchange.status in wanted or (amount is not None and not taken_back)
+    if exchange.invoice_reference is None or not isinstance(bank, BankSimulator) or not is_possible:
+        raise _no_way(exchange, _S.PARTIAL if taken_back else _S.RUB_RECEIVED)
+    missing = exchange.amount_rub - exchange.amount_rub_received
+    kopecks = None if taken_back else (amount or missing).kopecks
+    pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
+    await bank.pretend(exchange.id, pretence)
+    return await _seen(ports, exchange)
+
+
+async def _returned(ports: Ports, exchange: Exchange, address: str | None) -> Exchange:
+    """The operator sends back what waits of an exchange that is over, and it arrives."""
+    if exchange.takes_usdt and address is None:
+        address = made_up_wallet(exchange.id)
+    for transfer in await return_money(ports, exchange.id, address):
+        carried = await carry(ports, transfer.id)
+        back = None if carried is None else carried.transfer.sent_back
+        if back is not None and back.tx_hash is not None:
+            await _on_chain(ports, back.sender, back.tx_hash, TransferState.FINAL)
+            await carry(ports, transfer.id)
+    return exchange
+
+
+def made_up_wallet(seed: str) -> str:
+    """A client's wallet that nobody has."""
+    return tron_address(sha256(f"client of {seed}".encode()).digest()[:20])
+
+
+async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
+    if not exchange.takes_usdt:
+        return await _complete_rub(ports, exchange)
+    if exchange.status in AWAITING:
+        exchange = await _deposit(ports, exchange, None)
+    for _ in range(_ROUNDS):
+        if exchange.is_final or exchange.status in AWAITING:
+            break
+        exchange = await _at_bank(ports, exchange, RemittanceStatus.DONE)
+    if exchange.status is not _S.COMPLETED:
+        raise _no_way(exchange, _S.COMPLETED)
+    return exchange
+
+
+async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
+    """RUB to USDT: the client pays, the hold is over at once, and the transfer is final."""
+    bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
+    if exchange.status in AWAITING and isinstance(bank, BankSimulator):
+        exchange = await _paid(ports, exchange, None, taken_back=False)
+
+    async def work(unit: Unit) -> Exchange:
+        present = await read_exchange(unit, exchange.id)
+        if present.status is not _S.RUB_RECEIVED:
+            return present
+        return unit[Exchange].save(msgspec.structs.replace(present, hold_until=ports.clock.now()))
+
+    exchange = await retrying(ports.storage, work)
+    paying = await progress(ports, exchange)
+    exchange = exchange if paying is None else paying.exchange
+    if exchange.tx_hash is not None and not exchange.is_final:
+        await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FINAL)
+        paying = await progress(ports, exchange)
+        exchange = exchange if paying is None else paying.exchange
+    if exchange.status is not _S.COMPLETED:
+        raise _no_way(exchange, _S.COMPLETED)
+    return exchange
+
+
+async def _on_chain(ports: Ports, sender_name: str | None, tx_hash: str, state: TransferState) -> None:
+    sender = _wired(lambda: ports.senders.named(sender_name or ""))
+    if isinstance(sender, SenderSimulator):
+        await sender.pretend(tx_hash, state)
+
+
+async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
+    """A technical error before the payout; in it a refusal of the bank, or of the wallet."""
+    if exchange.status is _S.RUB_SENDING:
+        exchange = await _at_bank(ports, exchange, RemittanceStatus.FAILED)
+    elif exchange.status is _S.USDT_SENDING:
+        exchange = await _refused_by_the_wallet(ports, exchange)
+    elif not exchange.is_final:
+
+        async def work(unit: Unit) -> Exchange:
+            present = await unit[Exchange].get(exchange.id)
+            if present is None or present.is_final or present.status in (_S.RUB_SENDING, _S.USDT_SENDING):
+                raise _no_way(present or exchange, _S.FAILED)
+            return await fail(ports, unit, present, FAILED_BY_SANDBOX)
+
+        exchange = await retrying(ports.storage, work, again_on=RACES)
+    if exchange.status is not _S.FAILED:
+        raise _no_way(exchange, _S.FAILED)
+    return exchange
+
+
+async def _refused_by_the_wallet(ports: Ports, exchange: Exchange) -> Exchange:
+    """The network drops what was sent, so it must be signed again, and that the wallet refuses."""
+    if exchange.tx_hash is not None:
+        await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FAILED)
+        paying = await progress(ports, exchange)
+        exchange = exchange if paying is None else paying.exchange
+    return await fail_unsigned(ports, exchange.id, FAILED_BY_SANDBOX)
+
+
+async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -> Exchange:
+    """Have the service do what it can, and the simulated bank do so with the part that it has in hand."""
+    paying = await progress(ports, exchange)
+    exchange = exchange if paying is None else paying.exchange
+    part = None if exchange.is_final else next_part(exchange.parts)
+    bank = None if exchange.bank is None else _wired(lambda: ports.banks.named(exchange.bank or ""))
+    if part is None or part.status is not PartStatus.SENT or not isinstance(bank, RemittanceSimulator):
+        return exchange
+    try:
+        await bank.pretend_remittance(part.operation, status)
+    except Refused:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such payout yet", retry_after=10) from None
+    paying = await progress(ports, exchange)
+    return exchange if paying is None else paying.exchange
+
+
+def _wired(find: Callable[[], object]) -> object:
+    try:
+        return find()
+    except NotConfigured:
+        return None
+
+
+def _no_way(exchange: Exchange, outcome: ExchangeStatus) -> Refusal:
+    return Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it cannot become {outcome} from there")

@@ -1,0 +1,292 @@
+"""Taking test objects away, each with all that hangs on it: its key, its jobs, and its money (DECISIONS 8, DELETE
+/sandbox/data). Which records there are to take is said in data.py.
+
+The journal is never changed: for each object that moved money a counter-entry takes back what its entries moved, purse
+by purse, in the unit that removes it. So balances, books and objects agree after every unit, wherever it stops, and the
+chain stays whole. The service's purses of test mode take their part back, too: what it earned by an object that is
+forgotten would be explained by nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Between, OneOf, R, Record, Unit
+from ...domain import suspense_returns
+from ...domain.accounts import Mode
+from ...domain.clients import Client
+from ...domain.delivery import attempt_id
+from ...domain.events import Attempt, Delivery, Event
+from ...domain.exchange_funds import ExchangeTransfer, transfer_ids
+from ...domain.exchange_returns import MOST_TRIES
+from ...domain.exchanges import Exchange
+from ...domain.idempotency import IdempotencyKey
+from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
+from ...domain.money import Rub, Usdt
+from ...domain.outcomes import UnknownOutcome
+from ...domain.payments import Payment, Suspense
+from ...domain.proofs import DeliveryProof
+from ...domain.refunds import Refund
+from ...domain.settlement import Correction, ItemKind, Line, Settlement, SettlementBatch, SettlementItem, item_id
+from ...domain.subscriptions import Subscription
+from ...domain.withdrawals import Withdrawal
+from ..exchanges.return_progress import RETURN_EXCHANGE
+from ..exchanges.steps import WATCH_EXCHANGE
+from ..kyc.results import FOLLOW
+from ..ledger.ledger import post
+from ..payments.charge_effects import EXHAUST
+from ..payments.opening import WATCH
+from ..payments.proof_reminders import REMIND
+from ..payments.proofs import CHECK
+from ..payments.tallies import remove_payment
+from ..refunds.steps import CARRY_OUT
+from ..refunds.suspense_return import RETURN
+from ..settlement.withdrawal_progress import EXECUTE
+from ..subscriptions import bindings
+from ..subscriptions.charge_progress import WATCH_CHARGE
+from ..subscriptions.mandate_end import REVOKE
+from ..subscriptions.watch import WATCH_SUBSCRIPTION
+
+_K = EntryKind
+
+JOBS: Mapping[type, tuple[str, ...]] = {
+    Payment: (WATCH, WATCH_CHARGE, bindings.WATCH, CHECK, REMIND),
+    Refund: (CARRY_OUT,),
+    Suspense: (RETURN,),
+    Subscription: (WATCH_SUBSCRIPTION, EXHAUST, REVOKE),
+    Withdrawal: (EXECUTE,),
+    Client: (FOLLOW,),
+    Exchange: (WATCH_EXCHANGE,),
+    ExchangeTransfer: (RETURN_EXCHANGE,),
+}
+"""The kinds of the jobs that follow an object; their ids end in its own."""
+
+ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
+    Payment: (_K.RECEIPT, _K.REVIEW, _K.REVIEW_ACCEPTED, _K.SETTLEMENT),
+    Suspense: (_K.SUSPENSE, _K.SUSPENSE_RETURNED),
+    # A correction has the id of its refund.
+    Refund: (_K.REFUND_TAKEN, _K.REFUND_PAID, _K.REFUND_RETURNED, _K.REFUND_REVERSED, _K.SETTLEMENT),
+    Withdrawal: (_K.PAYOUT_RESERVED, _K.PAYOUT_SENT, _K.PAYOUT_RELEASED),
+    Exchange: (
+        _K.EXCHANGE_RECEIVED,
+        _K.EXCHANGE_SUSPENDED,
+        _K.EXCHANGE_TAKEN_BACK,
+        _K.EXCHANGE_RETURNED,
+        _K.EXCHANGE_GIVEN,
+        _K.EXCHANGE_DELIVERED,
+        _K.EXCHANGE_COMPLETED,
+        _K.EXCHANGE_FAILED,
+    ),
+}
+"""The kinds of the journal's entries that an object can have."""
+
+_REVISIONS = {
+    # The second where what the wallet sent was accepted.
+    _K.PAYOUT_RESERVED: 2,
+    _K.SUSPENSE: suspense_returns.MOST_TRIES + 1,
+    _K.SUSPENSE_RETURNED: suspense_returns.MOST_TRIES,
+    _K.EXCHANGE_RETURNED: MOST_TRIES,
+    _K.EXCHANGE_SUSPENDED: MOST_TRIES,
+}
+"""How often a kind can be booked of one object, where it is more than once."""
+
+
+async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment]) -> int:
+    """With their refunds, corrections, proofs, money in suspense, lines in statements, and rows of unknown outcomes.
+    How many went."""
+    account_id, mode = payments[0].account_id, payments[0].mode
+    ids = tuple(payment.id for payment in payments)
+    refunds = await unit[Refund].find(payment_id=OneOf(ids))
+    suspended = await unit[Suspense].find(account_id=account_id, mode=mode, payment_id=OneOf(ids))
+    corrections = await _of_ids(unit, Correction, [refund.id for refund in refunds])
+    # In the order in which a settlement writes, so that databases lock them in one order.
+    for payment in payments:
+        remove_payment(unit, payment)
+    _take_away(unit, Refund, refunds)
+    _take_away(unit, Suspense, suspended)
+    _take_away(unit, Correction, corrections)
+    _take_away(unit, DeliveryProof, await _of_ids(unit, DeliveryProof, ids))
+    _take_away(unit, UnknownOutcome, await _of_ids(unit, UnknownOutcome, ids))
+    await _take_jobs(unit, (*payments, *refunds, *suspended))
+    await _take_keys(unit, (*payments, *refunds))
+    await _take_lines(unit, payments, refunds, corrections)
+    await _take_back(ports, unit, (*payments, *refunds, *suspended))
+    return len(payments)
+
+
+async def _take_lines(
+    unit: Unit, payments: Sequence[Payment], refunds: Sequence[Refund], corrections: Sequence[Correction]
+) -> None:
+    """Statements and batches lose what the lines brought, so that each still sums to its lines."""
+    of_payment: dict[str, list[str]] = {payment.id: [] for payment in payments}
+    for refund in refunds:
+        of_payment[refund.payment_id].append(refund.id)
+    wanted: list[str] = []
+    for payment in payments:
+        if payment.settlement_id is not None:
+            wanted.append(_line_id(payment.settlement_id, payment.id, ItemKind.PAYMENT, payment.id))
+            wanted += (
+                _line_id(payment.settlement_id, payment.id, ItemKind.REFUND, refund_id)
+                for refund_id in of_payment[payment.id]
+            )
+    wanted += (
+        _line_id(each.settlement_id, each.payment_id, ItemKind.CORRECTION, each.id)
+        for each in corrections
+        if each.settlement_id is not None
+    )
+    lines = await _of_ids(unit, SettlementItem, wanted)
+    _take_away(unit, SettlementItem, lines)
+    for statement in await _of_ids(unit, Settlement, {line.settlement_id for line in lines}):
+        mine = [line for line in lines if line.settlement_id == statement.id]
+        sums = {
+            "payments": sum(line.kind is ItemKind.PAYMENT for line in mine),
+            "amount": sum(line.amount.kopecks for line in mine),
+            "fee": sum(line.fee.units for line in mine),
+            "credit": sum(line.credit.units for line in mine),
+        }
+        for field, by in sums.items():
+            unit[Settlement].increase(statement.id, field, -by)
+            unit[SettlementBatch].increase(statement.batch_id, field, -by)
+        unit[Settlement].increase(statement.id, "items", -len(mine))
+
+
+def _line_id(settlement_id: str, payment_id: str, kind: ItemKind, object_id: str) -> str:
+    nothing = Line(kind=kind, object_id=object_id, amount=Rub(0), fee=Usdt(0), credit=Usdt(0))
+    return item_id(settlement_id, nothing, payment_id)
+
+
+async def forget_refunds(ports: Ports, unit: Unit, refunds: Sequence[Refund]) -> int:
+    """Those whose payment is there still go with it, and are left. How many went."""
+    present = await _of_ids(unit, Payment, {refund.payment_id for refund in refunds})
+    gone = [refund for refund in refunds if refund.payment_id not in {payment.id for payment in present}]
+    await _take_jobs(unit, gone)
+    await _take_keys(unit, gone)
+    await _take_back(ports, unit, gone)
+    return _take_away(unit, Refund, gone)
+
+
+async def forget_suspense(ports: Ports, unit: Unit, suspended: Sequence[Suspense]) -> int:
+    """Those whose payment is there still go with it, and are left. How many went."""
+    present = await _of_ids(unit, Payment, {each.payment_id for each in suspended})
+    gone = [each for each in suspended if each.payment_id not in {payment.id for payment in present}]
+    await _take_jobs(unit, gone)
+    await _take_back(ports, unit, gone)
+    return _take_away(unit, Suspense, gone)
+
+
+async def forget_subscriptions(_ports: Ports, unit: Unit, subscriptions: Sequence[Subscription]) -> int:
+    """Their payments go with the others. How many went."""
+    await _take_jobs(unit, subscriptions)
+    await _take_keys(unit, subscriptions)
+    return _take_away(unit, Subscription, subscriptions)
+
+
+async def forget_exchanges(ports: Ports, unit: Unit, exchanges: Sequence[Exchange]) -> int:
+    """With their transfers. How many went."""
+    moved: list[tuple[str, tuple[EntryKind, ...]]] = []
+    for exchange in exchanges:
+        transfers = await unit[ExchangeTransfer].find(id=Between(*transfer_ids(exchange.id)))
+        await _take_jobs(unit, transfers)
+        _take_away(unit, ExchangeTransfer, transfers)
+        operations = (exchange.id, *(each.id for each in transfers), *(part.operation for part in exchange.parts))
+        moved += ((operation, ENTRIES[Exchange]) for operation in operations)
+    await _take_jobs(unit, exchanges)
+    await _take_keys(unit, exchanges)
+    await _counter(ports, unit, exchanges[0].account_id, exchanges[0].mode, moved)
+    return _take_away(unit, Exchange, exchanges)
+
+
+async def forget_withdrawals(ports: Ports, unit: Unit, withdrawals: Sequence[Withdrawal]) -> int:
+    """How many went."""
+    await _take_jobs(unit, withdrawals)
+    await _take_back(ports, unit, withdrawals)
+    return _take_away(unit, Withdrawal, withdrawals)
+
+
+async def forget_settlements(_ports: Ports, unit: Unit, settlements: Sequence[Settlement]) -> int:
+    """Only statements that are closed and whose payments are gone: another may be in the making. How many went."""
+    return _take_away(unit, Settlement, [each for each in settlements if each.completed_at and not each.items])
+
+
+async def forget_batches(_ports: Ports, unit: Unit, batches: Sequence[SettlementBatch]) -> int:
+    """The account's own ones, once their statement is gone. How many went."""
+    used = await unit[Settlement].find(batch_id=OneOf(tuple(batch.id for batch in batches)))
+    in_use = {statement.batch_id for statement in used}
+    return _take_away(unit, SettlementBatch, [each for each in batches if each.completed_at and each.id not in in_use])
+
+
+async def forget_clients(_ports: Ports, unit: Unit, clients: Sequence[Client]) -> int:
+    """How many went."""
+    await _take_jobs(unit, clients)
+    return _take_away(unit, Client, clients)
+
+
+async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> int:
+    """With their deliveries and all attempts. How many went."""
+    deliveries = await _of_ids(unit, Delivery, [event.id for event in events])
+    letters = [
+        attempt_id(delivery, number)
+        for delivery in deliveries
+        for number in range(1, delivery.attempts + delivery.probes + 1)
+    ]
+    _take_away(unit, Attempt, await _of_ids(unit, Attempt, letters))
+    _take_away(unit, Delivery, deliveries)
+    return _take_away(unit, Event, events)
+
+
+async def _take_jobs(unit: Unit, objects: Iterable[Record]) -> None:
+    """What is in a worker's hand goes, too: saving it again, the worker finds it gone, and leaves it."""
+    ids = [f"{kind}:{each.id}" for each in objects for kind in JOBS[type(each)]]
+    _take_away(unit, Job, await _of_ids(unit, Job, ids))
+
+
+async def _take_keys(unit: Unit, objects: Iterable[Payment | Refund | Subscription | Exchange]) -> None:
+    made = {each.key_id: each.id for each in objects if each.key_id is not None}
+    keys = await _of_ids(unit, IdempotencyKey, made)
+    _take_away(unit, IdempotencyKey, [key for key in keys if key.resource_id == made[key.id]])
+
+
+async def _take_back(ports: Ports, unit: Unit, objects: Sequence[Payment | Refund | Suspense | Withdrawal]) -> None:
+    if objects:
+        moved = [(each.id, ENTRIES[type(each)]) for each in objects]
+        await _counter(ports, unit, objects[0].account_id, objects[0].mode, moved)
+
+
+async def _counter(
+    ports: Ports, unit: Unit, account_id: str, mode: Mode, moved: Iterable[tuple[str, tuple[EntryKind, ...]]]
+) -> None:
+    """Book the counter-entry of each object that moved money and has it somewhere still."""
+    ids = [
+        entry_id(kind, object_id, revision)
+        for object_id, kinds in moved
+        for kind in kinds
+        for revision in range(1, _REVISIONS.get(kind, 1) + 1)
+    ]
+    sums: dict[str, Counter[Purse]] = {}
+    for entry in await _of_ids(unit, JournalEntry, ids):
+        purses = sums.setdefault(entry.object_id, Counter())
+        for posting in entry.postings:
+            purses[posting.purse] -= posting.amount
+    now = ports.clock.now()
+    post(
+        unit,
+        *(
+            journal_entry(
+                _K.SANDBOX_CLEARED, object_id, account_id=account_id, mode=mode, at=now, postings=dict(purses)
+            )
+            for object_id, purses in sums.items()
+            if any(purses.values())
+        ),
+    )
+
+
+async def _of_ids(unit: Unit, kind: type[R], ids: Iterable[str]) -> list[R]:
+    wanted = tuple(ids)
+    return await unit[kind].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
+
+
+def _take_away(unit: Unit, kind: type[R], records: Sequence[R]) -> int:
+    for record in records:
+        unit[kind].remove(record)
+    return len(records)

@@ -1,0 +1,127 @@
+"""Playing the operator and the bank of a refund in test mode (DECISIONS 8)."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ....ports.bank import BankSimulator
+from ....ports.bank import RefundStatus as AtBank
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, Refused
+from ....ports.storage import Unit
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal, shape_error
+from ...domain.refunds import PendingReason, Refund, RefundStatus
+from ..refunds.progress import on_notice, send
+from ..refunds.refunds import approve, get_refund, reject_refund
+from ..refunds.steps import RACES, drop_job, payment_of
+from ..units import retrying
+
+_S = RefundStatus
+
+_AT_BANK: Mapping[RefundStatus, AtBank] = {
+    _S.COMPLETED: AtBank.DONE,
+    _S.FAILED: AtBank.FAILED,
+    _S.REVERSED: AtBank.REVERSED,
+}
+WAITS = PendingReason.AWAITING_APPROVAL.value
+"""No status: the refund is not approved by itself."""
+OUTCOMES: tuple[str, ...] = (WAITS, _S.PROCESSING, _S.COMPLETED, _S.REJECTED, _S.FAILED, _S.REVERSED)
+_FROM: Mapping[RefundStatus, tuple[RefundStatus, ...]] = {
+    _S.PROCESSING: (_S.PENDING,),
+    _S.COMPLETED: (_S.PENDING, _S.PROCESSING),
+    _S.REJECTED: (_S.PENDING,),
+    _S.FAILED: (_S.PENDING, _S.PROCESSING),
+    _S.REVERSED: (_S.COMPLETED,),
+}
+"""From where each outcome can be played; on the way from pending the refund is approved and goes to the bank."""
+
+REJECTED_BY_SANDBOX = "rejected in the sandbox"
+
+
+class RefundSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/refunds/{id}/simulate."""
+
+    outcome: str
+
+
+async def simulate_refund(
+    ports: Ports, caller: Caller, refund_id: str, read_wish: Callable[[], RefundSimulation]
+) -> Refund:
+    """Lead the refund to `outcome`, and answer with it as it then stands; one that is there already stays.
+
+    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE where no way leads there, or the
+    balance does not cover it; PROVIDER_UNAVAILABLE while the bank gave no answer.
+    """
+    refund = await get_refund(ports, caller, refund_id)
+    text = read_wish().outcome
+    if text not in OUTCOMES:
+        raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    if text == WAITS:
+        return await _made_to_wait(ports, refund)
+    outcome = RefundStatus(text)
+    if refund.status is outcome:
+        return refund
+    if refund.status not in _FROM[outcome]:
+        raise _no_way(refund, outcome)
+    if outcome is _S.REJECTED:
+        return await reject_refund(ports, refund.id, REJECTED_BY_SANDBOX)
+    if refund.status is _S.PENDING:
+        refund = await _to_the_bank(ports, refund)
+    if refund.status is _S.PENDING:
+        raise Refusal("INVALID_STATE", "The available balance does not cover the refund")
+    if refund.status is not outcome and refund.status in _FROM[outcome]:
+        refund = await _at_bank(ports, refund, _AT_BANK[outcome])
+    if refund.status is not outcome:
+        raise _no_way(refund, outcome)
+    return refund
+
+
+async def _made_to_wait(ports: Ports, refund: Refund) -> Refund:
+    """As where the account's refunds are approved by hand."""
+
+    async def work(unit: Unit) -> Refund:
+        present = await unit[Refund].get(refund.id) or refund
+        if present.status is not _S.PENDING:
+            raise Refusal("INVALID_STATE", f"The refund is {present.status}; it cannot wait for approval any more")
+        await drop_job(unit, present.id)
+        waits = PendingReason.AWAITING_APPROVAL
+        return unit[Refund].save(msgspec.structs.replace(present, pending_reason=waits, approved_at=None))
+
+    return await retrying(ports.storage, work)
+
+
+def _no_way(refund: Refund, outcome: RefundStatus) -> Refusal:
+    return Refusal("INVALID_STATE", f"The refund is {refund.status}; it cannot become {outcome} from there")
+
+
+async def _to_the_bank(ports: Ports, refund: Refund) -> Refund:
+    """The operator's yes, and the job's work at once."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Refund].get(refund.id)
+        if present is not None and present.status is _S.PENDING:
+            await approve(ports, unit, present, ports.clock.now())
+
+    if refund.approved_at is None or refund.pending_reason is PendingReason.INSUFFICIENT_BALANCE:
+        await retrying(ports.storage, work, again_on=RACES)
+    return await send(ports, refund.id) or refund
+
+
+async def _at_bank(ports: Ports, refund: Refund, status: AtBank) -> Refund:
+    """Tell the payment's simulated bank what to do, and hear its notices."""
+    async with ports.storage.unit() as unit:
+        payment = await payment_of(unit, refund)
+    try:
+        bank = ports.banks.named(payment.bank or "")
+    except NotConfigured:
+        bank = None
+    if not isinstance(bank, BankSimulator) or not bank.capabilities.simulated:
+        raise Refusal("NOT_FOUND", "Endpoint not found")
+    try:
+        notices = await bank.pretend_refund(refund.id, status)
+    except Refused:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such refund yet", retry_after=10) from None
+    for notice in notices:
+        refund = await on_notice(ports, notice.operation) or refund
+    return refund

@@ -1,0 +1,97 @@
+"""Making things happen in test mode, as the bank would report them (DECISIONS 8)."""
+
+import msgspec
+
+from ....ports.bank import BankSimulator, InvoiceStatus, Pretence
+from ....ports.bundle import Ports
+from ....ports.faults import Refused
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal, shape_error
+from ...domain.money import Rub
+from ...domain.payments import FailureReason, Payment
+from ..notices import on_notice
+from ..payments.payments import get_payment
+from .charges import simulate_charge
+from .subscriptions import simulate_binding
+
+_OUTCOMES = {
+    "processing": InvoiceStatus.PROCESSING,
+    "paid": InvoiceStatus.PAID,
+    "failed": InvoiceStatus.FAILED,
+    "cancelled": InvoiceStatus.CANCELLED,
+    "amount_mismatch": InvoiceStatus.PAID,
+    "expired": InvoiceStatus.EXPIRED,
+}
+
+
+class PaymentSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /sandbox/payments/{id}/simulate."""
+
+    outcome: str
+    actual_amount_rub: str | None = None
+    failure_reason: str | None = None
+    payer_name: str | None = None
+
+
+async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: PaymentSimulation) -> Payment:
+    """Let the simulated bank report `wanted`, and answer with the payment as it then stands.
+
+    Raises: Refusal PAYMENT_NOT_FOUND, VALIDATION_ERROR; PROVIDER_UNAVAILABLE while the creation is not finished.
+    """
+    payment = await get_payment(ports, caller, payment_id)
+    pretence = _pretence(payment, wanted)
+    if payment.is_charge:
+        if wanted.actual_amount_rub is not None:
+            raise shape_error("actual_amount_rub", "is not for charges, which debit what was asked")
+        return await simulate_charge(
+            ports, payment, outcome=wanted.outcome, failure=wanted.failure_reason, payer_name=wanted.payer_name
+        )
+    if payment.binding is not None:
+        await simulate_binding(ports, payment, outcome=wanted.outcome, failure=wanted.failure_reason)
+        return await get_payment(ports, caller, payment_id)
+    return await simulate_payment(ports, payment, pretence)
+
+
+def _pretence(payment: Payment, wanted: PaymentSimulation) -> Pretence:
+    status = _OUTCOMES.get(wanted.outcome)
+    if status is None:
+        raise shape_error("outcome", f"must be one of: {', '.join(_OUTCOMES)}")
+    amount = None
+    if wanted.actual_amount_rub is not None:
+        try:
+            amount = Rub.parse(wanted.actual_amount_rub)
+        except ValueError as error:
+            raise shape_error("actual_amount_rub", str(error)) from None
+        if amount <= Rub(0):
+            raise shape_error("actual_amount_rub", "must be above zero")
+    elif wanted.outcome == "amount_mismatch":
+        amount = payment.amount - Rub(1)
+    if wanted.outcome == "amount_mismatch" and amount == payment.amount:
+        raise shape_error("actual_amount_rub", "must differ from the payment's amount")
+    if wanted.failure_reason is not None and wanted.failure_reason not in tuple(FailureReason):
+        raise shape_error("failure_reason", f"must be one of: {', '.join(FailureReason)}")
+    if wanted.payer_name is not None and len(wanted.payer_name) > 255:
+        raise shape_error("payer_name", "has at most 255 characters")
+    return Pretence(
+        status=status,
+        amount_kopecks=None if amount is None else amount.kopecks,
+        failure=wanted.failure_reason,
+        payer_name=wanted.payer_name,
+    )
+
+
+async def simulate_payment(ports: Ports, payment: Payment, pretence: Pretence) -> Payment:
+    """Tell the payment's simulated bank what to do, and hear its notices.
+
+    Raises: Refusal NOT_FOUND where the bank is a real one; PROVIDER_UNAVAILABLE while it has no invoice yet.
+    """
+    bank = None if payment.bank is None else ports.banks.named(payment.bank)
+    if not isinstance(bank, BankSimulator) or not bank.capabilities.simulated:
+        raise Refusal("NOT_FOUND", "Endpoint not found")
+    try:
+        notices = await bank.pretend(payment.id, pretence, reference=payment.bank_reference)
+    except Refused:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no invoice of this payment", retry_after=10) from None
+    for notice in notices:
+        payment = await on_notice(ports, notice) or payment
+    return payment

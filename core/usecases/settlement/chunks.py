@@ -1,0 +1,193 @@
+"""The units of a settlement: some payments of one merchant, each settled with its ledger entry, its line of the
+statement, and its event (DECISIONS 4)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.accounts import Account
+from ...domain.events import EventType
+from ...domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
+from ...domain.money import Rub
+from ...domain.payments import Payment, PaymentStatus
+from ...domain.refunds import holds_money
+from ...domain.settlement import (
+    Correction,
+    ItemKind,
+    Line,
+    Settlement,
+    SettlementBatch,
+    SettlementItem,
+    Worth,
+    item_id,
+    lines_of,
+)
+from ..ledger.ledger import post
+from ..payments.tallies import save_all_moved
+from ..refunds.steps import refunds_of
+from ..units import retrying
+from ..webhooks.outbox import announce, event_of, payment_payload
+from .run import STATEMENT_RACES, Run, due_corrections, due_payments, hold_on, open_statement
+
+
+class _Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What one payment, or one correction, brought."""
+
+    object_id: str
+    """Of the ledger's entry."""
+    payment_id: str
+    shop_id: str
+    lines: Sequence[Line]
+    amount: Rub
+    """What refunds left."""
+    worth: Worth
+
+
+async def settle_chunk(ports: Ports, run: Run) -> bool:
+    """Settle the next payments and corrections of the merchant; False when none are left.
+
+    Raises: Stale when another runner has taken the job over.
+    """
+
+    async def work(unit: Unit) -> datetime | bool:
+        payments = await due_payments(unit, run)
+        corrections = await due_corrections(unit, run)
+        if not payments and not corrections:
+            return False
+        await hold_on(ports, unit, run.job)
+        statement = await open_statement(ports, unit, run)
+        settled = await _settle_payments(ports, unit, run, statement, payments)
+        settled += [_settle_correction(unit, run, statement, correction) for correction in corrections]
+        _write_lines(unit, run, statement, settled)
+        post(unit, *(_entry(ports, run, each) for each in settled if each.amount.kopecks))
+        _add_up(unit, run, statement, settled)
+        return payments[-1].created_at if payments else True
+
+    done = await retrying(ports.storage, work, again_on=STATEMENT_RACES)
+    if isinstance(done, datetime):
+        run.place.since = done
+    elif not done and run.place.since is not None:
+        # Money that the bank told of late may have made an older payment due meanwhile.
+        run.place.since = None
+        return True
+    return bool(done)
+
+
+async def _settle_payments(
+    ports: Ports, unit: Unit, run: Run, statement: Settlement, payments: Sequence[Payment]
+) -> list[_Settled]:
+    account = await unit[Account].get(run.account.id) or run.account
+    now = ports.clock.now()
+    settled: list[_Settled] = []
+    moves: list[tuple[Payment, Payment]] = []
+    for payment in payments:
+        paid, terms = payment.actual_amount or Rub(0), run.terms[payment.shop_id]
+        taken = await _taken(unit, payment) if payment.refund_taken > Rub(0) else []
+        left = paid - payment.refund_taken
+        worth = terms.worth(left)
+        after = msgspec.structs.replace(
+            payment,
+            status=PaymentStatus.SETTLED,
+            settled_at=now,
+            settlement_id=statement.id,
+            amount_usdt=worth.credit,
+            sequence=payment.sequence + 1,
+        )
+        payload = payment_payload(ports, after, payment.status, shop_name=run.shops[payment.shop_id].name)
+        event = event_of(ports, after, EventType.PAYMENT_STATUS_CHANGED, payload)
+        announce(ports, unit, event, receives=account.receives)
+        moves.append((payment, after))
+        settled.append(
+            _Settled(
+                object_id=payment.id,
+                payment_id=payment.id,
+                shop_id=payment.shop_id,
+                lines=lines_of(payment.id, paid, taken, terms),
+                amount=left,
+                worth=worth,
+            )
+        )
+    save_all_moved(unit, moves)
+    return settled
+
+
+async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
+    """What refunds took out of the payment so far, the first taken first."""
+    refunds = await refunds_of(unit, payment.id)
+    held = [refund for refund in refunds if holds_money(refund)]
+    return [(refund.id, refund.taken_rub) for refund in held if refund.taken_rub is not None]
+
+
+def _settle_correction(unit: Unit, run: Run, statement: Settlement, correction: Correction) -> _Settled:
+    worth = run.terms[correction.shop_id].worth(correction.amount)
+    line = Line(
+        kind=ItemKind.CORRECTION,
+        object_id=correction.id,
+        amount=correction.amount,
+        fee=worth.fee,
+        credit=worth.credit,
+    )
+    unit[Correction].save(msgspec.structs.replace(correction, settlement_id=statement.id))
+    return _Settled(
+        object_id=correction.id,
+        payment_id=correction.payment_id,
+        shop_id=correction.shop_id,
+        lines=[line],
+        amount=correction.amount,
+        worth=worth,
+    )
+
+
+def _write_lines(unit: Unit, run: Run, statement: Settlement, settled: Sequence[_Settled]) -> None:
+    for each in settled:
+        markup = run.shops[each.shop_id].markup or "0"
+        for line in each.lines:
+            unit[SettlementItem].add(
+                SettlementItem(
+                    id=item_id(statement.id, line, each.payment_id),
+                    settlement_id=statement.id,
+                    payment_id=each.payment_id,
+                    shop_id=each.shop_id,
+                    kind=line.kind,
+                    amount=line.amount,
+                    markup=markup,
+                    fee=line.fee,
+                    credit=line.credit,
+                )
+            )
+
+
+def _entry(ports: Ports, run: Run, settled: _Settled) -> JournalEntry:
+    """RUB to the service, and its USDT for them."""
+    kopecks, worth = settled.amount.kopecks, settled.worth
+    return journal_entry(
+        EntryKind.SETTLEMENT,
+        settled.object_id,
+        account_id=run.account.id,
+        mode=run.batch.mode,
+        at=ports.clock.now(),
+        postings={
+            Purse.PENDING: -kopecks,
+            Purse.CONVERTED_RUB: kopecks,
+            Purse.CONVERTED_USDT: -worth.market.units,
+            Purse.AVAILABLE: worth.credit.units,
+            Purse.FEES: worth.fee.units,
+            Purse.ROUNDING: worth.rounding.units,
+        },
+    )
+
+
+def _add_up(unit: Unit, run: Run, statement: Settlement, settled: Sequence[_Settled]) -> None:
+    sums = {
+        "payments": sum(1 for each in settled for line in each.lines if line.kind is ItemKind.PAYMENT),
+        "amount": sum(each.amount.kopecks for each in settled),
+        "fee": sum(each.worth.fee.units for each in settled),
+        "credit": sum(each.worth.credit.units for each in settled),
+    }
+    for field, by in sums.items():
+        unit[Settlement].increase(statement.id, field, by)
+        unit[SettlementBatch].increase(run.batch.id, field, by)
+    unit[Settlement].increase(statement.id, "items", sum(len(each.lines) for each in settled))

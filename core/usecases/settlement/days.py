@@ -1,0 +1,94 @@
+"""The daily settlement of a test account whose clock was moved: at 09:00 UTC of its own days (DECISIONS 4, 8). The
+common one leaves such accounts to it. A day on which nothing waits opens no batch, and whoever advances the clock
+passes over it: a year has few days that are any work."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Account, Mode
+from ...domain.errors import Refusal
+from ...domain.ledger import Purse
+from ...domain.money import Usdt
+from ...domain.payments import Payment, PaymentStatus
+from ...domain.refunds import PendingReason, Refund, RefundStatus
+from ...domain.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
+from ...domain.withdrawals import payable
+from ..ledger.ledger import purses
+from ..schedule import come_back
+from .settlement import NO_RATE, open_batch
+
+OWN_DAILY = "settlement.own"
+
+
+async def first_own_settlement(unit: Unit, account_id: str, now: datetime, ahead: timedelta) -> None:
+    """Write the standing job where there is none yet; to be called when the account's clock, which says `now`, is
+    about to be moved, and outside of its world."""
+    job_id = f"{OWN_DAILY}:{account_id}"
+    if await unit[Job].get(job_id) is None:
+        moment = next_run(now)
+        unit[Job].add(
+            Job(
+                id=job_id,
+                kind=OWN_DAILY,
+                argument=account_id,
+                due=moment - ahead,
+                created_at=now,
+                world=account_id,
+                moment=moment,
+            )
+        )
+
+
+async def open_own_daily(ports: Ports, job: Job) -> None:
+    """Open today's batch of the account, for a worker to settle, or for whoever advances the clock."""
+    now = ports.clock.now()
+    due, day = next_run(now), last_run(now)
+    batch_id = own_daily_id(Mode.TEST, job.argument, day)
+    async with ports.storage.unit() as unit:
+        account = await unit[Account].get(job.argument)
+        waits = account is not None and await anything_waits(ports, unit, account)
+    if waits:
+        try:
+            await open_batch(ports, batch_id, Mode.TEST, cutoff_of(day), account_id=job.argument)
+        except Refusal:
+            due = now + NO_RATE
+    await come_back(ports, job, due, anew=True)
+
+
+async def anything_waits(ports: Ports, unit: Unit, account: Account) -> bool:
+    """Whether a settlement of the account's test mode could do anything: settle a payment or a correction, try a refund
+    again, or pay out. Where it says no, a settlement would leave all as it is."""
+    mine: dict[str, Any] = {"account_id": account.id, "mode": Mode.TEST}
+    return (
+        bool(await unit[Payment].find(**mine, status=PaymentStatus.PAID, order="created_at", limit=1, quick=True))
+        or bool(await unit[Correction].find(**mine, settlement_id=None, limit=1, quick=True))
+        or await _refund_waits(unit, account)
+        or await _pays_out(ports, unit, account)
+    )
+
+
+async def _refund_waits(unit: Unit, account: Account) -> bool:
+    found = await unit[Refund].find(
+        account_id=account.id,
+        mode=Mode.TEST,
+        status=RefundStatus.PENDING,
+        pending_reason=PendingReason.INSUFFICIENT_BALANCE,
+        order="created_at",
+        limit=1,
+    )
+    return bool(found)
+
+
+async def _pays_out(ports: Ports, unit: Unit, account: Account) -> bool:
+    if account.settings.payout_wallet is None:
+        return False
+    try:
+        step = ports.senders.of_mode(Mode.TEST).capabilities.step
+    except NotConfigured:
+        return False
+    available = (await purses(unit, account.id, Mode.TEST)).get(Purse.AVAILABLE, 0)
+    return payable(Usdt(available), step) > Usdt(0)

@@ -1,0 +1,109 @@
+"""The rate of RUB/USDT: asked for, believed, kept, and shown (SPEC "Rate", "Money reads"; DECISIONS 4)."""
+
+import logging
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, Unavailable
+from ....ports.storage import Unit
+from ...domain.accounts import Caller, Mode, Shop
+from ...domain.errors import Refusal, shape_error
+from ...domain.ids import canonical_uuid
+from ...domain.rates import KnownRate, Quote, believed, is_held, judge, may_serve, merchant_rate
+from ..units import retrying
+
+RETRY_AFTER = 30
+"""Seconds."""
+
+_FIRST = "known_rates_id"
+"""The storage's unique rule: another process wrote a mode's first rate."""
+
+log = logging.getLogger("cambist.rates")
+
+
+class MerchantRates(msgspec.Struct, frozen=True, kw_only=True):
+    """Both rates at full precision, RUB for 1 USDT."""
+
+    market: Decimal
+    merchant: Decimal
+    updated_at: datetime
+
+
+async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> KnownRate:
+    """The market rate of a mode now.
+
+    With `fresh` it was fetched at most 30 s ago, to settle by; else, while no source can be believed, it may be the
+    last one that was, for as long as that is younger than 5 minutes.
+    Raises: Refusal RATE_UNAVAILABLE; Unavailable when the storage is.
+    """
+    known = await ports.storage.get(KnownRate, _place(ports, mode))
+    if not is_held(known, ports.clock.now()):
+        known = await _believe(ports, mode, await _ask(ports, mode, known))
+    now = ports.clock.now()
+    if known is not None and (is_held(known, now) or (not fresh and may_serve(known, now))):
+        return known
+    raise Refusal("RATE_UNAVAILABLE", "No rate at the moment; try again", retry_after=RETRY_AFTER)
+
+
+def _place(ports: Ports, mode: Mode) -> str:
+    """Where the rate is kept: one for all accounts of a mode, but one of its own for each whose clock was moved, or
+    what it hears in its own time would be the others' future."""
+    world = ports.clock.world
+    return mode.value if world is None or not world.offset else f"{mode.value}:{world.id}"
+
+
+async def _ask(ports: Ports, mode: Mode, known: KnownRate | None) -> list[Quote]:
+    """What the sources say, in order, until something can be believed. No unit is open meanwhile."""
+    heard: list[Quote] = []
+    for source in ports.rates.of_mode(mode.value):
+        try:
+            quote = await source.quote()
+        except (Unavailable, NotConfigured) as fault:
+            log.warning("no rate from %s: %s", source.name, fault)
+            continue
+        heard.append(Quote(rate=quote.rate, at=quote.at, source=quote.source))
+        if judge(known, heard, ports.clock.now(), more=True).quote is not None:
+            break
+    return heard
+
+
+async def _believe(ports: Ports, mode: Mode, heard: list[Quote]) -> KnownRate | None:
+    """The mode's rate after these quotes. Where another process has just written one, that is taken."""
+
+    async def work(unit: Unit) -> KnownRate | None:
+        known = await unit[KnownRate].get(_place(ports, mode))
+        now = ports.clock.now()
+        if known is not None and is_held(known, now):
+            return known
+        judged = judge(known, heard, now, more=False)
+        if judged.quote is not None:
+            fresh = believed(_place(ports, mode), judged.quote, now)
+            if known is None:
+                return unit[KnownRate].add(fresh)
+            return unit[KnownRate].save(msgspec.structs.replace(fresh, version=known.version))
+        if known is None or judged.candidate == known.candidate:
+            return known
+        log.warning("a jump of the %s rate is not believed yet", mode.value)
+        return unit[KnownRate].save(msgspec.structs.replace(known, candidate=judged.candidate))
+
+    return await retrying(ports.storage, work, again_on=(_FIRST,))
+
+
+async def merchant_rates(ports: Ports, caller: Caller, shop_id: str | None) -> MerchantRates:
+    """The rates for calculators, for the given shop or the default one. Informational: a settlement has its own.
+
+    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND, SHOP_MARKUP_NOT_SET, RATE_UNAVAILABLE.
+    """
+    wanted = caller.account.default_shop_id if shop_id is None else canonical_uuid(shop_id)
+    if wanted is None:
+        raise shape_error("shop_id", "must be a UUID")
+    shop = await ports.storage.get(Shop, wanted)
+    if shop is None or shop.account_id != caller.account_id:
+        raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
+    if shop.markup is None:
+        raise Refusal("SHOP_MARKUP_NOT_SET", "The shop's markup is not set")
+    known = await market_rate(ports, caller.mode)
+    return MerchantRates(market=known.value, merchant=merchant_rate(known.value, shop.markup), updated_at=known.at)

@@ -1,0 +1,286 @@
+"""The daily settlement: RUB becomes USDT at one rate for all, once, whatever stops it (SPEC "What the service does", 2;
+DECISIONS 4).
+
+A batch is a row with its rate and cutoff, and a job that settles it, a few payments of one merchant in each unit. What
+a unit settled has left `paid`, so whoever goes on after a crash simply takes what is left, at the batch's own rate.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Conflict, Stale, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Account, Caller, Mode
+from ...domain.days import iso
+from ...domain.errors import Refusal
+from ...domain.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
+from ..accounts.accounts import find_account
+from ..ledger.ledger import seal_all
+from ..refunds.progress import retry_waiting
+from ..schedule import come_back
+from ..test_clock import world_of
+from ..units import retrying
+from .chunks import settle_chunk
+from .rates import market_rate
+from .run import HELD, STATEMENT_RACES, Run, hold_on, open_statement
+from .withdrawals import pay_out
+
+DAILY = "settlement.daily"
+SETTLE = "settlement.run"
+
+NO_RATE = timedelta(minutes=1)
+"""After it a settlement that found no rate is tried again."""
+_HOLD_EVERY = HELD.total_seconds() / 4
+
+log = logging.getLogger("cambist.settlement")
+
+Progress = Callable[[SettlementBatch], None]
+
+
+def _nobody(_batch: SettlementBatch) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def first_settlement(ports: Ports) -> Job:
+    """The standing job that opens the settlements of each day at 09:00 UTC."""
+    now = ports.clock.now()
+    return Job(id=DAILY, kind=DAILY, argument="", due=next_run(now), created_at=now)
+
+
+async def open_daily(ports: Ports, job: Job) -> None:
+    """Open today's batch of each mode, for workers to settle. Without a rate a mode is tried again in a minute.
+
+    After an outage it opens the batch of the last day that is due, which takes what the days before left, too.
+    """
+    now = ports.clock.now()
+    due = next_run(now)
+    for mode in Mode:
+        try:
+            await open_batch(ports, daily_id(mode, last_run(now)), mode, cutoff_of(last_run(now)))
+        except Refusal:
+            due = now + NO_RATE
+    await come_back(ports, job, due, anew=True)
+
+
+def daily_id(mode: Mode, run: datetime) -> str:
+    """One batch for each mode and day."""
+    return f"{mode}:{run.date().isoformat()}"
+
+
+async def open_batch(
+    ports: Ports, batch_id: str, mode: Mode, cutoff: datetime, *, account_id: str | None = None, mine: bool = False
+) -> SettlementBatch:
+    """The batch of this id: opened now, with the market rate of now, or as it was opened before.
+
+    `mine`: the caller settles it itself; a worker takes it over only when the caller died.
+    Raises: Refusal RATE_UNAVAILABLE.
+    """
+    known = await ports.storage.get(SettlementBatch, batch_id)
+    if known is not None:
+        return known
+    rate = await market_rate(ports, mode, fresh=True)
+    now = ports.clock.now()
+    batch = SettlementBatch(
+        id=batch_id, mode=mode, account_id=account_id, cutoff=cutoff, rate_market=rate.rate, started_at=now
+    )
+    leased_until = await ports.storage.now() + HELD if mine else None
+    job = Job(
+        id=job_id(batch_id),
+        kind=SETTLE,
+        argument=batch_id,
+        due=now,
+        created_at=now,
+        leased_until=leased_until,
+        attempts=1 if mine else 0,
+    )
+    async with ports.storage.unit() as unit:
+        unit[SettlementBatch].add(batch)
+        unit[Job].add(job)
+        try:
+            await unit.commit()
+        except Conflict:
+            pass
+        else:
+            return batch
+    return await ports.storage.get(SettlementBatch, batch_id) or batch
+
+
+def job_id(batch_id: str) -> str:
+    """The one job that settles a batch."""
+    return f"{SETTLE}:{batch_id}"
+
+
+async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> None:
+    """Settle a batch to its end, from wherever it stands. What fails for one merchant keeps no other waiting, and the
+    batch open: it is tried again.
+
+    Raises: Stale when another runner took the job over; what failed for the last merchant for whom something did.
+    """
+    batch = await ports.storage.get(SettlementBatch, job.argument)
+    if batch is None or batch.completed_at is not None:
+        return
+    failed: Exception | None = None
+    held_at = ports.clock.monotonic()
+    async for account in _accounts(ports, batch):
+        if ports.clock.monotonic() - held_at > _HOLD_EVERY:
+            # Chunks renew the lease, and many merchants have nothing due.
+            await retrying(ports.storage, lambda unit: hold_on(ports, unit, job))
+            held_at = ports.clock.monotonic()
+        try:
+            with ports.clock.entered(world_of(account, batch.mode)):
+                await _settle_account(ports, job, batch, account, progress)
+        except (Stale, Unavailable):
+            raise
+        except Exception as fault:
+            log.exception("settlement %s failed for %s", batch.id, account.id)
+            failed = fault
+    if failed is not None:
+        raise failed
+    await _close(ports, job)
+    await seal_all(ports)
+
+
+async def _accounts(ports: Ports, batch: SettlementBatch) -> AsyncIterator[Account]:
+    if batch.account_id is not None:
+        async with ports.storage.unit() as unit:
+            account = await find_account(unit, batch.account_id)
+        yield account
+        return
+    async with ports.storage.unit() as unit:
+        there = await unit[Account].total()
+    async for accounts in ports.storage.scan(Account, readable=True):
+        there -= len(accounts)
+        for account in accounts:
+            if not _has_own_days(batch, account):
+                yield account
+    if there > 0:  # accounts only come: some cannot be read, and the batch must not end without them
+        async for _ in ports.storage.scan(Account):
+            pass
+
+
+def _has_own_days(batch: SettlementBatch, account: Account) -> bool:
+    """Settled by a batch of its own (days.py)."""
+    return batch.mode is Mode.TEST and account.clock is not None and account.clock.was_moved
+
+
+async def _close(ports: Ports, job: Job) -> None:
+    async def work(unit: Unit) -> None:
+        present = await unit[SettlementBatch].get(job.argument)
+        standing = await unit[Job].get(job.id)
+        if present is not None and present.completed_at is None:
+            unit[SettlementBatch].save(msgspec.structs.replace(present, completed_at=ports.clock.now()))
+        if standing is not None:
+            unit[Job].remove(standing)
+
+    await retrying(ports.storage, work)
+
+
+async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, account: Account, progress: Progress) -> None:
+    run = await Run.of(ports, batch, job, account)
+    if batch.was_asked_for:
+        await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=STATEMENT_RACES)
+    # A completed statement was read, and is paid out: what became due since waits for the next settlement and its rate.
+    if not await _is_complete(ports, run):
+        await _settle_due(ports, run, progress)
+    await retry_waiting(ports, account.id, batch.mode)
+    await pay_out(ports, account.id, batch.mode, batch_id=batch.id, settlement_id=await _complete(ports, run))
+
+
+async def _is_complete(ports: Ports, run: Run) -> bool:
+    async with ports.storage.unit() as unit:
+        statement = await run.statement(unit)
+    return statement is not None and statement.completed_at is not None
+
+
+async def _settle_due(ports: Ports, run: Run, progress: Progress) -> None:
+    while await settle_chunk(ports, run):
+        progress(await ports.storage.get(SettlementBatch, run.batch.id) or run.batch)
+
+
+async def _complete(ports: Ports, run: Run) -> str | None:
+    """Close the merchant's statement; its id, where the batch brought one."""
+
+    async def work(unit: Unit) -> str | None:
+        statement = await run.statement(unit)
+        if statement is not None and statement.completed_at is None:
+            unit[Settlement].save(msgspec.structs.replace(statement, completed_at=ports.clock.now()))
+        return None if statement is None else statement.id
+
+    return await retrying(ports.storage, work)
+
+
+async def settle_now(
+    ports: Ports, mode: Mode, *, cutoff: datetime | None = None, progress: Progress = _nobody
+) -> SettlementBatch:
+    """The operator's settlement: the last one due, or a further one up to `cutoff`, settled here to its end.
+
+    One that is settled already is answered as it is. Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another
+    process is settling it.
+    """
+    batch_id, cutoff = batch_asked(ports, mode, cutoff)
+    return await _open_and_settle(ports, batch_id, mode, cutoff, None, progress)
+
+
+def batch_asked(ports: Ports, mode: Mode, cutoff: datetime | None) -> tuple[str, datetime]:
+    """Id and cutoff of the batch that `settle_now` is about."""
+    if cutoff is not None:
+        return f"{mode}:{iso(cutoff)}", cutoff
+    run = last_run(ports.clock.now())
+    return daily_id(mode, run), cutoff_of(run)
+
+
+async def settle_own(ports: Ports, caller: Caller) -> Settlement:
+    """Settle everything that the caller's account was paid in test mode, now (DECISIONS 8, POST /sandbox/settlements).
+
+    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE when all of it was deleted at the same time.
+    """
+    now = ports.clock.now()
+    batch_id = f"{caller.mode}:{caller.account_id}:{ports.ids.uuid()}"
+    # What was paid at this very moment was paid before it ends.
+    cutoff = now + timedelta(microseconds=1)
+    await _open_and_settle(ports, batch_id, caller.mode, cutoff, caller.account_id, _nobody)
+    async with ports.storage.unit() as unit:
+        found = await unit[Settlement].find(batch_id=batch_id, account_id=caller.account_id)
+    if not found:
+        raise Refusal("INVALID_STATE", "The account's test data was deleted meanwhile")
+    return found[0]
+
+
+async def _open_and_settle(
+    ports: Ports, batch_id: str, mode: Mode, cutoff: datetime, account_id: str | None, progress: Progress
+) -> SettlementBatch:
+    batch = await open_batch(ports, batch_id, mode, cutoff, account_id=account_id, mine=True)
+    return await settle_batch(ports, batch, progress)
+
+
+async def settle_batch(ports: Ports, batch: SettlementBatch, progress: Progress) -> SettlementBatch:
+    """Settle an open batch here to its end; it as it then stands. Raises: Refusal INVALID_STATE while another process
+    is settling it."""
+    if batch.completed_at is None:
+        await settle(ports, await _take_over(ports, batch), progress=progress)
+    return await ports.storage.get(SettlementBatch, batch.id) or batch
+
+
+async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:
+    """The batch's job, for this caller to do. Raises: Refusal INVALID_STATE while another process is at it."""
+    now = await ports.storage.now()
+
+    async def work(unit: Unit) -> Job:
+        job = await unit[Job].get(job_id(batch.id))
+        if job is None:
+            raise Refusal("INVALID_STATE", "The settlement has just been completed by another process")
+        held = job.leased_until is not None and job.leased_until > now
+        if held and job.version > 0:
+            raise Refusal(
+                "INVALID_STATE", f"Another process is settling batch {batch.id}, or did within the last minute"
+            )
+        return unit[Job].save(
+            msgspec.structs.replace(job, leased_until=now + HELD, attempts=job.attempts + (0 if held else 1))
+        )
+
+    return await retrying(ports.storage, work)

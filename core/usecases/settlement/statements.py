@@ -1,0 +1,70 @@
+"""What merchants read of their settlements (DECISIONS 4): the statements, and each of their lines."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Between
+from ...domain import ids
+from ...domain.accounts import Caller
+from ...domain.errors import Refusal
+from ...domain.settlement import Settlement, SettlementItem, item_ids
+
+
+class SettlementPage(msgspec.Struct, frozen=True):
+    """A page of statements, newest first, and how many there are in all."""
+
+    settlements: list[Settlement]
+    number: int
+    size: int
+    total: int
+
+
+class ItemPage(msgspec.Struct, frozen=True):
+    """A page of a statement's lines, in the order of payments."""
+
+    settlement: Settlement
+    items: list[SettlementItem]
+    number: int
+    size: int
+
+
+async def list_settlements(ports: Ports, caller: Caller, number: int, size: int) -> SettlementPage:
+    """The caller's statements, newest first; one that is being made among them."""
+    owner: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    async with ports.storage.snapshot() as seen:
+        total = await seen[Settlement].total(**owner)
+        found = await seen[Settlement].page(number, size, order="-started_at", readable=True, **owner)
+    return SettlementPage(found, number, size, total)
+
+
+async def get_settlement(ports: Ports, caller: Caller, settlement_id: str) -> Settlement:
+    """One statement. Raises: Refusal SETTLEMENT_NOT_FOUND, also for one of another account or mode."""
+    settlement = None
+    if ids.is_prefixed(ids.SETTLEMENT, settlement_id):
+        settlement = await ports.storage.get(Settlement, settlement_id)
+    if settlement is None or (settlement.account_id, settlement.mode) != (caller.account_id, caller.mode):
+        raise Refusal("SETTLEMENT_NOT_FOUND", "No settlement of this id")
+    return settlement
+
+
+async def list_items(ports: Ports, caller: Caller, settlement_id: str, number: int, size: int) -> ItemPage:
+    """A page of a statement's lines. Raises: Refusal SETTLEMENT_NOT_FOUND."""
+    settlement = await get_settlement(ports, caller, settlement_id)
+    items: list[SettlementItem] = []
+    if (number - 1) * size < settlement.items:
+        async with ports.storage.unit() as unit:
+            span = Between(*item_ids(settlement.id))
+            items = await unit[SettlementItem].page(number, size, order="id", id=span)
+    return ItemPage(settlement, items, number, size)
+
+
+async def all_items(
+    ports: Ports, caller: Caller, settlement_id: str
+) -> tuple[Settlement, AsyncIterator[Sequence[SettlementItem]]]:
+    """Every line of a statement, a batch at a time: a statement of a million payments takes no more memory than a small
+    one. Raises: Refusal SETTLEMENT_NOT_FOUND."""
+    settlement = await get_settlement(ports, caller, settlement_id)
+    return settlement, ports.storage.scan(SettlementItem, id=Between(*item_ids(settlement.id)))

@@ -1,0 +1,290 @@
+"""Payouts to merchants: made after each settlement, read by merchants, called off or asked for by operators (SPEC "What
+the service does", 2; DECISIONS 4). How they get onto the chain is in withdrawal_progress.py."""
+
+import logging
+from heapq import nlargest
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, Unavailable
+from ....ports.jobs import Job
+from ....ports.payouts import SentTransfer
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Account, Caller, Mode
+from ...domain.errors import Refusal
+from ...domain.ledger import EntryKind, Purse
+from ...domain.money import Usdt
+from ...domain.settlement import Settlement
+from ...domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, payable
+from ..accounts.accounts import find_account
+from ..causes import caused_id
+from ..holding import holds_back
+from ..ledger.ledger import LEDGER_RULES, may_take, purses
+from ..test_clock import in_its_time, in_the_account_time
+from ..units import retrying
+from .transfers import sent_before
+from .withdrawal_progress import advance, announce_withdrawal, book, enter_signed, job_id, job_of
+
+LONGEST_REASON = 255
+
+RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id")
+"""Unique rules whose Conflict means that another unit took the money, or made the very payout, first: read again."""
+
+log = logging.getLogger("cambist.payouts")
+
+
+class WithdrawalPage(msgspec.Struct, frozen=True):
+    """A page of payouts, newest first, and how many there are in all."""
+
+    withdrawals: list[Withdrawal]
+    number: int
+    size: int
+    total: int
+
+
+async def pay_out(
+    ports: Ports, account_id: str, mode: Mode, *, batch_id: str | None = None, settlement_id: str | None = None
+) -> Withdrawal | None:
+    """Pay the merchant all that is available and that the network can move; the rest stays available.
+
+    None when there is nothing to pay, no wallet to pay it to, or none to pay it from: then the balance stays, for the
+    next settlement. So it does in a held copy, whose balance lacks what was paid out since. What is paid is reserved in
+    the unit that makes the payout, so a second call finds nothing more to take. `batch_id`: the settlement's that
+    causes it; None: somebody asked for it. `settlement_id`: the statement that it follows, where the batch brought one;
+    it names the first payout that did.
+    """
+    try:
+        sender = ports.senders.of_mode(mode)
+    except NotConfigured as fault:
+        log.warning("nothing is paid out to account %s: %s", account_id, fault)
+        return None
+
+    async def work(unit: Unit) -> Withdrawal | None:
+        account = await unit[Account].get(account_id)
+        if account is None or account.settings.payout_wallet is None or await holds_back(unit, mode):
+            return None
+        amount = await _take(unit, account_id, mode, sender.capabilities.step)
+        if amount is None:
+            return None
+        withdrawal = Withdrawal(
+            id=await _id(ports, unit, account_id, mode, batch_id),
+            account_id=account_id,
+            mode=mode,
+            status=WithdrawalStatus.PENDING,
+            amount=amount,
+            wallet=account.settings.payout_wallet,
+            sender=sender.name,
+            network=sender.capabilities.network.value,
+            created_at=ports.clock.now(),
+            settlement_id=settlement_id,
+            sequence=1,
+        )
+        book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        await announce_withdrawal(ports, unit, withdrawal, None)
+        unit[Job].add(job_of(withdrawal))
+        if settlement_id is not None:
+            statement = await unit[Settlement].get(settlement_id)
+            if statement is not None and statement.withdrawal_id is None:
+                unit[Settlement].save(msgspec.structs.replace(statement, withdrawal_id=withdrawal.id))
+        return unit[Withdrawal].add(withdrawal)
+
+    return await retrying(ports.storage, work, again_on=RACES)
+
+
+async def _id(ports: Ports, unit: Unit, account_id: str, mode: Mode, batch_id: str | None) -> str:
+    """The id of the next payout that a batch brings a merchant: of its first one, unless more became available after
+    that and the batch was settled on."""
+    if batch_id is None:
+        return ids.prefixed(ids.WITHDRAWAL, ports.ids.uuid())
+    number, made = 1, caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, "1")
+    while await unit[Withdrawal].get(made) is not None:
+        number += 1
+        made = caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, str(number))
+    return made
+
+
+async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | None:
+    """What the network can move of the available USDT, held against others who take; None when that is nothing."""
+    while True:
+        available = Usdt((await purses(unit, account_id, mode)).get(Purse.AVAILABLE, 0))
+        amount = payable(available, step)
+        if amount <= Usdt(0):
+            return None
+        if await may_take(unit, account_id, mode, amount, overdraft=Usdt(0)):
+            return amount
+        # A refund took some of it between the two reads.
+
+
+@in_the_account_time
+async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
+    """The operator's payout, without waiting for the next settlement.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND; INVALID_STATE when there is no wallet or nothing to pay, or the copy is held.
+    """
+    async with ports.storage.unit() as unit:
+        account = await find_account(unit, account_id)
+        if await holds_back(unit, mode):
+            raise Refusal("INVALID_STATE", "The installation is held: nothing is paid out until `cambist resume`")
+    if account.settings.payout_wallet is None:
+        raise Refusal("INVALID_STATE", "The account has no payout_wallet")
+    try:
+        step = Usdt(ports.senders.of_mode(mode).capabilities.step)
+    except NotConfigured as fault:
+        raise Refusal("INVALID_STATE", f"Nothing can be paid out: {fault}") from None
+    withdrawal = await pay_out(ports, account.id, mode)
+    if withdrawal is None:
+        raise Refusal("INVALID_STATE", f"There is nothing to pay out: less than {step} USDT is available")
+    return withdrawal
+
+
+@in_its_time(Withdrawal)
+async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Withdrawal:
+    """Call a payout off before it is signed; its amount is available again. Against the job that signs it exactly one
+    wins.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; VALIDATION_ERROR for no reason or a long one; INVALID_STATE from `processing`
+    on: whoever has the signed transfer can send it, and where the wallet sent it in a time that a restored database has
+    forgotten; PROVIDER_UNAVAILABLE while the wallet does not say so: nothing is signed meanwhile, either.
+    """
+    why = reason.strip()
+    if not why or len(why) > LONGEST_REASON or not why.isprintable():
+        raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {LONGEST_REASON} printable characters")
+
+    async def work(unit: Unit) -> Withdrawal:
+        withdrawal = await _find(unit, withdrawal_id)
+        if withdrawal.status is not WithdrawalStatus.PENDING:
+            raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}, not pending")
+        job = await unit[Job].get(job_id(withdrawal.id))
+        if job is not None:
+            unit[Job].remove(job)
+        return await advance(ports, unit, withdrawal, WithdrawalStatus.CANCELLED, why)
+
+    async with ports.storage.unit() as unit:
+        seen = await _find(unit, withdrawal_id)
+    if seen.status is WithdrawalStatus.PENDING:
+        await _require_unsent(ports, seen)
+    return await retrying(ports.storage, work)
+
+
+async def _sent(ports: Ports, withdrawal: Withdrawal) -> SentTransfer | None:
+    """What its wallet sent by a payout, though we know nothing of that. Raises: Refusal PROVIDER_UNAVAILABLE."""
+    try:
+        return await sent_before(ports.senders.named(withdrawal.sender), withdrawal.id)
+    except NotConfigured:
+        return None  # nobody is left who could be asked
+    except Unavailable as fault:
+        raise Refusal(
+            "PROVIDER_UNAVAILABLE", f"The wallet does not say whether it sent it: {fault}", retry_after=30
+        ) from None
+
+
+@in_its_time(Withdrawal)
+async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
+    """Take over what the wallet sent by a pending payout, though it is another amount, or went to another address, than
+    the payout has: so it can be where a restored database settled anew. The payout becomes what was sent, and the rest
+    is available; was more sent, the merchant owes it. Its job follows the transfer.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE unless it is pending and the wallet sent something by it;
+    PROVIDER_UNAVAILABLE.
+    """
+    async with ports.storage.unit() as unit:
+        seen = await _find(unit, withdrawal_id)
+    sent = await _sent(ports, seen) if seen.status is WithdrawalStatus.PENDING else None
+
+    async def work(unit: Unit) -> Withdrawal:
+        withdrawal = await _find(unit, withdrawal_id)
+        if withdrawal.status is not WithdrawalStatus.PENDING:
+            raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}, not pending")
+        if sent is None:
+            raise Refusal("INVALID_STATE", "The wallet sent nothing by it, or cannot be asked")
+        more = sent.units - withdrawal.amount.units
+        if more:
+            book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED, corrected=more)
+        job = await unit[Job].get(job_id(withdrawal.id))
+        if job is not None:
+            unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        after = msgspec.structs.replace(withdrawal, amount=Usdt(sent.units), wallet=sent.address)
+        return await enter_signed(ports, unit, after, sent.signed)
+
+    return await retrying(ports.storage, work)
+
+
+async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
+    known = await _sent(ports, withdrawal)
+    if known is not None:
+        raise Refusal("INVALID_STATE", f"The wallet sent it before, as {known.signed.tx_hash}: {known.units} units")
+
+
+@in_its_time(Withdrawal)
+async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
+    """Have a payout that is under way tried, or looked at, now instead of at its next turn. It is never signed twice.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE once it is over: a failed one's amount is available again, and
+    `pay_out_now` pays it out.
+    """
+
+    async def work(unit: Unit) -> Withdrawal:
+        withdrawal = await _find(unit, withdrawal_id)
+        job = await unit[Job].get(job_id(withdrawal.id))
+        if WITHDRAWAL_MOVES.is_final(withdrawal.status) or job is None:
+            raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}; what it did not pay is available")
+        unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        return withdrawal
+
+    return await retrying(ports.storage, work)
+
+
+async def list_withdrawals(ports: Ports, caller: Caller, number: int, size: int) -> WithdrawalPage:
+    """The caller's payouts, newest first."""
+    owner: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    async with ports.storage.snapshot() as seen:
+        total = await seen[Withdrawal].total(**owner)
+        found = await seen[Withdrawal].page(number, size, order="-created_at", readable=True, **owner)
+    return WithdrawalPage(found, number, size, total)
+
+
+async def get_withdrawal(ports: Ports, caller: Caller, withdrawal_id: str) -> Withdrawal:
+    """One payout. Raises: Refusal WITHDRAWAL_NOT_FOUND, also for one of another account or mode."""
+    async with ports.storage.unit() as unit:
+        withdrawal = await _find(unit, withdrawal_id)
+    if (withdrawal.account_id, withdrawal.mode) != (caller.account_id, caller.mode):
+        raise _not_found()
+    return withdrawal
+
+
+async def every_withdrawal(
+    ports: Ports,
+    *,
+    account_id: str | None = None,
+    status: WithdrawalStatus | None = None,
+    limit: int = 1000,
+) -> list[Withdrawal]:
+    """For operators: the newest payouts of one account or of all, and of one status or of all; newest first.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND.
+    """
+    if account_id is not None:
+        async with ports.storage.unit() as unit:
+            await find_account(unit, account_id)
+    wanted: dict[str, Any] = {"account_id": account_id, "status": status}
+    criteria = {field: value for field, value in wanted.items() if value is not None}
+    newest: list[Withdrawal] = []
+    async for batch in ports.storage.scan(Withdrawal, **criteria):
+        newest = nlargest(limit, (*newest, *batch), key=lambda each: (each.created_at, each.id))
+    return newest
+
+
+async def _find(unit: Unit, withdrawal_id: str) -> Withdrawal:
+    withdrawal = None
+    if ids.is_prefixed(ids.WITHDRAWAL, withdrawal_id):
+        withdrawal = await unit[Withdrawal].get(withdrawal_id)
+    if withdrawal is None:
+        raise _not_found()
+    return withdrawal
+
+
+def _not_found() -> Refusal:
+    return Refusal("WITHDRAWAL_NOT_FOUND", "No withdrawal of this id")

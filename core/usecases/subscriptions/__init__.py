@@ -1,0 +1,1 @@
+"""Subscriptions: bindings of payers, charges by mandate, their deadlines and ends."""

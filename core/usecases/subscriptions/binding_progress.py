@@ -1,0 +1,249 @@
+"""How a binding lives on at the bank: its notices, the clock, and what is asked when neither speaks.
+
+Every binding has its own payment, also those whose QR has lapsed: a payer may confirm late. What the bank says takes
+effect in one unit: payment, money, events, subscription.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.jobs import Job
+from ....ports.mandates import MandateState
+from ....ports.storage import Unit
+from ...domain.binding_reports import (
+    TOOK_MONEY,
+    BindingReport,
+    MandateStanding,
+    decide_binding,
+    follow_binding,
+    is_stray_mandate,
+    symbolically_paid,
+)
+from ...domain.payments import LATE_WINDOW, Payment, PaymentStatus
+from ...domain.periods import current_period
+from ...domain.reports import Decision
+from ...domain.subscription_moves import Mandate
+from ...domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
+from ..gateways.watch import watched
+from ..payments.moves import RACES, carry, read_arrivals, read_failure
+from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
+from ..schedule import next_late_look, set_due
+from ..sealed import mandate_place
+from ..simulated import is_played
+from ..units import retrying
+from .bindings import WAITING, ask, binder, take_back, take_binding
+from .mandate_end import end_open_binding, plan_revoking
+
+ASK_AGAIN = (
+    timedelta(seconds=10),
+    timedelta(seconds=30),
+    timedelta(minutes=2),
+    timedelta(minutes=10),
+)
+"""When a bank that did not answer, or gave no link so far, is asked again; the last step until the deadline."""
+
+PAYER_LOOKS = timedelta(minutes=10)
+"""How often the bank is asked about a binding that waits for its payer: at its deadline at the latest."""
+PLAYED_LOOKS = timedelta(days=1)
+"""The same where a sandbox clock is advanced over it (simulated.py)."""
+
+LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
+"""After creation: when one that has lapsed is looked at once more, for a payer who confirmed late."""
+
+_OVER = (PaymentStatus.EXPIRED, PaymentStatus.CANCELLED, PaymentStatus.FAILED)
+
+NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason: it says nothing about the binding."""
+
+
+def read_state(state: MandateState) -> BindingReport:
+    """What a bank says, in the domain's words."""
+    return BindingReport(
+        standing=MandateStanding(state.status.value),
+        link=state.link,
+        overdue=state.overdue,
+        arrivals=read_arrivals(state.transfers),
+        failure=read_failure(state.failure),
+    )
+
+
+async def on_notice(ports: Ports, operation: str) -> None:
+    """The bank says that something happened to a binding or its mandate. Only a hint: it is asked."""
+    payment = await ports.storage.get(Payment, bound_by(operation) or "")
+    if payment is None or payment.subscription_id is None or not operation.startswith(payment.subscription_id):
+        return
+    payment = await find_at_bank(ports, payment)
+    if payment is not None:
+        await look(ports, payment)
+
+
+async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
+    """The payment with its bank's reference, which may not have been noted yet. Raises: what the bank port raises."""
+    if payment.bank_reference is not None:
+        return payment
+    async with watched(ports, payment.mode, payment.bank):
+        found = await binder(ports, payment.bank).find_binding(
+            binding_operation(payment.subscription_id or "", payment.id)
+        )
+    return payment if found is None else await take_binding(ports, payment, found)
+
+
+async def look(ports: Ports, payment: Payment) -> Payment:
+    """Ask the bank how the binding stands, and let the answer take effect. Raises: what the bank port raises."""
+    if payment.bank_reference is None:
+        return payment
+    async with watched(ports, payment.mode, payment.bank):
+        state = await binder(ports, payment.bank).mandate_state(payment.bank_reference)
+    return await conclude(ports, payment, read_state(state), payload=state.payload, token=state.token) or payment
+
+
+async def conclude(
+    ports: Ports, asked: Payment, report: BindingReport, *, payload: str | None = None, token: str | None = None
+) -> Payment | None:
+    """Let a report take effect, each move of the subscription in one unit. It may come late, twice, or from a notice
+    and our own question at once. Returns the payment as it then stands, None when there is none."""
+
+    async def work(unit: Unit) -> Payment | None:
+        found = await unit[Payment].get(asked.id)
+        before = None if found is None else await any_subscription(unit, found.subscription_id or "")
+        if found is None or before is None:
+            return found
+        now = ports.clock.now()
+        payment = _with_link(found, report, payload)
+        decision = decide_binding(payment, before, report, now)
+        if decision.status is PaymentStatus.PAID:
+            payment = _paid(payment, before, decision, now)
+        carried = await carry(ports, unit, payment, decision)
+        if carried is payment and payment != found:
+            carried = unit[Payment].save(payment)
+        mandate = _mandate(ports, before, payment, token)
+        first = await _first(unit, before, carried)
+        after = follow_binding(before, carried, report, mandate, first, now)
+        ended = after.is_final and not before.is_final
+        await save_subscription(ports, unit, before, after)
+        if ended:
+            await end_open_binding(ports, unit, after, but=carried)
+        replaced = before.mandate_reference not in (None, after.mandate_reference)
+        if ended or replaced or is_stray_mandate(after, carried, report):
+            await plan_revoking(ports, unit, after)
+        return carried
+
+    async def moved() -> Payment | None:
+        return await retrying(ports.storage, work, again_on=(*RACES, "jobs_id"))
+
+    concluded = await moved()
+    # Who is heard of as lost may have to be bound first.
+    return await moved() if report.standing is MandateStanding.LOST else concluded
+
+
+def _with_link(payment: Payment, report: BindingReport, payload: str | None) -> Payment:
+    if payment.qr_payload is not None or (payload is None and report.link is None):
+        return payment
+    return msgspec.structs.replace(payment, qr_payload=payload, bank_link=report.link)
+
+
+def _paid(payment: Payment, subscription: Subscription, decision: Decision, now: datetime) -> Payment:
+    """The first binding opens the first period, on the day on which it is confirmed."""
+    if payment.binding is BindingCharge.NONE:
+        payment = symbolically_paid(payment)
+    if subscription.anchor is not None:
+        return payment
+    at = now if decision.arrival is None else min(decision.arrival.at, now)
+    return msgspec.structs.replace(payment, period_ref=current_period(subscription.terms, at).ref)
+
+
+def _mandate(ports: Ports, subscription: Subscription, payment: Payment, token: str | None) -> Mandate | None:
+    if token is None or payment.bank is None or payment.bank_reference is None:
+        return None
+    sealed = ports.vault.seal(token.encode(), mandate_place(subscription.id))
+    return Mandate(bank=payment.bank, reference=payment.bank_reference, token=sealed)
+
+
+async def _first(unit: Unit, subscription: Subscription, payment: Payment) -> Payment | None:
+    """The binding payment that took the first charge of a subscription that waits for its first mandate."""
+    if subscription.status is not SubscriptionStatus.PENDING_BINDING:
+        return None
+    if subscription.first_payment_id in (None, payment.id):
+        took = payment.binding is BindingCharge.FIRST and payment.status in TOOK_MONEY
+        return payment if took else None
+    return await unit[Payment].get(subscription.first_payment_id or "")
+
+
+async def watch_binding(ports: Ports, job: Job) -> None:
+    """The job that follows a binding: asks again where a crash or a lost answer left it open, hears of link, money and
+    mandate where the bank sends no notice, and lets it lapse."""
+    payment = await ports.storage.get(Payment, job.argument)
+    if payment is not None and payment.bank_reference is None:
+        payment = await _recover(ports, payment)
+    if payment is not None and payment.bank_reference is not None:
+        payment = await look_or_lapse(ports, payment)
+    await _reschedule(ports, job, payment)
+
+
+async def look_or_lapse(ports: Ports, payment: Payment) -> Payment:
+    """A bank that is away keeps no binding pending past its deadline: `expired` allows a late success."""
+    try:
+        return await look(ports, payment)
+    except NO_ANSWER:
+        return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN)) or payment
+
+
+async def _recover(ports: Ports, payment: Payment) -> Payment | None:
+    """Ask again, under the same operation. Once its time is over nobody can confirm: what no bank knows is taken back.
+    None when it was. One that its subscription ended is left to `mandate_end.revoke`."""
+    if payment.status in WAITING and ports.clock.now() < payment.expires_at:
+        return await ask(ports, payment)
+    if payment.status not in (*WAITING, PaymentStatus.EXPIRED):
+        return payment
+    try:
+        found = await find_at_bank(ports, payment)
+    except NO_ANSWER:
+        return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN))
+    if found is None or found.bank_reference is not None or found.status not in WAITING:
+        return found
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Payment].get(payment.id)
+        if present is not None and present.bank_reference is None and present.status in WAITING:
+            await take_back(ports, unit, present)
+
+    await retrying(ports.storage, work)
+    return None
+
+
+async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None:
+            return
+        subscription = None if payment is None else await any_subscription(unit, payment.subscription_id or "")
+        due = None
+        if payment is not None and subscription is not None:
+            played = is_played(ports, payment.bank)
+            due = next_look(payment, subscription, job.attempts, ports.clock.now(), played=played)
+        set_due(unit, present, due)
+
+    await retrying(ports.storage, work)
+
+
+def next_look(
+    payment: Payment, subscription: Subscription, looks: int, now: datetime, *, played: bool
+) -> datetime | None:
+    """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
+    payer_looks = PLAYED_LOOKS if played else PAYER_LOOKS
+    step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
+    if payment.bank_reference is None and payment.status in WAITING:
+        return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
+    if payment.status in WAITING:
+        wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
+        return min(now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
+    if payment.status in _OVER:
+        return next_late_look(LATE_LOOKS, payment.created_at, now, played=played)
+    waits = subscription.status is SubscriptionStatus.PENDING_BINDING
+    if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
+        # Paid and not bound, or under review: the mandate, or the review's end, may still come.
+        return now + payer_looks
+    return None

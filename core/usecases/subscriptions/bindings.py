@@ -1,0 +1,266 @@
+"""Asking a bank to bind a payer: from the recorded operation to a QR, or to a definite no (SPEC "Behavior", 2 and 3).
+
+The binding payment and the subscription's `binding` are committed before the bank is called. One operation id is one
+binding however often it is sent, so whatever happens in between, the watch (binding_progress.py) simply asks again.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.jobs import Job
+from ....ports.mandates import Binding as AtBank
+from ....ports.mandates import BindingRequest, MandateBank
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Mode
+from ...domain.payments import LIFETIME, Opening, Payment, PaymentStatus
+from ...domain.periods import Scheme, calendar_period, current_period, window_number, window_period
+from ...domain.subscription_moves import binding_begun, binding_closed, link_issued
+from ...domain.subscriptions import (
+    BINDING_SYMBOL,
+    CONFIRMATION_WAIT,
+    LINK_WAIT,
+    Binding,
+    BindingCharge,
+    Subscription,
+    SubscriptionStatus,
+)
+from ...domain.terminals import Terminal
+from ..gateways.gateways import first_open
+from ..gateways.outcomes import follow_outcome, save_unknown
+from ..gateways.watch import watched
+from ..payments.opening import no_route
+from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
+from ..payments.tallies import remove_payment
+from ..units import retrying
+
+WATCH = "binding.watch"
+FIRST_LOOK = timedelta(seconds=10)
+"""When a binding that was recorded and not answered is taken up by the watch."""
+
+WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+
+
+def watch_id(payment_id: str) -> str:
+    """The one job that follows a binding."""
+    return f"{WATCH}:{payment_id}"
+
+
+def page_of(ports: Ports, subscription_id: str) -> str:
+    """Where the payer confirms in our own window (DECISIONS 2)."""
+    return f"{ports.places.pay_url}/s/{subscription_id}"
+
+
+def binder(ports: Ports, name: str | None) -> MandateBank:
+    """The bank that a binding went to. Raises: NotConfigured, NotSupported."""
+    bank = ports.banks.named(name or "")
+    if not isinstance(bank, MandateBank):
+        raise NotSupported(f"{bank.name} binds no payers")
+    return bank
+
+
+def binders(ports: Ports, mode: Mode, terminal: Terminal | None) -> tuple[MandateBank, ...]:
+    """The banks of the mode, or of the terminal, that bind payers; the first tried first."""
+    routes = ports.banks.of_mode(mode, () if terminal is None else terminal.routes)
+    return tuple(bank for bank in routes if isinstance(bank, MandateBank) and bank.capabilities.mandates)
+
+
+async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> MandateBank | None:
+    """The bank that is asked to bind, None while all are out of service. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE when
+    none can."""
+    method_id = subscription.method_id
+    terminal = None if method_id is None else await unit[Terminal].get(method_id)
+    routes = binders(ports, subscription.mode, terminal)
+    if not routes:
+        raise no_route(away=False)
+    return await first_open(ports, routes, subscription.mode, subscription.account_id)
+
+
+async def begin(ports: Ports, unit: Unit, subscription: Subscription, bank: MandateBank) -> Subscription:
+    """Record that `bank` is about to be asked: the binding payment and its watch are written, the subscription is
+    returned for the caller to save in the same unit."""
+    now = ports.clock.now()
+    first = subscription.first_payment_id
+    paid = None if first is None else await unit[Payment].get(first)
+    if paid is not None and paid.status is PaymentStatus.REFUNDED:
+        subscription = msgspec.structs.replace(subscription, first_payment_id=None)
+    takes_money = (
+        subscription.status is SubscriptionStatus.PENDING_BINDING
+        and subscription.binding_charge is BindingCharge.FIRST
+        and subscription.first_payment_id is None
+    )
+    payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
+    new_recurring_payment(
+        ports,
+        unit,
+        subscription,
+        payment_id=payment_id,
+        amount=subscription.amount if takes_money else BINDING_SYMBOL,
+        period_ref=_period_ref(subscription, now),
+        expires_at=now + _life(subscription),
+        binding=BindingCharge.FIRST if takes_money else BindingCharge.NONE,
+        bank=bank.name,
+    )
+    unit[Job].add(Job(id=watch_id(payment_id), kind=WATCH, argument=payment_id, due=now + FIRST_LOOK, created_at=now))
+    binding = Binding(
+        operation=binding_operation(subscription.id, payment_id),
+        requested_at=now,
+        payment_id=payment_id,
+        bank=bank.name,
+    )
+    return binding_begun(subscription, binding, now)
+
+
+def _life(subscription: Subscription) -> timedelta:
+    """A QR of our window lives as long as any; a link of the payment system's is handed out once, and has to last."""
+    return LIFETIME if subscription.scheme is Scheme.WINDOW else LINK_WAIT + CONFIRMATION_WAIT
+
+
+def _period_ref(subscription: Subscription, now: datetime) -> str:
+    terms = subscription.terms
+    if terms.scheme is Scheme.CALENDAR:
+        return calendar_period(terms.interval, now).ref
+    anchor = subscription.anchor
+    if anchor is None:
+        return current_period(terms, now).ref
+    return window_period(terms, anchor, window_number(terms, anchor, now)).ref
+
+
+async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Payment | None:
+    """Ask the payment's bank to bind, and after its definite no the next. Returns the payment as it then stands, None
+    where every bank refused. Of an unknown outcome and a bank that is away the watch takes care.
+
+    `announced`: whether a link that is ready is told by an event; not when it is in the answer already.
+    """
+    while True:
+        try:
+            bank = binder(ports, payment.bank)
+            async with watched(ports, payment.mode, payment.bank):
+                binding = await bank.bind(_request(payment))
+        except OutcomeUnknown:
+            return await _note_unknown(ports, payment)
+        except Unavailable:
+            return payment
+        except (Refused, NotConfigured, NotSupported):
+            left = await _take_next_route(ports, payment)
+        else:
+            return await take_binding(ports, payment, binding, announced=announced)
+        if left is None or left.bank_reference is not None or left.opening is Opening.UNKNOWN:
+            return left
+        payment = left
+
+
+def _request(payment: Payment) -> BindingRequest:
+    takes_money = payment.binding is BindingCharge.FIRST
+    return BindingRequest(
+        operation=binding_operation(payment.subscription_id or "", payment.id),
+        first_charge_kopecks=payment.amount.kopecks if takes_money else None,
+        purpose=payment.description or f"Payment {payment.id}",
+        expires_at=payment.expires_at,
+    )
+
+
+async def _note_unknown(ports: Ports, asked: Payment) -> Payment | None:
+    """It may be bound there: from now on no other bank is asked, or the payer could bind and pay twice."""
+
+    async def work(unit: Unit) -> Payment | None:
+        present = await unit[Payment].get(asked.id)
+        if present is None or present.opening is not Opening.ASKING:
+            return present
+        return await save_unknown(unit, present)
+
+    return await retrying(ports.storage, work)
+
+
+async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced: bool = True) -> Payment | None:
+    """The bank has the binding: note its reference, and its link where it is issued."""
+
+    async def work(unit: Unit) -> Payment | None:
+        payment = await unit[Payment].get(asked.id)
+        if payment is None or payment.bank_reference is not None:
+            return payment
+        now = ports.clock.now()
+        before = await any_subscription(unit, payment.subscription_id or "")
+        if before is not None and before.binding is not None and before.binding.payment_id == payment.id:
+            noted = msgspec.structs.replace(
+                before.binding,
+                bank=payment.bank,
+                bank_reference=made.reference,
+                qr_payload=made.payload,
+                bank_link=made.link,
+            )
+            after = binding_begun(before, noted, now)
+            if made.link is not None:
+                after = link_issued(after, made.link, now)
+            if announced:
+                await save_subscription(ports, unit, before, after)
+            else:
+                unit[Subscription].save(after)
+        wait = made.check_after
+        watch = await unit[Job].get(watch_id(payment.id))
+        if watch is not None and wait is not None and watch.leased_until is None:
+            unit[Job].save(msgspec.structs.replace(watch, due=now + timedelta(seconds=wait)))
+        bound = msgspec.structs.replace(
+            payment,
+            opening=Opening.OPEN,
+            bank_reference=made.reference,
+            qr_payload=made.payload,
+            bank_link=made.link,
+        )
+        await follow_outcome(unit, payment, bound)
+        return unit[Payment].save(bound)
+
+    return await retrying(ports.storage, work)
+
+
+async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
+    """After a bank's no: the payment with the bank that is asked next, or None when there is none left; then it is
+    taken back, and the subscription is told that no link comes."""
+
+    async def work(unit: Unit) -> Payment | None:
+        payment = await unit[Payment].get(asked.id)
+        if payment is None or payment.opening is not Opening.ASKING or payment.bank != asked.bank:
+            return payment
+        method_id = payment.method_id
+        terminal = None if method_id is None else await unit[Terminal].get(method_id)
+        routes = binders(ports, payment.mode, terminal)
+        names = [bank.name for bank in routes]
+        after = names.index(payment.bank) + 1 if payment.bank in names else 0
+        subscription = await any_subscription(unit, payment.subscription_id or "")
+        left = None
+        if subscription is not None:
+            left = await first_open(ports, routes[after:], subscription.mode, subscription.account_id)
+        if left is not None:
+            return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))
+        await take_back(ports, unit, payment)
+        return None
+
+    return await retrying(ports.storage, work)
+
+
+async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
+    """Remove a binding that no bank knows, in the caller's unit. In our window the payer may open another; a link that
+    was to come from the payment system does not come."""
+    remove_payment(unit, payment)
+    await follow_outcome(unit, payment, None)
+    watch = await unit[Job].get(watch_id(payment.id))
+    if watch is not None:
+        unit[Job].remove(watch)
+    before = await any_subscription(unit, payment.subscription_id or "")
+    if before is None or before.binding is None or before.binding.payment_id != payment.id:
+        return
+    now = ports.clock.now()
+    after = msgspec.structs.replace(before, binding=None)
+    await save_subscription(ports, unit, before, binding_closed(after, now) if after.binding_url_pending else after)
+
+
+async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = True) -> None:
+    """Ask for a binding that was just recorded; None: there is none."""
+    if payment_id is None:
+        return
+    payment = await ports.storage.get(Payment, payment_id)
+    if payment is not None and payment.opening is Opening.ASKING:
+        await ask(ports, payment, announced=announced)

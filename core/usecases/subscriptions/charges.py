@@ -1,0 +1,264 @@
+"""What merchants do with charges by a mandate: make one, list them, see when one may be made (SPEC "Endpoints:
+Subscriptions", DECISIONS 5). What becomes of one at the bank is in charge_progress.py."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotConfigured, NotSupported
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Caller
+from ...domain.charge_decisions import Blocked, ChargeWindow, MayCharge, Occupied
+from ...domain.charge_moves import charge_started, charge_undone
+from ...domain.charge_reports import has_no_outcome
+from ...domain.charges import ChargeCase, ChargeOrder, judge_charge, subscription_window
+from ...domain.errors import Refusal
+from ...domain.idempotency import IdempotencyKey
+from ...domain.payments import Opening, Payment, PaymentStatus
+from ...domain.subscriptions import Subscription
+from ..causes import caused_charge_id
+from ..holding import holds_back
+from ..idempotency import Lock, Made, once, once_made
+from ..payments.charge_effects import tell_exhaustion
+from ..payments.list import Page, PaymentFilter, list_payments
+from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
+from ..payments.tallies import remove_payment
+from ..units import retrying
+from .charge_progress import ask_again, charge_watch_id, charging_bank, first_charge_watch, send
+
+KIND = "charge"
+
+_BANK_AWAY = 10
+"""Seconds after which repeating is worthwhile: by then the watch has asked, too."""
+
+
+class ChargeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The charge that answers a request."""
+
+    payment: Payment
+    is_new: bool
+    """This request made it (201); else it is an earlier one (200)."""
+    replayed: bool = False
+    """The key is that charge's own."""
+
+
+class _Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that was let through: a new charge that is recorded and not sent, or an earlier one."""
+
+    payment: Payment
+    subscription: Subscription
+    is_new: bool
+
+
+async def create_charge(
+    ports: Ports, caller: Caller, subscription_id: str, key: str | None, read_order: Callable[[], ChargeOrder]
+) -> ChargeAnswer:
+    """Charge the subscription's payer, once per key and once per period. `read_order` reads the body, and is called
+    only for a new key.
+
+    A new charge answers as the bank took it, `pending`; how it ends is told by its event. While one is pending, and in
+    the calendar scheme where the period has one, that one answers and no bank is called.
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, those of the key, then in the order of CHARGE_RULES; PROVIDER_ERROR, the
+    charge failed for certain; PROVIDER_UNAVAILABLE, it is pending and the same request asks again.
+    """
+    await _own(ports, caller, subscription_id)
+
+    async def make(lock: Lock) -> ChargeAnswer:
+        taken = await _take(ports, caller, subscription_id, read_order(), lock)
+        payment = await _send_first(ports, taken) if taken.is_new else taken.payment
+        return ChargeAnswer(payment=payment, is_new=taken.is_new)
+
+    async def recall(payment_id: str) -> ChargeAnswer | None:
+        payment = await _recall(ports, subscription_id, payment_id)
+        return None if payment is None else ChargeAnswer(payment=payment, is_new=False)
+
+    made: Made[ChargeAnswer] = await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="payments_id")
+    return msgspec.structs.replace(made.resource, replayed=made.replayed)
+
+
+async def _own(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:
+    async with ports.storage.unit() as unit:
+        subscription = await own_subscription(unit, caller, subscription_id)
+    if subscription is None:
+        raise no_subscription()
+    return subscription
+
+
+async def _take(ports: Ports, caller: Caller, subscription_id: str, order: ChargeOrder, lock: Lock) -> _Taken:
+    """Judge and record the order in one unit. Raises: Refusal, with what was to be told meanwhile told."""
+    payment_id = caused_charge_id(ports, caller.mode, subscription_id, lock.record_id)
+
+    async def work(unit: Unit) -> _Taken | Refusal:
+        subscription = await own_subscription(unit, caller, subscription_id)
+        case = ChargeCase(
+            order=order,
+            recurring=caller.account.settings.recurring,
+            subscription=subscription,
+            provider=subscription is not None
+            and _is_ready(ports, subscription)
+            and not await holds_back(unit, caller.mode),
+            now=ports.clock.now(),
+        )
+        try:
+            verdict: MayCharge | Blocked | Occupied | Refusal = judge_charge(case)
+        except Refusal as refusal:
+            verdict = refusal
+        if subscription is None:
+            raise no_subscription()
+        after = await tell_exhaustion(ports, unit, subscription)
+        taken: _Taken | Refusal
+        if isinstance(verdict, Refusal):
+            taken = verdict
+        elif isinstance(verdict, MayCharge):
+            payment, after = _record(ports, unit, case, after, verdict, lock(payment_id))
+            taken = _Taken(payment=payment, subscription=after, is_new=True)
+        else:
+            taken = _Taken(payment=await _answering(unit, verdict, lock), subscription=after, is_new=False)
+        await save_subscription(ports, unit, subscription, after)
+        return taken
+
+    taken = await retrying(ports.storage, work)
+    if isinstance(taken, Refusal):
+        raise taken
+    return taken
+
+
+def _is_ready(ports: Ports, subscription: Subscription) -> bool:
+    try:
+        charging_bank(ports, subscription.mandate_bank)
+    except NotConfigured:
+        return False
+    return True
+
+
+def _record(
+    ports: Ports, unit: Unit, case: ChargeCase, subscription: Subscription, verdict: MayCharge, key: IdempotencyKey
+) -> tuple[Payment, Subscription]:
+    """The attempt, before the bank is asked: key, payment, watch, and the subscription that counts it."""
+    unit[IdempotencyKey].add(key)
+    payment = new_recurring_payment(
+        ports,
+        unit,
+        subscription,
+        amount=case.amount,
+        period_ref=verdict.period.ref,
+        expires_at=verdict.period.closes_at,
+        payment_id=key.resource_id,
+        external_id=case.order.external_id,
+        key_id=key.id,
+        bank=subscription.mandate_bank,
+    )
+    unit[Job].add(first_charge_watch(payment))
+    started = charge_started(
+        subscription, verdict, payment_id=payment.id, external_id=payment.external_id, now=case.now
+    )
+    return payment, started
+
+
+async def _answering(unit: Unit, verdict: Blocked | Occupied, lock: Lock) -> Payment:
+    """The earlier charge that answers. The key becomes its own, so that a repeat never charges after all; but not
+    while the charge may still be taken back, with the one key that it knows."""
+    payment = await unit[Payment].get(verdict.payment_id)
+    if payment is None:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The last charge is being taken back; try again", retry_after=1)
+    if payment.opening is not Opening.ASKING:
+        unit[IdempotencyKey].add(lock(payment.id))
+    return payment
+
+
+async def _send_first(ports: Ports, taken: _Taken) -> Payment:
+    try:
+        payment = await send(ports, taken.payment, taken.subscription)
+    except (NotConfigured, NotSupported):
+        if await _undo(ports, taken.payment):
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "Charges by subscription are not available at present") from None
+        payment = await _read(ports, taken.payment.id) or taken.payment
+    if payment.status is PaymentStatus.FAILED:
+        raise _refused(payment)
+    if payment.opening is not Opening.OPEN:
+        raise _nobody_knows()
+    # As the bank took it (SPEC: 201 with `pending`), also where the end came at once.
+    return msgspec.structs.replace(taken.payment, opening=Opening.OPEN, bank_reference=payment.bank_reference)
+
+
+async def _undo(ports: Ports, payment: Payment) -> bool:
+    """Take back a charge that was certainly never sent, with its key: the period is as free as before. Whether that
+    was done; not once anybody else may have sent it."""
+
+    async def work(unit: Unit) -> bool:
+        present = await unit[Payment].get(payment.id)
+        if present is None or present.opening is not Opening.ASKING:
+            return present is None
+        remove_payment(unit, present)
+        job = await unit[Job].get(charge_watch_id(payment.id))
+        if job is not None:
+            unit[Job].remove(job)
+        key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
+        if key is not None:
+            unit[IdempotencyKey].remove(key)
+        subscription = await unit[Subscription].get(present.subscription_id or "")
+        if subscription is not None:
+            after = charge_undone(subscription, payment.id, ports.clock.now())
+            await save_subscription(ports, unit, subscription, after)
+        return True
+
+    return await retrying(ports.storage, work)
+
+
+def _refused(payment: Payment) -> Refusal:
+    return Refusal(
+        "PROVIDER_ERROR",
+        f"The charge was refused: {payment.failure_reason}",
+        details={"payment_id": payment.id, "failure_reason": payment.failure_reason},
+    )
+
+
+def _nobody_knows() -> Refusal:
+    return Refusal(
+        "PROVIDER_UNAVAILABLE",
+        "The charge's outcome is not known; it stays pending. Repeat the same request, with the same Idempotency-Key",
+        retry_after=_BANK_AWAY,
+    )
+
+
+async def _read(ports: Ports, payment_id: str) -> Payment | None:
+    return await ports.storage.get(Payment, payment_id)
+
+
+async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Payment | None:
+    """The charge of a known key, once its first request has come to an end; of an unknown outcome the bank is asked
+    again (SPEC "Charge errors", 503)."""
+    payment = await once_made(
+        ports, lambda: _read(ports, payment_id), lambda found: found.opening is not Opening.ASKING
+    )
+    if payment is None:
+        return None
+    if payment.subscription_id != subscription_id:
+        raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to a charge of another subscription")
+    if payment.opening is not Opening.UNKNOWN or not has_no_outcome(payment):
+        return payment
+    await ask_again(ports, payment)
+    payment = await _read(ports, payment_id)
+    if payment is not None and payment.status is PaymentStatus.FAILED:
+        raise _refused(payment)
+    if payment is not None and payment.opening is Opening.UNKNOWN:
+        raise _nobody_knows()
+    return payment
+
+
+async def list_charges(
+    ports: Ports, caller: Caller, subscription_id: str, read_page: Callable[[], tuple[int, int]]
+) -> Page:
+    """The payments of a subscription, its binding's among them, newest first (SPEC "Behavior", 5).
+
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, then what `read_page` raises.
+    """
+    subscription = await _own(ports, caller, subscription_id)
+    return await list_payments(ports, caller, PaymentFilter(subscription_id=subscription.id), *read_page())
+
+
+async def read_charge_window(ports: Ports, caller: Caller, subscription_id: str) -> ChargeWindow:
+    """When a charge may be made, by the function that guards charges. Raises: Refusal SUBSCRIPTION_NOT_FOUND."""
+    return subscription_window(await _own(ports, caller, subscription_id), ports.clock.now())

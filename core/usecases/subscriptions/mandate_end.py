@@ -1,0 +1,122 @@
+"""Ending the bank's side of a subscription: of its mandate, and of bindings that are open (SPEC "Subscription
+statuses": the service retries the bank side itself)."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Fault, Refused
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.binding_reports import may_bind
+from ...domain.payments import Opening, Payment, PaymentStatus
+from ...domain.reports import Decision
+from ...domain.subscription_moves import revoked
+from ...domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
+from ..gateways.watch import watched
+from ..payments.moves import move
+from ..payments.recurring import any_subscription, binding_operation, save_subscription
+from ..schedule import pause_after
+from ..units import retrying
+from .bindings import WAITING, binder, take_binding
+
+REVOKE = "mandate.revoke"
+
+_MOST = 1000
+"""Bindings of one subscription: far above what payers open."""
+
+
+async def plan_revoking(ports: Ports, unit: Unit, subscription: Subscription) -> None:
+    """Have all that the subscription has no use for ended at its banks; to be called in the unit that says so."""
+    now = ports.clock.now()
+    job = Job(id=f"{REVOKE}:{subscription.id}", kind=REVOKE, argument=subscription.id, due=now, created_at=now)
+    waiting = await unit[Job].get(job.id)
+    if waiting is None:
+        unit[Job].add(job)
+    else:
+        # Whoever holds it finds it changed, and leaves it to the next.
+        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))
+
+
+async def end_open_binding(ports: Ports, unit: Unit, subscription: Subscription, *, but: Payment | None = None) -> None:
+    """Let the open binding payment of a subscription that is over end with it, in the caller's unit: money that still
+    comes is then nobody's, and waits for the operator (DECISIONS 5). `but`: one that the unit has saved already."""
+    binding = subscription.binding
+    if binding is None or binding.payment_id is None or (but is not None and but.id == binding.payment_id):
+        return
+    payment = await unit[Payment].get(binding.payment_id)
+    if payment is None or payment.status not in WAITING:
+        return
+    is_symbolic = payment.binding is BindingCharge.NONE
+    expired = is_symbolic or subscription.status is SubscriptionStatus.EXPIRED
+    await move(ports, unit, payment, Decision(status=PaymentStatus.EXPIRED if expired else PaymentStatus.CANCELLED))
+
+
+async def revoke(ports: Ports, job: Job) -> None:
+    """The job behind `plan_revoking`, until every bank has said that it is done."""
+    async with ports.storage.unit() as unit:
+        subscription = await any_subscription(unit, job.argument)
+        payments = [] if subscription is None else await _bindings(unit, subscription)
+    done = True
+    for payment in payments:
+        if subscription is not None and not _is_needed(subscription, payment):
+            done = await _end(ports, payment, job.attempts) and done
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None or present.attempts != job.attempts:
+            return
+        if not done:
+            # For ever: the payer is charged by nobody, and shall see so at the bank.
+            pause = pause_after(job.attempts)
+            unit[Job].save(msgspec.structs.replace(present, due=ports.clock.now() + pause, leased_until=None))
+            return
+        unit[Job].remove(present)
+        before = await any_subscription(unit, job.argument)
+        if before is not None and before.is_final:
+            await save_subscription(ports, unit, before, revoked(before, ports.clock.now()))
+
+    await retrying(ports.storage, work)
+
+
+async def _bindings(unit: Unit, subscription: Subscription) -> list[Payment]:
+    return [
+        payment
+        for kind in BindingCharge
+        for payment in await unit[Payment].find(
+            account_id=subscription.account_id,
+            mode=subscription.mode,
+            subscription_id=subscription.id,
+            binding=kind,
+            order="created_at",
+            limit=_MOST,
+        )
+    ]
+
+
+def _is_needed(subscription: Subscription, payment: Payment) -> bool:
+    """The mandate that is charged by, or a binding that the payer may still confirm."""
+    if subscription.is_final:
+        return False
+    if (subscription.mandate_bank, subscription.mandate_reference) == (payment.bank, payment.bank_reference):
+        return True
+    return may_bind(subscription, payment)
+
+
+async def _end(ports: Ports, payment: Payment, attempts: int) -> bool:
+    """Whether this binding is over at its bank, and nothing of it is left to hear."""
+    try:
+        bank = binder(ports, payment.bank)
+        async with watched(ports, payment.mode, payment.bank):
+            if payment.bank_reference is None:
+                found = await bank.find_binding(binding_operation(payment.subscription_id or "", payment.id))
+                if found is None:
+                    # The request may still be on its way: the bank must say twice that it never saw it.
+                    return payment.opening is Opening.OPEN or attempts > 1
+                taken = await take_binding(ports, payment, found)
+                return taken is None or await _end(ports, taken, attempts)
+            await bank.revoke(payment.bank_reference)
+    except Refused:
+        return True
+    except Fault:
+        return False
+    return True

@@ -1,0 +1,196 @@
+"""What merchants do with subscriptions: create, read, patch, cancel, bind anew (SPEC "Endpoints: Subscriptions";
+DECISIONS 5)."""
+
+from collections.abc import Callable
+
+from msgspec import UNSET, UnsetType
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Caller, Shop
+from ...domain.errors import Refusal
+from ...domain.idempotency import IdempotencyKey
+from ...domain.ids import canonical_uuid
+from ...domain.periods import Scheme
+from ...domain.subscription_moves import cancelled, rebound, repriced
+from ...domain.subscription_orders import SubscriptionCase, SubscriptionOrder, judge_subscription, new_subscription
+from ...domain.subscription_patches import PatchCase, SubscriptionPatch, judge_patch
+from ...domain.subscriptions import Subscription
+from ..accounts.terminals import offered_terminal
+from ..idempotency import Lock, Made, once
+from ..payments.opening import no_route
+from ..payments.recurring import no_subscription, own_subscription, save_subscription
+from ..units import retrying
+from .bindings import ask_for, begin, page_of, pick_binder
+from .mandate_end import end_open_binding, plan_revoking
+from .watch import first_subscription_watch
+
+KIND = "subscription"
+REBIND = "rebind"
+
+ReadSubscriptionOrder = Callable[[], SubscriptionOrder]
+ReadShop = Callable[[], str | None | UnsetType]
+"""The `shop_id` that a repeated body names, None where it names none, UNSET where it cannot be read."""
+
+
+async def create_subscription(
+    ports: Ports, caller: Caller, key: str | None, read_order: ReadSubscriptionOrder, read_shop: ReadShop
+) -> Made[Subscription]:
+    """Make a subscription, once per key. `read_order` reads the body, and is called only for a new key; of a repeated
+    one only the shop counts.
+
+    In the window scheme no bank is called; in the calendar scheme one is asked for the link.
+    Raises: Refusal, in the order of DECISIONS 1 and of `subscription_orders.RULES`; IDEMPOTENCY_KEY_REUSED for another
+    shop; PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers.
+    """
+
+    async def make(lock: Lock) -> Subscription:
+        case = await _case(ports, caller, read_order())
+        judge_subscription(case)
+        subscription_id = ids.prefixed(ids.SUBSCRIPTION, ports.ids.uuid())
+        key_record = lock(subscription_id)
+        is_window = caller.account.settings.subscription_scheme is Scheme.WINDOW
+        subscription = new_subscription(
+            case,
+            subscription_id=subscription_id,
+            binding_url=page_of(ports, subscription_id) if is_window else None,
+            key_id=key_record.id,
+            now=ports.clock.now(),
+        )
+        async with ports.storage.unit() as unit:
+            unit[IdempotencyKey].add(key_record)
+            subscription = await _begun(ports, unit, subscription)
+            unit[Subscription].add(subscription)
+            unit[Job].add(first_subscription_watch(subscription))
+            await unit.commit()
+        return await _asked(ports, subscription)
+
+    async def recall(subscription_id: str) -> Subscription | None:
+        found = await ports.storage.get(Subscription, subscription_id)
+        if found is not None and not _is_of_shop(caller, found, read_shop()):
+            raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to a subscription of another shop")
+        return found
+
+    return await once(ports, caller, key, KIND, make=make, recall=recall)
+
+
+async def _case(ports: Ports, caller: Caller, order: SubscriptionOrder) -> SubscriptionCase:
+    """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
+    shop_id = canonical_uuid(order.shop_id or caller.account.default_shop_id)
+    async with ports.storage.unit() as unit:
+        shop = None if shop_id is None else await unit[Shop].get(shop_id)
+        terminal = None
+        if order.method_id is not None:
+            terminal = await offered_terminal(unit, caller, order.method_id, "")
+    return SubscriptionCase(order=order, caller=caller, shop=shop, terminal=terminal)
+
+
+async def _begun(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
+    """With its binding recorded, where the bank is asked at once. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE."""
+    bank = await pick_binder(ports, unit, subscription)
+    if subscription.scheme is Scheme.WINDOW:
+        return subscription
+    if bank is None:
+        raise no_route(away=True)
+    return await begin(ports, unit, subscription, bank)
+
+
+async def _asked(ports: Ports, subscription: Subscription) -> Subscription:
+    """As it stands once the bank was asked for the link, where it is; a link that is ready is in the answer."""
+    if subscription.scheme is Scheme.WINDOW or subscription.binding is None:
+        return subscription
+    await ask_for(ports, subscription.binding.payment_id, announced=False)
+    return await ports.storage.get(Subscription, subscription.id) or subscription
+
+
+def _is_of_shop(caller: Caller, subscription: Subscription, named: str | None | UnsetType) -> bool:
+    if named is UNSET:
+        return True
+    return (named or caller.account.default_shop_id).lower() == subscription.shop_id
+
+
+async def get_subscription(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:
+    """One subscription of the caller's account and mode. Raises: Refusal SUBSCRIPTION_NOT_FOUND (never 403)."""
+    async with ports.storage.unit() as unit:
+        return await _own(unit, caller, subscription_id)
+
+
+async def _own(unit: Unit, caller: Caller, subscription_id: str) -> Subscription:
+    found = await own_subscription(unit, caller, subscription_id)
+    if found is None:
+        raise no_subscription()
+    return found
+
+
+async def patch_subscription(
+    ports: Ports, caller: Caller, subscription_id: str, patch: SubscriptionPatch
+) -> Subscription:
+    """Change amounts, from the next charge on. Whoever loses a race against a cancellation is refused.
+
+    Raises: Refusal, in the order of `subscription_patches.PATCH_RULES`.
+    """
+
+    async def work(unit: Unit) -> Subscription:
+        before = await own_subscription(unit, caller, subscription_id)
+        case = PatchCase(patch=patch, subscription=before)
+        prices = judge_patch(case)
+        after = repriced(
+            case.found,
+            amount=prices.amount,
+            cap_amount=prices.cap_amount,
+            cap_window=prices.cap_window,
+            now=ports.clock.now(),
+        )
+        return await save_subscription(ports, unit, case.found, after)
+
+    return await retrying(ports.storage, work)
+
+
+async def cancel_subscription(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:
+    """End it for good: from the commit on nothing is charged, and what is queued is not sent. The bank's side follows
+    by a job, however long the bank is away.
+
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, INVALID_STATE.
+    """
+
+    async def work(unit: Unit) -> Subscription:
+        before = await _own(unit, caller, subscription_id)
+        after = cancelled(before, ports.clock.now())
+        await end_open_binding(ports, unit, after)
+        if after.revoke_pending:
+            await plan_revoking(ports, unit, after)
+        return await save_subscription(ports, unit, before, after)
+
+    return await retrying(ports.storage, work, again_on=("jobs_id",))
+
+
+async def rebind_subscription(
+    ports: Ports, caller: Caller, subscription_id: str, key: str | None
+) -> Made[Subscription]:
+    """Give the payer of a lost mandate a link to bind anew, once per key. It takes no money.
+
+    Raises: Refusal MISSING_IDEMPOTENCY_KEY, VALIDATION_ERROR, IDEMPOTENCY_KEY_REUSED, SUBSCRIPTION_NOT_FOUND;
+    INVALID_STATE unless the mandate was lost; PAYMENT_ROUTE_UNAVAILABLE.
+    """
+
+    async def make(lock: Lock) -> Subscription:
+        async def work(unit: Unit) -> Subscription:
+            before = await _own(unit, caller, subscription_id)
+            key_record = lock(before.id)
+            is_window = before.scheme is Scheme.WINDOW
+            url = page_of(ports, before.id) if is_window else None
+            after = await _begun(ports, unit, rebound(before, url, None, ports.clock.now()))
+            unit[IdempotencyKey].add(key_record)
+            # The link of our window is told by the answer alone; it is the same one for ever.
+            return await save_subscription(ports, unit, before, after)
+
+        return await _asked(ports, await retrying(ports.storage, work))
+
+    async def recall(bound_id: str) -> Subscription | None:
+        if bound_id != subscription_id:
+            raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to another subscription")
+        return await get_subscription(ports, caller, bound_id)
+
+    return await once(ports, caller, key, REBIND, make=make, recall=recall)

@@ -1,0 +1,119 @@
+"""The clock of a subscription: deadlines of its first binding and of a pause, and a look at its mandate once a day
+where no notice came (SPEC "Subscription statuses"; DECISIONS 5)."""
+
+from datetime import datetime, timedelta
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.binding_reports import follow_mandate
+from ...domain.payments import Payment
+from ...domain.subscription_moves import binding_timed_out, pause_timed_out
+from ...domain.subscriptions import Subscription, binding_ends_at, pause_ends_at
+from ..gateways.watch import watched
+from ..payments.recurring import any_subscription, save_subscription
+from ..schedule import come_back
+from ..simulated import is_played
+from ..units import retrying
+from .binding_progress import NO_ANSWER, find_at_bank, look_or_lapse, read_state
+from .bindings import binder
+from .mandate_end import end_open_binding, plan_revoking
+
+WATCH_SUBSCRIPTION = "subscription.watch"
+
+MANDATE_LOOKS = timedelta(days=1)
+"""How often a bank is asked about a mandate by ourselves."""
+PLAYED_LOOKS = timedelta(days=90)
+"""The same where a sandbox clock is advanced over it (simulated.py)."""
+
+
+def first_subscription_watch(subscription: Subscription) -> Job:
+    """The one job that follows a new subscription until its end."""
+    return Job(
+        id=f"{WATCH_SUBSCRIPTION}:{subscription.id}",
+        kind=WATCH_SUBSCRIPTION,
+        argument=subscription.id,
+        due=binding_ends_at(subscription) or subscription.created_at + MANDATE_LOOKS,
+        created_at=subscription.created_at,
+    )
+
+
+async def watch_subscription(ports: Ports, job: Job) -> None:
+    """Look at what is open, let what is overdue end, and come back for the next deadline."""
+    async with ports.storage.unit() as unit:
+        subscription = await any_subscription(unit, job.argument)
+    if subscription is not None and not subscription.is_final:
+        await _look_at_binding(ports, subscription)
+        await look_at_mandate(ports, subscription)
+        subscription = await end_overdue(ports, subscription.id)
+    pause = PLAYED_LOOKS if subscription is not None and is_played(ports, subscription.mandate_bank) else MANDATE_LOOKS
+    await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
+
+
+async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
+    """Before time runs out: the payer may have confirmed, and the notice been lost."""
+    binding = subscription.binding
+    payment = None if binding is None else await ports.storage.get(Payment, binding.payment_id or "")
+    if payment is None:
+        return
+    try:
+        payment = await find_at_bank(ports, payment)
+    except NO_ANSWER:
+        return
+    if payment is not None and payment.bank_reference is not None:
+        await look_or_lapse(ports, payment)
+
+
+async def look_at_mandate(ports: Ports, subscription: Subscription) -> None:
+    """Ask the bank how the mandate stands, and let the answer take effect. A bank that does not answer says nothing."""
+    bank, reference = subscription.mandate_bank, subscription.mandate_reference
+    if bank is None or reference is None:
+        return
+    try:
+        async with watched(ports, subscription.mode, bank):
+            state = await binder(ports, bank).mandate_state(reference)
+    except NO_ANSWER:
+        return
+    report = read_state(state)
+
+    async def work(unit: Unit) -> None:
+        before = await any_subscription(unit, subscription.id)
+        if before is None or (before.mandate_bank, before.mandate_reference) != (bank, reference):
+            return
+        await _save(ports, unit, before, follow_mandate(before, report, ports.clock.now()))
+
+    await retrying(ports.storage, work)
+
+
+async def end_overdue(ports: Ports, subscription_id: str) -> Subscription | None:
+    """Let a binding that nobody confirmed, and a pause that lasted too long, end. Returns the subscription."""
+
+    async def work(unit: Unit) -> Subscription | None:
+        before = await any_subscription(unit, subscription_id)
+        if before is None:
+            return None
+        now = ports.clock.now()
+        return await _save(ports, unit, before, pause_timed_out(binding_timed_out(before, now), now))
+
+    return await retrying(ports.storage, work, again_on=("jobs_id",))
+
+
+async def _save(ports: Ports, unit: Unit, before: Subscription, after: Subscription) -> Subscription:
+    saved = await save_subscription(ports, unit, before, after)
+    if after.is_final and not before.is_final:
+        await end_open_binding(ports, unit, after)
+        await plan_revoking(ports, unit, after)
+    return saved
+
+
+def next_due(subscription: Subscription, now: datetime, looks: timedelta = MANDATE_LOOKS) -> datetime | None:
+    """When it is looked at again, after `looks` where nothing comes before; None: never, it is over. Deadlines only
+    move away, so none is missed."""
+    if subscription.is_final:
+        return None
+    ends_at = binding_ends_at(subscription)
+    if ends_at is not None:
+        return ends_at
+    look_at = now + looks
+    ends_at = pause_ends_at(subscription)
+    return look_at if ends_at is None else min(look_at, ends_at)

@@ -1,0 +1,1 @@
+"""Events on their way to merchants: written, signed, sent, sent again, followed."""

@@ -1,0 +1,66 @@
+"""Sending events to merchants' receivers (SPEC "Events", 1-3; DECISIONS 7).
+
+Every receiver (an account's, in one mode) has one job that stands while something is due there. Whoever holds its
+lease serves that receiver alone, so its deliveries never compete for its breaker; several letters are under way at a
+time, and a slow or dead receiver holds up nobody but itself. How one receiver is served is in endpoint_worker.py; what
+comes next is decided in domain/delivery.py and domain/breaker.py, and entered in results.py.
+"""
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from .endpoint_worker import Service, Shared
+from .limiter import Slots
+from .signing import Signers
+
+LETTERS = 1280
+"""Letters under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a place for
+as long as it may take to answer, and there are some for the others."""
+
+_MANY = 128
+"""Receivers served at once, above which slow ones are looked at less often: each look reads."""
+_LESS_OFTEN = 8
+"""Looks, of which they take part in one: every two seconds, as the worker looks."""
+
+
+class Dispatcher:
+    """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the letters under way.
+
+    `per_host` is more than `per_receiver`, because merchants share hosts, and no more than anybody's host can bear.
+    """
+
+    def __init__(self, ports: Ports, *, at_once: int = LETTERS, per_receiver: int = 8, per_host: int = 64) -> None:
+        slots = Slots(at_once, per_receiver, per_host, ports.clock.monotonic)
+        self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=slots)
+        self._services: set[Service] = set()
+        self._looks = 0
+
+    async def run(self, job: Job) -> None:
+        """Serve the receiver of a claimed job until nothing more is due there. Raises: VaultError and what a port
+        raises; what was answered before is entered."""
+        service = Service(self._shared, job)
+        self._services.add(service)
+        try:
+            await service.run()
+        finally:
+            self._services.discard(service)
+            self._shared.slots.decline(service)
+
+    def look(self) -> None:
+        """To be called now and then while services run: they look for what became due meanwhile, and keep their
+        leases."""
+        self._shared.slots.look()
+        self._looks += 1
+        all_look = len(self._services) <= _MANY or self._looks % _LESS_OFTEN == 0 or self._shared.stopping
+        for service in self._services:
+            if all_look or not service.is_slow:
+                service.look_around()
+
+    def stop(self) -> None:
+        """Begin no further letter: services end when those under way are entered."""
+        self._shared.stopping = True
+        self.look()
+
+
+async def deliver(ports: Ports, job: Job) -> None:
+    """Serve a receiver by itself, for whoever has no worker (`run_due`)."""
+    await Dispatcher(ports).run(job)

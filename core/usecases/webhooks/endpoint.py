@@ -1,0 +1,118 @@
+"""How a merchant's receiver does, and a letter to try it with (DECISIONS 7)."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ....ports.bundle import Ports
+from ....ports.notifier import Receipt
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Account, Caller, Mode
+from ...domain.breaker import Breaker, after_letter, lane_id, new_breaker
+from ...domain.days import iso
+from ...domain.delivery import Outcome
+from ...domain.errors import Refusal
+from ...domain.events import Delivery, DeliveryStatus
+from ..units import retrying
+from .outbox import ask_to_deliver
+from .signing import Signers, signed_letter
+
+TEST_EVENT = "webhook.test"
+
+
+class TestPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a test letter carries. It is none of the twelve events, is kept nowhere, and is sent on the merchant's
+    explicit call only, so no receiver meets it unasked."""
+
+    __test__ = False
+
+    event: Literal["webhook.test"] = "webhook.test"
+    timestamp: str
+    sandbox: bool | UnsetType = UNSET
+
+
+class EndpointState(msgspec.Struct, frozen=True, kw_only=True):
+    """The receiver of the caller's account, as it is in the caller's mode."""
+
+    account: Account
+    breaker: Breaker
+    backlog: dict[DeliveryStatus, int]
+    """How many events wait, and how many were given up."""
+
+
+class TestReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a test letter."""
+
+    __test__ = False
+
+    event_id: str
+    sent_at: datetime
+    receipt: Receipt
+    delivered: bool
+
+
+async def endpoint_state(ports: Ports, caller: Caller) -> EndpointState:
+    """How the caller's receiver does."""
+    counted = (DeliveryStatus.HELD, DeliveryStatus.PENDING, DeliveryStatus.FAILED)
+    async with ports.storage.snapshot() as seen:
+        account = await seen[Account].get(caller.account_id)
+        breaker = await seen[Breaker].get(lane_id(caller.account_id, caller.mode))
+        backlog = {
+            status: await seen[Delivery].total(account_id=caller.account_id, mode=caller.mode, status=status)
+            for status in counted
+        }
+    return EndpointState(
+        account=account or caller.account,
+        breaker=breaker or new_breaker(caller.account_id, caller.mode),
+        backlog=backlog,
+    )
+
+
+async def send_test(ports: Ports, caller: Caller) -> TestReport:
+    """Post a signed test letter to the caller's receiver now. A good answer closes its breaker; a bad one counts for
+    nothing.
+
+    Raises: Refusal INVALID_STATE while address and secret are not both set; VaultError.
+    """
+    if not caller.account.receives:
+        raise Refusal("INVALID_STATE", "The webhook address and secret are not both set")
+    now = ports.clock.now()
+    event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
+    payload = TestPayload(timestamp=iso(now), sandbox=True if caller.mode is Mode.TEST else UNSET)
+    letter = signed_letter(
+        Signers(ports.vault),
+        caller.account,
+        caller.mode,
+        event_id=event_id,
+        event=TEST_EVENT,
+        sequence=1,
+        attempt=1,
+        body=msgspec.json.encode(payload),
+        now=ports.clock.real(),
+    )
+    receipt = await ports.notifier.post(letter)
+    outcome = Outcome(
+        answer=receipt.answer.value,
+        status=receipt.status,
+        note=receipt.note,
+        sent_at=now,
+        ended_at=ports.clock.now(),
+    )
+    if outcome.good:
+        await _close(ports, caller, event_id, outcome)
+    return TestReport(event_id=event_id, sent_at=now, receipt=receipt, delivered=outcome.good)
+
+
+async def _close(ports: Ports, caller: Caller, event_id: str, outcome: Outcome) -> None:
+    async def work(unit: Unit) -> None:
+        breaker = await unit[Breaker].get(lane_id(caller.account_id, caller.mode))
+        if breaker is None or not breaker.failures:
+            return
+        unit[Breaker].save(after_letter(breaker, event_id, outcome))
+        if breaker.is_open:
+            ask_to_deliver(ports, unit, caller.account_id, caller.mode)
+
+    await retrying(ports.storage, work)

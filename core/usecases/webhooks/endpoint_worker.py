@@ -1,0 +1,335 @@
+"""One run over a receiver's due deliveries: reading what is due, sending, entering what was answered.
+
+One coroutine reads and enters; letters have tasks of their own, a few at a time. Nothing is read for each letter, and
+several are entered in one unit, because a commit costs more than a letter.
+"""
+
+import asyncio
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ...domain.accounts import Account
+from ...domain.breaker import Breaker, lane_of
+from ...domain.delivery import Outcome, next_number
+from ...domain.events import Delivery, Event
+from ..test_clock import world_of
+from .due import Backlog, Ready
+from .in_flight import Outlook
+from .lease import Tenure
+from .limiter import Place, Slots, host_of
+from .limiter_pool import Trust
+from .results import Lane, Sent, enter, hold, leave, park, put_off
+from .signing import Signers, signed_letter
+
+_LOW = 16
+"""Deliveries in hand below which more are read, while the letters of these are under way."""
+_ENOUGH = 64
+"""Outcomes that are worth a commit while further letters are under way: a receiver that answers at once would else
+cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
+_ACCOUNT_SECONDS = 1.0
+"""How old what is known of the account may be, its address and its secrets among it (DESIGN 3: two seconds)."""
+
+
+class Shared(msgspec.Struct):
+    """What the services of a worker have in common."""
+
+    ports: Ports
+    signers: Signers
+    slots: Slots
+    stopping: bool = False
+    """No further letter is to be begun."""
+
+
+class Service:
+    """Serves one receiver under the lease of its job."""
+
+    def __init__(self, shared: Shared, job: Job) -> None:
+        self._shared = shared
+        self._ports = shared.ports
+        self._slots = shared.slots
+        self._lane = Lane(*lane_of(job.argument))
+        self._tenure = Tenure(shared.ports, job)
+        self._looked = False
+        self._account: Account | None = None
+        self._receives = False
+        self._receiver = ""
+        """This lane at its present address: another one is another receiver."""
+        self._host = ""
+        self._world = shared.ports.clock.world
+        self._moved = False
+        self._outlook = Outlook(self._lane, shared.slots.per_receiver)
+        self._backlog = Backlog(self._lane)
+        self._queue = self._backlog.queue
+        self._sent: list[Sent] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fault: Exception | None = None
+        self._probing = False
+        self._detour: float | None = None
+        """Seconds for which it leaves, because too many wait for a place."""
+        self._read_at = self._ports.clock.monotonic()
+        self._stirred = asyncio.Event()
+        self._urgent = False
+        """What was answered is to be entered however little it is."""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its receiver's last letter was late."""
+        return self._slots.is_slow(self._receiver)
+
+    def stir(self) -> None:
+        """Something happened that it should look at."""
+        self._stirred.set()
+
+    def look_around(self) -> None:
+        """Some time has passed."""
+        self._urgent = True
+        self.stir()
+
+    async def run(self) -> None:
+        """Serve until the job is let go, or is another worker's."""
+        await self._tenure.begin()
+        try:
+            while not await self._pass():
+                pass
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _pass(self) -> bool:
+        """True when this run is over; else somebody asked for more on the way."""
+        await self._read()
+        if not self._receives:
+            await hold(self._ports, self._lane)
+            return await self._leave()
+        self._detour = self._slots.turned_away(self._trust())
+        if self._detour is not None:
+            return await self._leave()
+        probe_at = self._outlook.expected.next_probe_at
+        if probe_at is not None:
+            if await self._ports.storage.now() >= probe_at:
+                await self._probe()
+            if self._outlook.expected.is_open:
+                await park(self._ports, self._lane)
+                return await self._leave()
+        if await self._drain():
+            return True
+        # The address may have been taken away meanwhile: another pass then holds what is left.
+        return self._account is not None and self._account.receives and await self._leave()
+
+    async def _read(self) -> None:
+        async with self._ports.storage.unit() as unit:
+            self._know(await unit[Account].get(self._lane.account_id))
+            self._outlook.take(await unit[Breaker].get(self._lane.id))
+        self._read_at = self._ports.clock.monotonic()
+
+    def _know(self, account: Account | None) -> None:
+        self._account = account
+        self._receives = account is not None and account.receives
+        url = None if account is None else account.settings.webhook_url
+        receiver = f"{self._lane.id} {url}"
+        if receiver != self._receiver:
+            self._receiver = receiver
+            self._host = host_of(url or "")
+        # Whoever advances the clock of a test account serves its receiver, too.
+        if self._world is not None and account is not None:
+            self._moved = world_of(account, self._lane.mode) != self._world
+
+    @property
+    def _halted(self) -> bool:
+        """No further letter may be begun."""
+        return (
+            self._shared.stopping
+            or self._moved
+            or self._tenure.lost
+            or self._fault is not None
+            or self._detour is not None
+            or not self._receives
+            or (self._outlook.expected.is_open and not self._probing)
+        )
+
+    async def _drain(self) -> bool:
+        """Send what is due, the oldest first, until nothing more is or may be sent; all of it is entered then. True
+        when the job was let go together with the last of it."""
+        self._backlog.complete = False
+        while True:
+            await self._keep_up()
+            if await self._wants_more():
+                await self._look()
+            self._start()
+            idle = not self._tasks and not self._queue
+            ended = idle and (self._backlog.complete or self._halted)
+            if self._has_enough():
+                if await self._enter(leave=ended and not self._halted and not self._probing):
+                    return True
+            elif ended:
+                return False
+            else:
+                await self._stirred.wait()
+                self._stirred.clear()
+
+    def _has_enough(self) -> bool:
+        """Whether to enter what there is. A failure is entered at once: it sets timers and moves the breaker."""
+        answered = bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
+        return answered or bool(self._backlog.too_old)
+
+    async def _probe(self) -> None:
+        """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
+        in vain, so that one bad event does not keep all others waiting."""
+        await self._look()
+        after = self._outlook.expected.probed or ""
+        later = [each for each in self._queue if each.delivery.id > after]
+        self._backlog.keep_only(next(iter(later or self._queue), None))
+        self._probing = True
+        await self._drain()
+        self._probing = False
+
+    async def _wants_more(self) -> bool:
+        if self._halted or len(self._queue) >= _LOW:
+            return False
+        if self._probing:
+            self._backlog.complete = True
+            return False
+        if not self._backlog.complete:
+            return True
+        # With nothing under way the run is about to end, and hears then whether it was asked for more.
+        return bool(self._tasks) and await self._tenure.was_asked()
+
+    async def _look(self) -> None:
+        """Take what is due in hand. The job is read with it: what is asked for after that is asked anew."""
+        async with self._ports.storage.unit() as unit:
+            if self._looked and not self._tenure.is_still_ours(await unit[Job].get(self._tenure.job.id)):
+                return
+            self._looked = True
+            await self._backlog.look(unit, await self._ports.storage.now())
+        unreadable, self._backlog.unreadable = self._backlog.unreadable, []
+        if unreadable:
+            await put_off(self._ports, unreadable)
+            self._backlog.entered(unreadable)
+
+    def _start(self) -> None:
+        """Begin as many letters as there is room for."""
+        if self._halted:
+            self._backlog.keep_only(None)
+        slots, trust = self._slots, self._trust()
+        for _ in range(len(self._queue)):
+            under_way = len(self._tasks)
+            if under_way >= min(self._room(), slots.share(self._host, trust, under_way)):
+                break
+            place = slots.take(self, self._receiver, self._host, trust)
+            if place is None:
+                if not self._tasks:
+                    self._detour = slots.sent_off(self)
+                if self._detour is not None:
+                    self._backlog.keep_only(None)
+                return
+            self._tasks.add(asyncio.create_task(self._serve(place)))
+        slots.decline(self)
+
+    def _trust(self) -> Trust:
+        return self._outlook.trust(slow=self.is_slow)
+
+    def _room(self) -> int:
+        return 1 if self._probing else self._outlook.room
+
+    async def _serve(self, place: Place) -> None:
+        """Send letters, one after the other, while there are any, on one place."""
+        try:
+            ready = self._next()
+            while ready is not None:
+                await self._send(ready.delivery, ready.event)
+                # When places are short it goes back, and waits its turn.
+                ready = self._next() if self._slots.goes_on(place) else None
+        except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
+            self._fault = fault
+        finally:
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.discard(task)
+            self._slots.give(place)
+            self.stir()
+
+    def _next(self) -> Ready | None:
+        """The next letter for a task that has a slot."""
+        if not self._queue or self._halted or len(self._tasks) > self._room():
+            return None
+        return self._queue.popleft()
+
+    async def _send(self, delivery: Delivery, event: Event) -> None:
+        if self._account is None:
+            return
+        clock, ahead = self._ports.clock, self._tenure.ahead
+        sent_at = clock.now() + ahead
+        letter = signed_letter(
+            self._shared.signers,
+            self._account,
+            delivery.mode,
+            event_id=event.id,
+            event=event.type,
+            sequence=event.sequence,
+            attempt=next_number(delivery),
+            body=event.body,
+            now=clock.real() + ahead,
+        )
+        receipt = await self._ports.notifier.post(letter)
+        outcome = Outcome(
+            answer=str(receipt.answer),
+            status=receipt.status,
+            note=receipt.note,
+            sent_at=sent_at,
+            ended_at=clock.now() + ahead,
+            took_ms=receipt.took_ms,
+            probe=self._probing,
+        )
+        self._sent.append(Sent(delivery, outcome))
+        self._urgent = self._urgent or not outcome.good
+        self._outlook.note(delivery, outcome)
+        # The run is woken only for what it would do.
+        if self._has_enough() or (not self._backlog.complete and len(self._queue) < _LOW):
+            self.stir()
+
+    async def _enter(self, *, leave: bool) -> bool:
+        sent, self._sent = self._sent, []
+        too_old, self._backlog.too_old = self._backlog.too_old, []
+        self._urgent = False
+        job = self._tenure.job if leave else None
+        entered = await enter(self._ports, self._lane, self._outlook.stored, sent, too_old, leave=job)
+        self._backlog.entered(each.delivery for each in sent)
+        self._backlog.entered(too_old)
+        self._outlook.take(entered.breaker, self._sent)
+        if job is not None and not entered.left:
+            self._backlog.complete = False
+        return entered.left
+
+    async def _leave(self) -> bool:
+        """Let the job go. False when more was asked for meanwhile."""
+        tenure = self._tenure
+        if self._fault is not None:
+            raise self._fault
+        if tenure.lost:
+            return True
+        if self._shared.stopping or self._moved:
+            await tenure.hand_over()
+            return True
+        if self._detour is not None:
+            await tenure.hand_over(pause=self._detour)
+            return True
+        if await leave(self._ports, self._lane, self._outlook.stored, tenure.job, unsure=self._backlog.empty):
+            return True
+        return not await tenure.read()
+
+    async def _keep_up(self) -> None:
+        """While it lasts, hear of another address or secret, and of the job's loss."""
+        now = self._ports.clock.monotonic()
+        if now - self._read_at > _ACCOUNT_SECONDS:
+            self._read_at = now
+            before = self._receiver
+            async with self._ports.storage.unit() as unit:
+                self._know(await unit[Account].get(self._lane.account_id))
+                present = await unit[Job].get(self._tenure.job.id)
+                if self._receiver != before:
+                    self._outlook.take(await unit[Breaker].get(self._lane.id), self._sent)
+            if present is None or present.version != self._tenure.job.version:
+                self._tenure.lost = True

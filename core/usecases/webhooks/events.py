@@ -1,0 +1,212 @@
+"""What merchants and operators see of events: lists, and one with its letters (DECISIONS 7)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Between, OneOf, Snapshot, Unit
+from ...domain import ids
+from ...domain.accounts import Caller, Mode
+from ...domain.days import read_moment
+from ...domain.delivery import last_attempt_id
+from ...domain.errors import Refusal, shape_error
+from ...domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+
+_OF_ONE_OBJECT = 1000
+"""Events of one object at most that are listed: far more than one ever has."""
+
+T = TypeVar("T", bound=StrEnum)
+
+
+class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for, as it came; None: not given. `since` with it, `until` without."""
+
+    type: str | None = None
+    object_id: str | None = None
+    delivery_status: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /events/resend."""
+
+    since: str = msgspec.field(name="from")
+    until: str = msgspec.field(name="to")
+    type: str | None = None
+    delivery_status: str | None = None
+
+    @property
+    def query(self) -> EventQuery:
+        return EventQuery(type=self.type, delivery_status=self.delivery_status, since=self.since, until=self.until)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An event, how its delivery stands, and the last letter."""
+
+    event: Event
+    delivery: Delivery
+    last: Attempt | None
+
+
+class ToldWhole(msgspec.Struct, frozen=True):
+    """An event with all its letters, in the order sent."""
+
+    told: Told
+    attempts: list[Attempt]
+
+
+class EventPage(msgspec.Struct, frozen=True):
+    """A page of events, newest first, and how many there are in all."""
+
+    events: list[Told]
+    number: int
+    size: int
+    total: int
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A query that was read; also the argument of the job that sends a range again."""
+
+    owner: dict[str, str]
+    type: EventType | None = None
+    object_id: str | None = None
+    status: DeliveryStatus | None = None
+    low: datetime | None = None
+    high: datetime | None = None
+    done: int = 0
+    """Events at exactly `low` that are done already."""
+
+    def events(self) -> dict[str, Any]:
+        """Criteria for events; the delivery's status is none of theirs."""
+        kind = {} if self.type is None else {"type": self.type}
+        return {**self.owner, **kind, "created_at": Between(self.low, self.high)}
+
+    def deliveries(self) -> dict[str, Any]:
+        """Criteria for deliveries of the wanted status. Only pending ones have a `due`; that the others have none lets
+        the index give the order."""
+        due = {} if self.status is DeliveryStatus.PENDING else {"due": None}
+        return {**self.events(), **due, "status": self.status}
+
+    def takes(self, event: Event) -> bool:
+        """Whether an event found otherwise is one of them, but for its delivery's status."""
+        return (
+            all(getattr(event, name) == value for name, value in self.owner.items())
+            and self.type in (None, event.type)
+            and (self.low is None or self.low <= event.created_at)
+            and (self.high is None or event.created_at < self.high)
+        )
+
+
+def read_query(owner: dict[str, str], asked: EventQuery) -> Wanted:
+    return Wanted(
+        owner=owner,
+        type=_one_of("type", asked.type, EventType),
+        object_id=asked.object_id,
+        status=_one_of("delivery_status", asked.delivery_status, DeliveryStatus),
+        low=None if asked.since is None else read_moment("from", asked.since),
+        high=None if asked.until is None else read_moment("to", asked.until),
+    )
+
+
+def _one_of(name: str, text: str | None, kind: type[T]) -> T | None:
+    if text is None:
+        return None
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise shape_error(name, f"must be one of: {', '.join(kind)}") from None
+
+
+def owner_of(account_id: str | None, mode: Mode | None) -> dict[str, str]:
+    owner = {"account_id": account_id, "mode": mode}
+    return {name: value for name, value in owner.items() if value is not None}
+
+
+async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: int, size: int) -> EventPage:
+    """A page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
+    wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
+    async with ports.storage.snapshot() as seen:
+        total, events = await _page(seen, wanted, number, size)
+    return EventPage(events, number, size, total)
+
+
+async def find_events(
+    ports: Ports, asked: EventQuery, *, account_id: str | None, mode: Mode | None, limit: int
+) -> list[Told]:
+    """The newest events of all accounts, of one, or of one mode. Raises: Refusal VALIDATION_ERROR."""
+    wanted = read_query(owner_of(account_id, mode), asked)
+    async with ports.storage.snapshot() as seen:
+        _, events = await _page(seen, wanted, 1, limit)
+    return events
+
+
+async def _page(seen: Snapshot, wanted: Wanted, number: int, size: int) -> tuple[int, list[Told]]:
+    """A page and the total. What cannot be read is counted, and its place on its page stays empty."""
+    if wanted.object_id is not None:
+        return await _of_object(seen, wanted, wanted.object_id, (number - 1) * size, size)
+    if wanted.status is not None:
+        criteria = wanted.deliveries()
+        total = await seen[Delivery].total(**criteria)
+        deliveries = await seen[Delivery].page(number, size, readable=True, **criteria)
+        ids_of = OneOf(tuple(each.id for each in deliveries))
+        found = await seen[Event].find(id=ids_of, order="-id", limit=size, readable=True)
+        return total, await _joined(seen, found, deliveries)
+    criteria = wanted.events()
+    total = await seen[Event].total(**criteria)
+    events = await seen[Event].page(number, size, order="-created_at", readable=True, **criteria)
+    return total, await _joined(seen, events, await deliveries_of(seen, events))
+
+
+async def _of_object(seen: Snapshot, wanted: Wanted, object_id: str, offset: int, size: int) -> tuple[int, list[Told]]:
+    """One object has few events: they are all read, and judged here."""
+    if not object_id or "\0" in object_id or not object_id.isascii():
+        return 0, []
+    found = await seen[Event].find(object_id=object_id, order="-created_at", limit=_OF_ONE_OBJECT, readable=True)
+    events = [event for event in found if wanted.takes(event)]
+    deliveries = [each for each in await deliveries_of(seen, events) if wanted.status in (None, each.status)]
+    told = await _joined(seen, events, deliveries)
+    return len(told), told[offset : offset + size]
+
+
+async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Delivery]:
+    if not events:
+        return []
+    ids_of = OneOf(tuple(event.id for event in events))
+    return await seen[Delivery].find(id=ids_of, limit=len(events), readable=True)
+
+
+async def _joined(seen: Snapshot, events: list[Event], deliveries: list[Delivery]) -> list[Told]:
+    """Each event that has one of the deliveries, with it and its last letter."""
+    of_event = {delivery.id: delivery for delivery in deliveries}
+    wanted = tuple(last_attempt_id(each) for each in deliveries)
+    letters = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+    last = {attempt.event_id: attempt for attempt in letters}
+    return [Told(event, of_event[event.id], last.get(event.id)) for event in events if event.id in of_event]
+
+
+async def get_event(ports: Ports, caller: Caller, event_id: str) -> ToldWhole:
+    """One event of the caller's account and mode. Raises: Refusal EVENT_NOT_FOUND."""
+    async with ports.storage.snapshot() as seen:
+        told = await told_of(seen, event_id, caller)
+        return ToldWhole(told, await _attempts(seen, event_id))
+
+
+async def told_of(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> Told:
+    event = delivery = None
+    if ids.is_prefixed(ids.EVENT, event_id):
+        event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
+    if event is None or delivery is None or not (caller is None or _owns(caller, event)):
+        raise Refusal("EVENT_NOT_FOUND", "No event of this id")
+    return Told(event, delivery, await seen[Attempt].get(last_attempt_id(delivery)))
+
+
+def _owns(caller: Caller, event: Event) -> bool:
+    return event.account_id == caller.account_id and event.mode is caller.mode
+
+
+async def _attempts(seen: Snapshot, event_id: str) -> list[Attempt]:
+    return await seen[Attempt].find(id=Between(f"{event_id}:", f"{event_id};"), order="id", readable=True)

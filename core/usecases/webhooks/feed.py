@@ -1,0 +1,196 @@
+"""Following an account's test events: what `GET /sandbox/letters` reads (domain/feed.py: why nothing is lost)."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import AtLeast, Between, OneOf, Unit
+from ....ports.vault import Vault
+from ...domain.accounts import Account, Caller, Mode
+from ...domain.errors import shape_error
+from ...domain.events import Event, EventType
+from ...domain.feed import KEPT, Feed, FeedEntry
+from ...domain.signing import Signer, headers
+from ..units import retrying
+from .signing import Signers
+
+TIDY = "feed.tidy"
+
+BEGINNING = "beginning"
+NOW = "now"
+
+BATCH = 100
+"""Letters in one answer, at most; also how many positions are given in one unit."""
+
+_EVERY = timedelta(days=1)
+
+
+class FedLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """An event as it would be posted now. Its body is the very text that is signed."""
+
+    cursor: str
+    """Read on after this one."""
+    event: Event
+    resent: bool
+    headers: dict[str, str]
+
+
+class Fed(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of the feed. `cursor` is where to read on; it also passes over letters of types not asked for."""
+
+    letters: Sequence[FedLetter]
+    cursor: str
+    more: bool
+    """There was more than fits: read on at once."""
+
+
+def note_letters(ports: Ports, unit: Unit, events: Iterable[tuple[str, str, Mode]], *, resent: bool = False) -> None:
+    """Put events (their id, account and mode) into the feeds of their accounts; to be called in the unit that writes
+    them or sends them again. Live ones are in no feed."""
+    now = ports.clock.now()
+    for event_id, account_id, mode in events:
+        if mode is Mode.TEST:
+            entry_id = ports.ids.uuid()
+            unit[FeedEntry].add(
+                FeedEntry(id=entry_id, account_id=account_id, event_id=event_id, created_at=now, resent=resent)
+            )
+
+
+def read_types(text: str | None) -> frozenset[EventType] | None:
+    """The types of a list with commas; None: all. Raises: Refusal VALIDATION_ERROR."""
+    if text is None:
+        return None
+    try:
+        return frozenset(EventType(name.strip()) for name in text.split(","))
+    except ValueError:
+        raise shape_error("types", f"must be some of: {', '.join(EventType)}") from None
+
+
+async def read_feed(ports: Ports, caller: Caller, after: str, types: frozenset[EventType] | None) -> Fed:
+    """The letters after a cursor, or from the BEGINNING; after NOW there is none yet.
+
+    Raises: Refusal VALIDATION_ERROR for what is no cursor of this feed; VaultError.
+    """
+    last = await _give_positions(ports, caller.account_id)
+    if after == NOW:
+        return Fed(letters=(), cursor=str(last), more=False)
+    start = _position(after, last)
+    async with ports.storage.unit() as unit:
+        entries = await unit[FeedEntry].find(
+            account_id=caller.account_id,
+            position=Between(start + 1, last + 1),
+            order="position",
+            limit=BATCH,
+            readable=True,
+        )
+        wanted = OneOf(tuple({entry.event_id for entry in entries}))
+        found = await unit[Event].find(id=wanted, limit=BATCH, readable=True) if entries else []
+        account = await unit[Account].get(caller.account_id) or caller.account
+    events = {event.id: event for event in found if types is None or event.type in types}
+    sign = _Signing(ports, account)
+    letters = [sign.letter(entry, events[entry.event_id]) for entry in entries if entry.event_id in events]
+    more = len(entries) == BATCH
+    cursor = entries[-1].position if more else last
+    return Fed(letters=letters, cursor=str(cursor), more=more)
+
+
+def _position(after: str, last: int) -> int:
+    if after == BEGINNING:
+        return 0
+    if not (after.isascii() and after.isdigit() and len(after) <= 15):
+        raise shape_error("after", f"must be a cursor of this feed, {BEGINNING} or {NOW}")
+    if int(after) > last:
+        # Another database than the one that gave it. To wait for that position would be to pass over all before it.
+        raise shape_error("after", "lies beyond the end of this feed")
+    return int(after)
+
+
+async def _give_positions(ports: Ports, account_id: str) -> int:
+    """Give every committed entry its position, in the order of ids; the last position then given."""
+
+    async def work(unit: Unit) -> tuple[int, bool]:
+        feed = await unit[Feed].get(account_id)
+        last = 0 if feed is None else feed.last
+        fresh = await unit[FeedEntry].find(account_id=account_id, position=None, order="id", limit=BATCH, readable=True)
+        for number, entry in enumerate(fresh, last + 1):
+            unit[FeedEntry].save(msgspec.structs.replace(entry, position=number))
+        last += len(fresh)
+        if fresh and feed is None:
+            unit[Feed].add(Feed(id=account_id, last=last))
+        elif fresh and feed is not None:
+            unit[Feed].save(msgspec.structs.replace(feed, last=last))
+        return last, len(fresh) == BATCH
+
+    while True:
+        # Of two readers at once one goes stale, or meets the new record's id, and reads again.
+        last, more = await retrying(ports.storage, work, again_on=("feeds_id",))
+        if not more:
+            return last
+
+
+def listening_secret(vault: Vault, account_id: str) -> str:
+    """What signs the feed of an account that has no webhook secret yet: always the same, and kept nowhere."""
+    return "whsec_" + base64.b64encode(vault.fingerprint(f"listening:{account_id}")).decode("ascii")
+
+
+class _Signing:
+    """Signs letters as the account's receiver would get them now."""
+
+    def __init__(self, ports: Ports, account: Account) -> None:
+        now = ports.clock.real()
+        signers = Signers(ports.vault)
+        old, until = account.previous_secret, account.previous_secret_until
+        rotating = old is not None and until is not None and now < until
+        self._timestamp = int(now.timestamp())
+        self._previous = signers.of(account, old) if rotating and old is not None else None
+        self._signer = (
+            Signer(listening_secret(ports.vault, account.id))
+            if account.webhook_secret is None
+            else signers.of(account, account.webhook_secret)
+        )
+
+    def letter(self, entry: FeedEntry, event: Event) -> FedLetter:
+        return FedLetter(
+            cursor=str(entry.position),
+            event=event,
+            resent=entry.resent,
+            headers=headers(
+                self._signer,
+                previous=self._previous,
+                event_id=event.id,
+                event=event.type,
+                sequence=event.sequence,
+                attempt=1,
+                timestamp=self._timestamp,
+                body=event.body,
+            ),
+        )
+
+
+def first_tidying(ports: Ports) -> Job:
+    """The job that deletes old entries, every day; a worker writes it when it starts (jobs.py)."""
+    now = ports.clock.now()
+    return Job(id=TIDY, kind=TIDY, argument="", due=now, created_at=now)
+
+
+async def tidy(ports: Ports, job: Job) -> None:
+    """Delete what is older than KEPT. Ids follow time, so it ends at the first young entry."""
+    before = ports.clock.now() - KEPT
+
+    async def work(unit: Unit) -> bool:
+        found = await unit[FeedEntry].find(id=AtLeast(""), order="id", limit=BATCH, readable=True)
+        old = [entry for entry in found if entry.created_at < before]
+        for entry in old:
+            unit[FeedEntry].remove(entry)
+        return bool(old) and len(old) == len(found)
+
+    while await retrying(ports.storage, work):
+        pass
+    async with ports.storage.unit() as unit:
+        due = ports.clock.now() + _EVERY
+        unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None, attempts=0))
+        await unit.commit()

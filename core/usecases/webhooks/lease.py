@@ -1,0 +1,61 @@
+"""Holding a claimed job for as long as its work takes: the worker keeps its lease (frontends/worker), and the work
+notices here when it was lost all the same."""
+
+from datetime import timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Stale
+from ....ports.jobs import Job
+
+
+class Tenure:
+    """A claimed job in our hands. Keeping a lease leaves a job's version as it is; another worker's claim does not."""
+
+    def __init__(self, ports: Ports, job: Job) -> None:
+        self._ports = ports
+        self.job = job
+        """As it was when it was read last: whoever asks for it after that is not forgotten."""
+        self.lost = False
+        """Another worker has it: our lease ended."""
+        self.ahead = timedelta(0)
+        """How far the storage's clock, by which leases and due times are judged, is ahead of ours."""
+
+    async def begin(self) -> None:
+        """Take the storage's time."""
+        self.ahead = await self._ports.storage.now() - self._ports.clock.now()
+
+    def is_still_ours(self, present: Job | None) -> bool:
+        """Take the job as it was just read. False when it is another worker's, or gone."""
+        if present is None or present.version != self.job.version:
+            self.lost = True
+        else:
+            self.job = present
+        return not self.lost
+
+    async def read(self) -> bool:
+        """Read the job anew. False when it is not ours any more."""
+        return self.is_still_ours(await self._ports.storage.get(Job, self.job.id))
+
+    async def was_asked(self) -> bool:
+        """Whether somebody asked for the job since it was read, or took it."""
+        return not is_unchanged(await self._ports.storage.get(Job, self.job.id), self.job)
+
+    async def hand_over(self, *, pause: float = 0.0) -> None:
+        """Leave the job to the next worker: at once, or after so many seconds."""
+        due = self.job.due
+        if pause:
+            due = await self._ports.storage.now() + timedelta(seconds=pause)
+        async with self._ports.storage.unit() as unit:
+            # Nothing failed: the pauses after failures begin anew.
+            unit[Job].save(msgspec.structs.replace(self.job, leased_until=None, due=due, attempts=0))
+            try:
+                await unit.commit()
+            except Stale:
+                self.lost = True
+
+
+def is_unchanged(present: Job | None, job: Job) -> bool:
+    """Whether nobody took the job or asked for it since it was read. That its lease was kept is no change."""
+    return present is not None and (present.version, present.asked) == (job.version, job.asked)

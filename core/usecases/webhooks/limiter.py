@@ -1,0 +1,241 @@
+"""How many letters may be under way at once, in all and to one host, and whose turn is next.
+
+A letter that hangs holds its place for as long as a receiver may take, one that is answered for some milliseconds. So
+receivers that are known to be slow have a part of the places for themselves, and cannot take those of the others; who
+is slow is known a second after it began to be. Turns come in the order in which they were asked for.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from .limiter_pool import Customer, Pool, Trust
+
+_HANGS = 10.0
+"""Seconds for which a letter that is not answered holds a place."""
+
+LATE = 1.0
+"""Seconds after which a letter under way makes its receiver a slow one."""
+
+MOST_WAIT = 256
+"""So many slow receivers wait for a place at most, so many new ones, and so many that wait for their host alone.
+Further ones leave, and come back: who waits holds a claimed job, and a worker has no more than so many of these."""
+
+_LONGEST_DETOUR = 60.0
+"""Seconds."""
+
+_REMEMBERED = 10_000
+"""Slow receivers that are known at most; the first of them are forgotten first."""
+
+
+def host_of(url: str) -> str:
+    """Host and port of an address, by which those are told that many receivers share."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (80 if parts.scheme == "http" else 443)
+    except ValueError:
+        return ""  # nothing is ever posted there
+    return f"{parts.hostname}:{port}"
+
+
+class Detour:
+    """When those come back for whom there is no room to wait: one after the other, about as fast as places get free."""
+
+    def __init__(self, shortest: float, between: float) -> None:
+        self._shortest = shortest
+        self._between = between
+        self._last = 0.0
+
+    def seconds(self, now: float) -> float:
+        """How long the next one stays away."""
+        self._last = min(max(self._last + self._between, now + self._shortest), now + _LONGEST_DETOUR)
+        return self._last - now
+
+
+class Place:
+    """What a letter needs to be under way: a place in all, and one at its host."""
+
+    __slots__ = ("began", "host", "receiver", "trust")
+
+    def __init__(self, receiver: str, host: str, trust: Trust, began: float) -> None:
+        self.receiver = receiver
+        self.host = host
+        self.trust = trust
+        self.began = began
+
+
+class Wait(Enum):
+    """As what somebody waits."""
+
+    SLOW = "slow"
+    NEW = "new"
+    HOST = "host"
+    """For a place at a host, and not slow."""
+    PROVEN = "proven"
+    """For a place in all, and proven: this is bounded by nothing but what a worker claims."""
+
+
+class Asked(NamedTuple):
+    """What a customer waits for."""
+
+    host: str
+    trust: Trust
+    there: bool
+    """It has its place at the host, and waits for one in all."""
+
+    @property
+    def how(self) -> Wait:
+        """By what it is bounded how many wait so."""
+        if self.trust is Trust.SLOW:
+            return Wait.SLOW
+        if not self.there:
+            return Wait.HOST
+        return Wait.NEW if self.trust is Trust.NEW else Wait.PROVEN
+
+
+class Slots:
+    """Gives out places. `total` letters are under way at most, `per_host` of them to one host and port, `per_receiver`
+    to one receiver."""
+
+    def __init__(self, total: int, per_receiver: int, per_host: int, now: Callable[[], float]) -> None:
+        """`now`: seconds that only rise."""
+        self.per_receiver = per_receiver
+        self._per_host = per_host
+        self._now = now
+        self._all = Pool(total, per_receiver)
+        self._hosts: dict[str, Pool] = {}
+        """Those to which something is under way, or waits to be."""
+        self._asked: dict[Customer, Asked] = {}
+        """Those who wait."""
+        self._waits: Counter[Wait] = Counter()
+        """How many of them wait how."""
+        slow = Detour(_HANGS, _HANGS / max(total * 2 // 5, 1))
+        self._detours = {Wait.SLOW: slow, Wait.NEW: slow, Wait.HOST: Detour(LATE, LATE / per_host)}
+        self._young: dict[Place, None] = {}
+        """Under way and not late yet, in the order in which they began."""
+        self._slow: dict[str, None] = {}
+        """Receivers whose last letter was late."""
+
+    def is_slow(self, receiver: str) -> bool:
+        """Whether the last letter to it that ended, or became late, was late."""
+        return receiver in self._slow
+
+    def share(self, host: str, trust: Trust, mine: int) -> int:
+        """How many places one receiver may have, which has `mine`."""
+        pool = self._hosts.get(host)
+        there = self.per_receiver if pool is None else pool.share(trust, mine)
+        return min(there, self._all.share(trust, mine))
+
+    def take(self, customer: Customer, receiver: str, host: str, trust: Trust) -> Place | None:
+        """A place; or none, and a turn in the queue for one. Who waits for a host takes no place in all."""
+        asked = self._asked.get(customer)
+        if asked is not None and (asked.host != host or asked.trust is not trust):
+            self.decline(customer)
+            asked = None
+        if asked is None or not asked.there:
+            pool = self._hosts.get(host)
+            if pool is None:
+                pool = self._hosts[host] = Pool(self._per_host, self.per_receiver)
+            if not pool.take(customer, trust):
+                self._wait(customer, Asked(host, trust, there=False))
+                return None
+        if not self._all.take(customer, trust):
+            self._wait(customer, Asked(host, trust, there=True))
+            return None
+        self._no_longer(customer)
+        place = Place(receiver, host, trust, self._now())
+        self._young[place] = None
+        return place
+
+    def turned_away(self, trust: Trust) -> float | None:
+        """Whether one that is trusted so need not even ask for a place, and shall come back in so many seconds."""
+        if trust is Trust.SLOW and self._waits[Wait.SLOW] >= MOST_WAIT:
+            return self._detours[Wait.SLOW].seconds(self._now())
+        return None
+
+    def sent_off(self, customer: Customer) -> float | None:
+        """Whether one that found no place may not wait for one, and shall come back in so many seconds."""
+        asked = self._asked.get(customer)
+        detour = None if asked is None else self._detours.get(asked.how)
+        if asked is None or detour is None or self._waits[asked.how] <= MOST_WAIT:
+            return None
+        self.decline(customer)
+        return detour.seconds(self._now())
+
+    def goes_on(self, place: Place) -> bool:
+        """Its letter ended. Whether another one may begin on the same place: not when somebody waits who could have
+        it, nor when the receiver is slow, which then asks as such."""
+        self._end(place)
+        if place.trust is Trust.SLOW or place.receiver in self._slow:
+            return False
+        if self._all.wants_back(place.trust) or self._hosts[place.host].wants_back(place.trust):
+            return False
+        place.began = self._now()
+        self._young[place] = None
+        return True
+
+    def give(self, place: Place) -> None:
+        """A place is free again."""
+        self._young.pop(place, None)
+        pool = self._hosts[place.host]
+        pool.give(place.trust)
+        self._forget(place.host, pool)
+        self._all.give(place.trust)
+
+    def decline(self, customer: Customer) -> None:
+        """It wants no place now; if its turn has come, the next one may."""
+        asked = self._no_longer(customer)
+        if asked is None:
+            return
+        pool = self._hosts[asked.host]
+        if asked.there:
+            self._all.decline(customer)
+            pool.give(asked.trust)
+        else:
+            pool.decline(customer)
+        self._forget(asked.host, pool)
+
+    def look(self) -> None:
+        """Count the receivers of letters that are late by now among the slow ones."""
+        latest = self._now() - LATE
+        while self._young:
+            place = next(iter(self._young))
+            if place.began > latest:
+                return
+            del self._young[place]
+            self._note_slow(place.receiver)
+            if place.trust is not Trust.SLOW:
+                self._hosts[place.host].slow_down(place.trust)
+                self._all.slow_down(place.trust)
+                place.trust = Trust.SLOW
+
+    def _wait(self, customer: Customer, asked: Asked) -> None:
+        self._no_longer(customer)
+        self._asked[customer] = asked
+        self._waits[asked.how] += 1
+
+    def _no_longer(self, customer: Customer) -> Asked | None:
+        asked = self._asked.pop(customer, None)
+        if asked is not None:
+            self._waits[asked.how] -= 1
+        return asked
+
+    def _end(self, place: Place) -> None:
+        self._young.pop(place, None)
+        if self._now() - place.began < LATE:
+            self._slow.pop(place.receiver, None)
+        else:
+            self._note_slow(place.receiver)
+
+    def _note_slow(self, receiver: str) -> None:
+        self._slow.pop(receiver, None)
+        if len(self._slow) >= _REMEMBERED:
+            del self._slow[next(iter(self._slow))]
+        self._slow[receiver] = None
+
+    def _forget(self, host: str, pool: Pool) -> None:
+        """Memory follows what is under way."""
+        if pool.empty:
+            del self._hosts[host]

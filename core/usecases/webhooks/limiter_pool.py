@@ -1,0 +1,121 @@
+"""A pool of places for letters: who gets one, by how a receiver is trusted, and in which turn. limiter.py has one for
+all letters and one for each host."""
+
+from enum import IntEnum
+from itertools import count
+from typing import Protocol
+
+
+class Customer(Protocol):
+    """Who takes places: the service of one receiver. Told when its turn has come."""
+
+    def stir(self) -> None: ...
+
+
+class Trust(IntEnum):
+    """How a receiver is trusted with places, by what is known of it."""
+
+    PROVEN = 0
+    """It answered well."""
+    NEW = 1
+    """It never answered well yet."""
+    SLOW = 2
+    """Its last letter took longer than slots.LATE, or got no answer in time."""
+
+
+class Pool:
+    """A number of places. Slow receivers take two fifths of them at most; those and new ones together leave a fifth to
+    those that are proven, however many come at once and hang."""
+
+    def __init__(self, places: int, per_receiver: int) -> None:
+        self._places = places
+        self._per_receiver = per_receiver
+        self._most_slow = -(-places * 2 // 5)
+        self._most_unproven = places - places // 5
+        self._taken = [0, 0, 0]
+        """By trust."""
+        self._waiting: tuple[dict[Customer, int], ...] = ({}, {}, {})
+        """By trust: who waits, and the number that it drew."""
+        self._granted: dict[Customer, Trust] = {}
+        """Their turn came, and they have not taken the place yet. It counts as taken."""
+        self._numbers = count()
+
+    @property
+    def empty(self) -> bool:
+        """Nobody has a place or waits for one."""
+        return not any(self._taken) and not any(self._waiting)
+
+    def share(self, trust: Trust, mine: int) -> int:
+        """How many one receiver may have, which has `mine`: one where others have a quarter of the places, so that
+        there are some for as many receivers as possible. Who has more keeps them."""
+        if trust is Trust.SLOW:
+            taken, places = self._taken[Trust.SLOW], self._most_slow
+        else:
+            taken, places = sum(self._taken), self._places
+        return self._per_receiver if 4 * (taken - mine) < places else 1
+
+    def take(self, customer: Customer, trust: Trust) -> bool:
+        """A place, or a turn in the queue for one."""
+        if customer in self._waiting[trust]:
+            return False
+        if self._granted.get(customer) is trust:
+            del self._granted[customer]
+            return True
+        # What it asked for before it turned out to be slow, or well again, is another queue's.
+        self.decline(customer)
+        if self._has_room(trust):
+            self._taken[trust] += 1
+            return True
+        self._waiting[trust][customer] = next(self._numbers)
+        return False
+
+    def give(self, trust: Trust) -> None:
+        """A place is free again."""
+        self._taken[trust] -= 1
+        self._hand_on()
+
+    def slow_down(self, trust: Trust) -> None:
+        """Who has a place turned out to be slow: it is counted among theirs, however many these have already. They
+        take no further one, then, until they are as few again as they may be."""
+        self._taken[trust] -= 1
+        self._taken[Trust.SLOW] += 1
+
+    def wants_back(self, trust: Trust) -> bool:
+        """Somebody waits who could have this place."""
+        proven, new, slow = self._waiting
+        if proven or new:
+            return True
+        return bool(slow) and (trust is Trust.SLOW or self._taken[Trust.SLOW] < self._most_slow)
+
+    def decline(self, customer: Customer) -> None:
+        """It wants no place now; if its turn has come, the next one may."""
+        for queue in self._waiting:
+            queue.pop(customer, None)
+        granted = self._granted.pop(customer, None)
+        if granted is not None:
+            self.give(granted)
+
+    def _has_room(self, trust: Trust) -> bool:
+        proven, new, slow = self._taken
+        if proven + new + slow >= self._places:
+            return False
+        if trust is Trust.SLOW:
+            return slow < self._most_slow
+        return trust is Trust.PROVEN or new + slow < self._most_unproven
+
+    def _hand_on(self) -> None:
+        """To those who may take what is free, the first who asked first."""
+        while True:
+            first: tuple[int, Trust, Customer] | None = None
+            for trust in Trust:
+                for customer, number in self._waiting[trust].items():
+                    if (first is None or number < first[0]) and self._has_room(trust):
+                        first = number, trust, customer
+                    break
+            if first is None:
+                return
+            _, trust, customer = first
+            del self._waiting[trust][customer]
+            self._granted[customer] = trust
+            self._taken[trust] += 1
+            customer.stir()

@@ -1,0 +1,172 @@
+"""Announcing lives here and nowhere else: an event is written in the unit that makes it true (SPEC "Events")."""
+
+from datetime import timedelta
+from functools import partial
+from typing import Protocol
+
+import msgspec
+from msgspec import UNSET
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.accounts import Account, Mode, Shop
+from ...domain.breaker import lane_id
+from ...domain.days import iso
+from ...domain.delivery import sent_anew
+from ...domain.events import Delivery, DeliveryStatus, Event, EventType
+from ...domain.payloads import Payload, PaymentPayload
+from ...domain.payments import Payment, PaymentStatus, shown_metadata, shows_payer_name
+from ..sealed import open_payer_name
+from ..test_clock import living_with
+from ..units import retrying
+from .feed import note_letters
+
+DELIVER = "webhook.deliver"
+RELEASE = "webhook.release"
+
+_RELEASE_BATCH = 500
+# A unit that read the account just before its address was set may still commit a held event a moment later, so the
+# release looks again after these pauses.
+_RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
+
+
+async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous: PaymentStatus) -> None:
+    """Write `payment.status_changed` for a move that the same unit saves. `payment` is as it will stand."""
+    shop = await unit[Shop].get(payment.shop_id)
+    payload = payment_payload(ports, payment, previous, shop_name=None if shop is None else shop.name)
+    await announce_of(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
+
+
+def payment_payload(
+    ports: Ports, payment: Payment, previous: PaymentStatus, *, shop_name: str | None
+) -> PaymentPayload:
+    """What `payment.status_changed` says of a move."""
+    payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
+    return PaymentPayload(
+        event="payment.status_changed",
+        payment_id=payment.id,
+        external_id=payment.external_id,
+        status=payment.status,
+        previous_status=previous,
+        amount_rub=str(payment.amount),
+        actual_amount_rub=None if payment.actual_amount is None else str(payment.actual_amount),
+        amount_usdt=None if payment.amount_usdt is None else str(payment.amount_usdt),
+        payment_method=payment.payment_method,
+        refund_pending=payment.refund_pending,
+        timestamp=iso(ports.clock.now()),
+        metadata=shown_metadata(payment),
+        payer_name=UNSET if payer_name is None else payer_name,
+        subscription_id=UNSET if payment.subscription_id is None else payment.subscription_id,
+        period_ref=UNSET if payment.period_ref is None else payment.period_ref,
+        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason,
+        sandbox=True if payment.mode is Mode.TEST else UNSET,
+        shop_id=payment.shop_id,
+        shop_name=shop_name,
+    )
+
+
+class Subject(Protocol):
+    """What an event is about: a payment, a refund, a subscription, …"""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def account_id(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def sequence(self) -> int: ...
+
+
+async def announce_of(ports: Ports, unit: Unit, subject: Subject, event_type: EventType, payload: Payload) -> None:
+    """Write an event about an object that the same unit saves, with its `sequence` raised for this event."""
+    account = await unit[Account].get(subject.account_id)
+    event = event_of(ports, subject, event_type, payload)
+    announce(ports, unit, event, receives=account is not None and account.receives)
+
+
+def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Payload) -> Event:
+    """The event that says `payload` of an object."""
+    return Event(
+        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+        account_id=subject.account_id,
+        mode=subject.mode,
+        type=event_type.value,
+        object_id=subject.id,
+        sequence=subject.sequence,
+        body=msgspec.json.encode(payload),
+        created_at=ports.clock.now(),
+    )
+
+
+def announce(ports: Ports, unit: Unit, event: Event, *, receives: bool) -> None:
+    """Write an event that this unit makes true. `receives`: its account does, as read in the same unit."""
+    delivery = Delivery(
+        id=event.id,
+        account_id=event.account_id,
+        mode=event.mode,
+        type=event.type,
+        status=DeliveryStatus.HELD,
+        created_at=event.created_at,
+    )
+    unit[Event].add(event)
+    unit[Delivery].add(sent_anew(delivery, receives=receives, now=event.created_at))
+    note_letters(ports, unit, [(event.id, event.account_id, event.mode)])
+    if receives:
+        ask_to_deliver(ports, unit, event.account_id, event.mode)
+
+
+def deliver_id(lane: str) -> str:
+    """The one job that sends to a receiver."""
+    return f"{DELIVER}:{lane}"
+
+
+def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
+    """Have all that is due at a receiver sent, once the unit is committed; to be called in the unit that makes
+    something due. The one job of that receiver (dispatcher.py) is written, or asked again where it stands."""
+    now = ports.clock.now()
+    lane = lane_id(account_id, mode)
+    unit[Job].accrue(Job(id=deliver_id(lane), kind=DELIVER, argument=lane, due=now, created_at=now, asked=1))
+
+
+async def release(ports: Ports, unit: Unit, account_id: str) -> None:
+    """Have the account's held events sent, once address and secret are both set; to be called in that unit."""
+    now = ports.clock.now()
+    job = Job(id=f"{RELEASE}:{account_id}", kind=RELEASE, argument=account_id, due=now, created_at=now)
+    waiting = await unit[Job].get(job.id)
+    if waiting is None:
+        unit[Job].add(job)
+    else:
+        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))
+
+
+async def release_held(ports: Ports, job: Job) -> None:
+    """The job behind `release`: a batch at a time, so that a year of held events does not make one huge unit."""
+
+    async def one_batch(unit: Unit, mode: Mode) -> int:
+        account = await unit[Account].get(job.argument)
+        if account is None or not account.receives:
+            return 0
+        held = await unit[Delivery].find(
+            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, due=None, limit=_RELEASE_BATCH, readable=True
+        )
+        for delivery in held:
+            unit[Delivery].save(sent_anew(delivery, receives=True, now=ports.clock.now()))
+        if held:
+            ask_to_deliver(ports, unit, account.id, mode)
+        return len(held)
+
+    for mode in Mode:
+        async with living_with(ports, job.argument, mode):
+            while await retrying(ports.storage, partial(one_batch, mode=mode)) == _RELEASE_BATCH:
+                pass
+    async with ports.storage.unit() as unit:
+        passed = job.attempts - 1
+        if passed < len(_RELEASE_PAUSES):
+            due = ports.clock.now() + _RELEASE_PAUSES[passed]
+            unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None))
+        else:
+            unit[Job].remove(job)
+        await unit.commit()

@@ -1,0 +1,110 @@
+"""Sending events again, one or many (SPEC "Events", 3; DECISIONS 7)."""
+
+from datetime import timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts import Account, Caller, Mode
+from ...domain.delivery import sent_anew
+from ...domain.errors import shape_error
+from ...domain.events import Delivery, Event
+from ..test_clock import in_the_account_time, living_with
+from ..units import retrying
+from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
+from .feed import note_letters
+from .outbox import ask_to_deliver
+
+RESEND = "webhook.resend"
+
+_BATCH = 100
+"""Events in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
+
+
+async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> Told:
+    """Send an event again now, whatever became of it: a new ladder, with its attempts numbered on. Without a caller
+    the operator asks, for whichever account. Behind an open breaker it waits for that, and without a receiver it is
+    held.
+
+    Raises: Refusal EVENT_NOT_FOUND.
+    """
+
+    async def work(unit: Unit) -> Told:
+        told = await told_of(unit, event_id, caller)
+        account = await unit[Account].get(told.event.account_id)
+        [after] = _send_anew(ports, unit, account, told.event.mode, [told.delivery])
+        return msgspec.structs.replace(told, delivery=after)
+
+    async with ports.storage.unit() as unit:
+        event = (await told_of(unit, event_id, caller)).event
+    async with living_with(ports, event.account_id, event.mode):
+        return await retrying(ports.storage, work)
+
+
+def _send_anew(
+    ports: Ports, unit: Unit, account: Account | None, mode: Mode, deliveries: list[Delivery]
+) -> list[Delivery]:
+    receives = account is not None and account.receives
+    now = ports.clock.now()
+    if account is not None and receives and deliveries:
+        ask_to_deliver(ports, unit, account.id, mode)
+    note_letters(ports, unit, [(each.id, each.account_id, mode) for each in deliveries], resent=True)
+    return [unit[Delivery].save(sent_anew(each, receives=receives, now=now)) for each in deliveries]
+
+
+@in_the_account_time
+async def resend_range(ports: Ports, account_id: str, mode: Mode, asked: EventQuery) -> int:
+    """Have all events of a range sent again, and say how many there are. A job does it, some at a time.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    wanted = read_query(owner_of(account_id, mode), asked)
+    if wanted.low is None or wanted.high is None or wanted.low >= wanted.high:
+        raise shape_error("to", "must be later than from")
+    now = ports.clock.now()
+    # Not what comes while it runs.
+    wanted = msgspec.structs.replace(wanted, high=min(wanted.high, now + timedelta(microseconds=1)))
+    async with ports.storage.unit() as unit:
+        if wanted.status is None:
+            total = await unit[Event].total(**wanted.events())
+        else:
+            total = await unit[Delivery].total(**wanted.deliveries())
+        if total:
+            argument = msgspec.json.encode(wanted).decode()
+            job_id = f"{RESEND}:{ports.ids.uuid()}"
+            unit[Job].add(Job(id=job_id, kind=RESEND, argument=argument, due=now, created_at=now))
+            await unit.commit()
+    return total
+
+
+async def resend_batch(ports: Ports, job: Job) -> None:
+    """The job of `resend_range`: the next batch, in the order of age. How far it is stands in its argument, saved with
+    the batch, so that none is sent again twice."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None:
+            return
+        wanted = msgspec.json.decode(present.argument, type=Wanted)
+        events = await unit[Event].find(
+            order="created_at", offset=wanted.done, limit=_BATCH, readable=True, **wanted.events()
+        )
+        deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
+        account = await unit[Account].get(wanted.owner["account_id"])
+        _send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries)
+        if len(events) < _BATCH:
+            unit[Job].remove(present)
+            return
+        argument = msgspec.json.encode(_after(wanted, events)).decode()
+        unit[Job].save(msgspec.structs.replace(present, argument=argument, leased_until=None, attempts=0))
+
+    await retrying(ports.storage, work)
+
+
+def _after(wanted: Wanted, events: list[Event]) -> Wanted:
+    """What is left when these are done."""
+    last = events[-1].created_at
+    done = sum(event.created_at == last for event in events)
+    return msgspec.structs.replace(wanted, low=last, done=done + (wanted.done if last == wanted.low else 0))

@@ -1,0 +1,255 @@
+"""What letters came to, entered: the deliveries, a row for every attempt, the breaker, and when to look again, all in
+one unit (SPEC "Events", 1 and 3; DECISIONS 7).
+
+A receiver's job (outbox.py: `ask_to_deliver`) stands while something is due. What is due later only is remembered by
+the receiver's timer: one job, due no later than the first of them. It asks for the other one when it rings.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.storage import AtLeast, Between, Unit
+from ...domain.accounts import Account, Mode
+from ...domain.breaker import Breaker, after_delivery, closed, lane_id, lane_of, new_breaker
+from ...domain.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
+from ...domain.events import Attempt, Delivery, DeliveryStatus
+from ..test_clock import world_of
+from ..units import retrying
+from .lease import is_unchanged
+from .outbox import ask_to_deliver, deliver_id
+
+TIMER = "webhook.timer"
+
+_BATCH = 200
+_PUT_OFF = timedelta(hours=1)
+_JUST_AFTER = timedelta(microseconds=1)
+_NEW = ("attempts_id", "breakers_id", "jobs_id")
+
+
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """A letter that was answered, or was not: the delivery as it was, and the outcome."""
+
+    delivery: Delivery
+    outcome: Outcome
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """What is stored now. `left`: the receiver's job is gone, because nothing more is due."""
+
+    breaker: Breaker | None
+    left: bool
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """One receiver: an account's, in one mode."""
+
+    account_id: str
+    mode: Mode
+
+    @property
+    def id(self) -> str:
+        return lane_id(self.account_id, self.mode)
+
+    def pending(self, **due: Any) -> dict[str, Any]:
+        """Criteria for its pending deliveries."""
+        return {"account_id": self.account_id, "mode": self.mode, "status": DeliveryStatus.PENDING, **due}
+
+
+async def enter(
+    ports: Ports,
+    lane: Lane,
+    breaker: Breaker | None,
+    sent: Sequence[Sent],
+    too_old: Sequence[Delivery],
+    *,
+    leave: Job | None,
+) -> Entered:
+    """Enter outcomes in the order in which they came. `breaker` is the stored one; `leave` the receiver's job as it
+    was before the last look, to be removed with the last outcomes unless somebody asked for more meanwhile."""
+    again = False
+
+    async def work(unit: Unit) -> Entered:
+        nonlocal again
+        # What was read is nearly always still so; only a unit that lost reads it anew.
+        first, again = not again, True
+        known = breaker if first else await unit[Breaker].get(lane.id)
+        moved = known or new_breaker(lane.account_id, lane.mode)
+        later: list[datetime] = []
+        deliveries = unit[Delivery]
+        rows: list[Attempt] = []
+        for each in sent:
+            delivery = each.delivery if first else await deliveries.get(each.delivery.id)
+            if delivery is None:
+                continue
+            rows.append(attempt_of(delivery, each.outcome))
+            moved, after = after_delivery(moved, delivery, each.outcome)
+            deliveries.save(after)
+            if after.due is not None and after.due > each.outcome.ended_at:
+                later.append(after.due)
+        # One after the other, a storage writes rows of one table together.
+        attempts = unit[Attempt]
+        for row in rows:
+            attempts.add(row)
+        await _give_up(unit, too_old)
+        if moved.next_probe_at is not None:
+            later.append(moved.next_probe_at)
+        if later:
+            await set_timer(ports, unit, lane, min(later))
+        if sent:
+            known = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
+        left = leave is not None and (first or is_unchanged(await unit[Job].get(leave.id), leave))
+        if leave is not None and left:
+            unit[Job].remove(leave)
+        return Entered(known, left)
+
+    return await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
+    for each in too_old:
+        delivery = await unit[Delivery].get(each.id)
+        # One that was sent anew meanwhile has another end.
+        if delivery is not None and delivery.due is not None and delivery.give_up_at == each.give_up_at:
+            unit[Delivery].save(given_up(delivery))
+
+
+async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
+    """Let the receiver's job go, with a timer for whatever comes later. False when somebody asked for more since
+    `job` was read. `unsure`: nothing was found due, so that it is looked up what is due when."""
+    probe_at = None if breaker is None else breaker.next_probe_at
+
+    async def work(unit: Unit) -> bool:
+        if not is_unchanged(await unit[Job].get(job.id), job):
+            return False
+        if probe_at is not None and probe_at > await ports.storage.now():
+            await set_timer(ports, unit, lane, probe_at)
+        elif unsure or probe_at is not None:  # with nothing there that could be sent as a probe
+            for first in await unit[Delivery].find(
+                **lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=1, readable=True
+            ):
+                await set_timer(ports, unit, lane, first.due or AT_ONCE)
+        unit[Job].remove(job)
+        return True
+
+    return await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def put_off(ports: Ports, unreadable: Sequence[Delivery]) -> None:
+    """Deliveries whose events cannot be read come due again after a while: by then a program may be there that can, and
+    until then they are in nobody's way."""
+
+    async def work(unit: Unit) -> None:
+        due = ports.clock.now() + _PUT_OFF
+        for each in unreadable:
+            delivery = await unit[Delivery].get(each.id)
+            if delivery is not None and delivery.due is not None and delivery.due < due:
+                unit[Delivery].save(msgspec.structs.replace(delivery, due=due))
+        for each in unreadable[:1]:
+            await set_timer(ports, unit, Lane(each.account_id, each.mode), due)
+
+    await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def rest(ports: Ports, job: Job, due: datetime) -> None:
+    """A receiver whose job failed again and again: it goes, and the timer brings it back at `due`. So whoever asks
+    for it meanwhile has it tried at once. Raises: Stale when it moved since."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is not None and present.attempts == job.attempts:
+            await set_timer(ports, unit, Lane(*lane_of(job.argument)), due)
+            unit[Job].remove(present)
+
+    await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def set_timer(ports: Ports, unit: Unit, lane: Lane, due: datetime) -> None:
+    """Have the receiver looked at when `due` comes; never later than it would have been.
+
+    The timer is written even where it stands right: one that rings at this moment then reads again what is due.
+    """
+    timer_id = f"{TIMER}:{lane.id}"
+    timer = await unit[Job].get(timer_id)
+    if timer is None:
+        now = ports.clock.now()
+        unit[Job].add(Job(id=timer_id, kind=TIMER, argument=lane.id, due=due, created_at=now))
+    else:
+        unit[Job].save(msgspec.structs.replace(timer, due=min(timer.due, due), leased_until=None, attempts=0))
+
+
+async def ring(ports: Ports, job: Job) -> None:
+    """The timer's job: have what is due sent, and set itself to what is due next."""
+    lane = Lane(*lane_of(job.argument))
+
+    async def work(unit: Unit) -> None:
+        timer = await unit[Job].get(job.id)
+        if timer is None:
+            return
+        after = AtLeast(await ports.storage.now() + _JUST_AFTER)
+        ask_to_deliver(ports, unit, lane.account_id, lane.mode)
+        next_due = await unit[Delivery].find(**lane.pending(due=after), order="due", limit=1, readable=True)
+        if next_due:
+            due = next_due[0].due or timer.due
+            unit[Job].save(msgspec.structs.replace(timer, due=due, leased_until=None, attempts=0))
+        else:
+            unit[Job].remove(timer)
+
+    await retrying(ports.storage, work)
+
+
+async def park(ports: Ports, lane: Lane) -> None:
+    """What comes due behind an open breaker waits for nothing but its turn: then all leave in order of age."""
+
+    async def one_batch(unit: Unit) -> int:
+        came_due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
+        found = await unit[Delivery].find(**lane.pending(due=came_due), order="due", limit=_BATCH, readable=True)
+        for delivery in found:
+            unit[Delivery].save(msgspec.structs.replace(delivery, due=AT_ONCE))
+        return len(found)
+
+    while await retrying(ports.storage, one_batch) == _BATCH:
+        pass
+
+
+async def hold(ports: Ports, lane: Lane) -> None:
+    """Address or secret were taken away: what is pending waits until both are set again."""
+
+    async def one_batch(unit: Unit) -> int:
+        account = await unit[Account].get(lane.account_id)
+        if account is None or account.receives:
+            return 0
+        found = await unit[Delivery].find(
+            **lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH, readable=True
+        )
+        for delivery in found:
+            unit[Delivery].save(held(delivery))
+        return len(found)
+
+    while await retrying(ports.storage, one_batch) == _BATCH:
+        pass
+
+
+async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
+    """The account's receiver is another one from now on; to be called in the unit that says so."""
+    account = await unit[Account].get(account_id)
+    for mode in Mode:
+        with ports.clock.entered(None if account is None else world_of(account, mode)):
+            await _close_breaker(ports, unit, account_id, mode)
+
+
+async def _close_breaker(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
+    now = ports.clock.now()
+    breaker = await unit[Breaker].get(lane_id(account_id, mode))
+    if breaker is not None:
+        unit[Breaker].save(closed(breaker, by_hand_at=now))
+    if breaker is not None and breaker.is_open:
+        ask_to_deliver(ports, unit, account_id, mode)
+    # One that failed for want of a secret that opens would wait for its turn.
+    job = await unit[Job].get(deliver_id(lane_id(account_id, mode)))
+    if job is not None and job.leased_until is None and job.due > now:
+        unit[Job].save(msgspec.structs.replace(job, due=now))

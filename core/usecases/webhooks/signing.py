@@ -1,0 +1,71 @@
+"""The signed letter of an event (SPEC "Authentication", 4; DECISIONS 7)."""
+
+from datetime import datetime
+
+from ....ports.notifier import Letter
+from ....ports.vault import Vault
+from ...domain.accounts import Account, Mode
+from ...domain.signing import Signer, headers
+from ..sealed import open_webhook_secret
+
+_SIGNERS = 256
+"""As many as there may be letters under way at once; some kilobytes each."""
+
+
+class Signers:
+    """Keyed signers: opening a secret and keying takes longer than a signature.
+
+    They are found by the sealed secret, so a changed secret never meets the signer of the one before.
+    """
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._made: dict[tuple[str, bytes], Signer] = {}
+
+    def of(self, account: Account, sealed: bytes) -> Signer:
+        """The signer of one of the account's secrets. Raises: VaultError."""
+        key = (account.id, sealed)
+        signer = self._made.get(key)
+        if signer is None:
+            signer = Signer(open_webhook_secret(self._vault, account, sealed))
+            if len(self._made) >= _SIGNERS:
+                del self._made[next(iter(self._made))]
+            self._made[key] = signer
+        return signer
+
+
+def signed_letter(
+    signers: Signers,
+    account: Account,
+    mode: Mode,
+    *,
+    event_id: str,
+    event: str,
+    sequence: int,
+    attempt: int,
+    body: bytes,
+    now: datetime,
+) -> Letter:
+    """What is posted to the account's receiver at `now`. Raises: VaultError; ValueError where there is no receiver."""
+    secret, address = account.webhook_secret, account.settings.webhook_url
+    if secret is None or address is None:
+        raise ValueError("the account has no receiver")
+    old, until = account.previous_secret, account.previous_secret_until
+    previous = None
+    if old is not None and until is not None and now < until:
+        previous = signers.of(account, old)
+    return Letter(
+        url=address,
+        headers=headers(
+            signers.of(account, secret),
+            previous=previous,
+            event_id=event_id,
+            event=event,
+            sequence=sequence,
+            attempt=attempt,
+            timestamp=int(now.timestamp()),
+            body=body,
+        ),
+        body=body,
+        open_network=mode is Mode.TEST,
+    )
