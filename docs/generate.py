@@ -1,6 +1,8 @@
 """Writes the pages that say what the code says: `python docs/generate.py`, or `nox -s generate`.
 
-- docs/errors.md, from the catalogue of refusals;
+- docs/errors.md, from the catalogue of refusals and the rows of the operations;
+- docs/payloads.md, from the schemas of events' bodies;
+- the table of docs/cli.md, from the commands;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
 - frontends/http/openapi_examples.json, from a tour through every operation.
 
@@ -11,23 +13,31 @@ stale. A drawing carries its source, by which it is told.
 import asyncio
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
+
+import click
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from cambist.core.domain.clients import KYC_MOVES  # noqa: E402  (the program need not be installed)
 from cambist.core.domain.errors import CATALOGUE, Entry, Retry  # noqa: E402
+from cambist.core.domain.events import EventType  # noqa: E402
 from cambist.core.domain.exchanges import EXCHANGE_MOVES, Direction  # noqa: E402
 from cambist.core.domain.machine import Moves  # noqa: E402
+from cambist.core.domain.payloads import EVENT_PAYLOADS  # noqa: E402
 from cambist.core.domain.payments import PAYMENT_MOVES  # noqa: E402
 from cambist.core.domain.proofs import PROOF_MOVES  # noqa: E402
 from cambist.core.domain.refunds import REFUND_MOVES  # noqa: E402
 from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES  # noqa: E402
+from cambist.frontends.cli.main import cli  # noqa: E402
+from cambist.frontends.http.openapi import openapi_document  # noqa: E402
+from cambist.frontends.http.openapi_model import API, Operation  # noqa: E402
+from cambist.frontends.http.openapi_operations import OPERATIONS  # noqa: E402
 
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
@@ -44,11 +54,29 @@ TABLES: Mapping[str, tuple[str, Moves[Any], str]] = {
 }
 """Every table of moves that a merchant meets: what it is of, the table, the page that explains it."""
 
+PAYLOADS: Mapping[str, str] = {
+    "PaymentPayload": "Payment",
+    "ProofReminderPayload": "Delivery proof reminder",
+    "RefundPayload": "Refund",
+    "SubscriptionPayload": "Subscription",
+    "ChargeExhaustedPayload": "Charge exhausted",
+    "ExchangePayload": "Exchange",
+    "WithdrawalPayload": "Payout",
+    "KycPayload": "KYC",
+    "GatewayPayload": "Gateway",
+}
+"""Every schema of an event's body, and what it is of."""
+
 _DO = {
     Retry.NEVER: "change the request",
     Retry.SAME_KEY: "again later, same key",
     Retry.NEW_KEY: "again, new key",
 }
+_COMMANDS = """## Commands
+
+| Command | What it does |
+|---|---|
+"""
 _NOTE = "<!-- Made by docs/generate.py: edit the code it names, not this page. -->\n"
 
 
@@ -56,6 +84,7 @@ def errors_page() -> str:
     """docs/errors.md."""
     rows = sorted(CATALOGUE.values(), key=lambda each: each.status)
     lines = [_error_row(entry) for entry in rows]
+    calls = [_call_row(operation) for operation in OPERATIONS if operation.refusals]
     return (
         _NOTE
         + """# Errors
@@ -81,12 +110,32 @@ otherwise the key is free, so you may send the corrected request with it.
 message names has happened. No answer at all (a timeout, a connection that broke) is like a 500: it may have been done,
 so the same request with the same key. [The Python client](client.md#errors) does all of this by itself.
 
+## All codes
+
 | HTTP | Code | Meaning | What to do |
 |---|---|---|---|
 """
         + "\n".join(lines)
+        + """
+
+## By call
+
+Beside these, every call may meet `VALIDATION_ERROR`, `Unauthorized`, `RATE_LIMIT_EXCEEDED`, `HEADERS_TOO_LARGE`,
+`INTERNAL_ERROR` and, under [overload](limits.md#overload), `PROVIDER_UNAVAILABLE`; a `POST` `PAYLOAD_TOO_LARGE`; one
+that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; the [sandbox](sandbox.md) of a live key
+`NOT_FOUND`.
+
+| Call | Codes |
+|---|---|
+"""
+        + "\n".join(calls)
         + "\n"
     )
+
+
+def _call_row(operation: Operation) -> str:
+    codes = [f"{status} `{code}`" for status, each in sorted(operation.refusals.items()) for code in each]
+    return f"| `{operation.method.upper()} {operation.path.removeprefix(API)}` | {', '.join(codes)} |"
 
 
 def _error_row(entry: Entry) -> str:
@@ -114,6 +163,66 @@ def states_page() -> str:
         parts += [f"| `{row.before}` | `{row.after}` | {row.trigger} |" for row in moves.rows]
         parts.append(f"\nMore: [{page.partition('#')[0]}]({page})\n")
     return "\n".join(parts).rstrip() + "\n"
+
+
+def payloads_page() -> str:
+    """docs/payloads.md."""
+    document = openapi_document("https://pay.example")
+    parts = [
+        _NOTE,
+        """# Payloads
+
+The body of each [event](webhooks.md#events): a JSON object with these fields and no other. A field that is not required
+is left out where there is nothing to say; "or null" means that it is there and null. Text whose values are not listed
+may get further ones.
+""",
+    ]
+    for name, title in PAYLOADS.items():
+        events = [event.value for event in EventType if EVENT_PAYLOADS[event].__name__ == name]
+        schema = document["components"]["schemas"][name]
+        lines = [f"## {title}\n", ", ".join(f"`{event}`" for event in events) + ".\n"]
+        lines += ["| Field | Required | Type | |", "|---|---|---|---|"]
+        for field, each in schema["properties"].items():
+            required = "yes" if field in schema["required"] else "no"
+            kind = _kind(each, document["components"]["schemas"])
+            lines.append(f"| `{field}` | {required} | {kind} | {each['description']} |")
+        parts.append("\n".join([*lines, ""]))
+    return "\n".join(parts)
+
+
+def _kind(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    """The type of a field in words, or its values where they are listed."""
+    if "anyOf" in schema:
+        kinds = [_kind(each, schemas) for each in schema["anyOf"] if each.get("type") != "null"]
+        return " or ".join([*kinds, "null"])
+    if "$ref" in schema:
+        return _kind(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "minimum" in schema:
+        return f"{schema['type']}, {schema['minimum']} to {schema['maximum']}"
+    return str(schema["type"])
+
+
+def cli_page() -> str:
+    """docs/cli.md: as it is written, with the table of commands at its end."""
+    rows = [f"| `{usage}` | {summary} |" for usage, summary in _commands(cli, "cambist")]
+    written = (DOCS / "cli.md").read_text("utf-8").partition(_COMMANDS)[0]
+    return written + _COMMANDS + "\n".join(rows) + "\n"
+
+
+def _commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """Each command with its arguments, and what it does: the first sentences of its help."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
+            assert found is not None  # noqa: S101 - a group has what it lists
+            yield from _commands(found, f"{name} {each}")
+        return
+    arguments = [each.human_readable_name.upper() for each in command.params if isinstance(each, click.Argument)]
+    summary = " ".join((command.help or "").partition("\n\n")[0].split())
+    yield " ".join([name, *arguments]), summary.replace("|", "\\|")
 
 
 def diagram(moves: Moves[Any]) -> str:
@@ -166,6 +275,8 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     (DOCS / "errors.md").write_text(errors_page(), "utf-8")
     (DOCS / "states.md").write_text(states_page(), "utf-8")
+    (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
+    (DOCS / "cli.md").write_text(cli_page(), "utf-8")
     for name, (_, moves, _) in TABLES.items():
         (IMAGES / f"states-{name}.svg").write_text(draw(diagram(moves)), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))

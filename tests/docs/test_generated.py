@@ -6,7 +6,19 @@ import pytest
 
 from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.machine import Moves
-from docs.generate import DOCS, IMAGES, TABLES, diagram, errors_page, source_mark, states_page
+from cambist.core.domain.payloads import EVENT_PAYLOADS
+from docs.generate import (
+    DOCS,
+    IMAGES,
+    PAYLOADS,
+    TABLES,
+    cli_page,
+    diagram,
+    errors_page,
+    payloads_page,
+    source_mark,
+    states_page,
+)
 from tests.openapi_tour import EXAMPLES, recorded
 
 
@@ -27,6 +39,15 @@ def test_the_drawings_are_of_the_codes_tables(name: str) -> None:
     assert source_mark(diagram(moves)) in drawn
     for row in moves.rows:
         assert f">{row.before}<" in drawn
+
+
+def test_the_fields_of_events_are_the_schemas() -> None:
+    assert (DOCS / "payloads.md").read_text("utf-8") == payloads_page()
+    assert set(PAYLOADS) == {payload.__name__ for payload in EVENT_PAYLOADS.values()}
+
+
+def test_the_table_of_commands_is_the_command_lines() -> None:
+    assert (DOCS / "cli.md").read_text("utf-8") == cli_page()
 
 
 async def test_the_examples_are_what_the_service_answers() -> None:
