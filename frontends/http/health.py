@@ -43,16 +43,12 @@ class _Looked:
         self._was_well = False
 
     async def is_well(self, within: float) -> bool:
-        """By an answer that may be kept, or one that comes within so many seconds."""
+        """By an answer that is kept, or one that comes within so many seconds."""
         now = self._clock.monotonic()
         if now < self._kept_until and not self._question.is_under_way:
             return self._was_well
-        return await self.is_well_now(within)
-
-    async def is_well_now(self, within: float) -> bool:
-        """By an answer that comes within so many seconds."""
         if not self._question.is_under_way:
-            self._asked_at = self._clock.monotonic()
+            self._asked_at = now
         kept_for = LOOKED_AT_EVERY.get(self._name, EVERY)
         try:
             well = await self._question.answer(within)
@@ -81,8 +77,8 @@ class _Doctor:
         return found if "storage" in found else found + await _not_well(self._signs, until - loop.time())
 
     async def storage_works(self) -> bool:
-        """Whether the storage reads and writes, looked at now: a full disk shows here."""
-        return await self._parts["storage"].is_well_now(PATIENCE)
+        """Whether the storage reads and writes: a full disk shows here."""
+        return await self._parts["storage"].is_well(PATIENCE)
 
 
 async def _not_well(looked: dict[str, _Looked], within: float) -> list[str]:

@@ -14,6 +14,7 @@ import msgspec
 
 from ...ports.jobs import Job
 from .masking import mask_event
+from .sparing import SparingHandler
 
 ACCESS = ("method", "route", "status", "took_ms", "account_id", "mode")
 """The fields of a line of the access log; nothing else that a library hangs on a record gets into a line."""
@@ -59,7 +60,7 @@ def configure_logging(level: str, form: str) -> None:
     """Send all logging of the process to stderr, as JSON lines or as text for people; `auto`: text on a terminal."""
     if form == "auto":
         form = "text" if sys.stderr.isatty() else "json"
-    handler = logging.StreamHandler(sys.stderr)
+    handler = SparingHandler(sys.stderr)
     handler.setFormatter(_Lines(_as_json if form == "json" else _as_text))
     root = logging.getLogger()
     root.handlers[:] = [handler]

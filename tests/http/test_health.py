@@ -194,5 +194,6 @@ async def test_readyz_goes_by_the_storage_alone(house: TestHouse, monkeypatch: p
         raise Unavailable("no connection")
 
     monkeypatch.setattr(house.ports.storage, "check", away)
+    await house.clock.advance(EVERY)
     response = await house.http.get("/readyz")
     assert (response.status_code, msgspec.json.decode(response.content)) == (503, {"status": "degraded"})
