@@ -1,5 +1,5 @@
 """Bringing the schema up beside processes that run: which of them may go on is the schema's word
-(`adapters/storage/migrate.py: BESIDE`)."""
+(`adapters/storage/revisions.py: BESIDE`)."""
 
 import re
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ def open_roll(settings: Settings) -> Roll | None:
 
         return FileRoll(Path(url.removeprefix("sqlite:///")))
     from ..adapters.presence.postgres import PostgresRoll
-    from ..adapters.storage.migrate import head
+    from ..adapters.storage.revisions import head
 
     return PostgresRoll(url, revision=head())
 
@@ -62,18 +62,22 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
     url = settings.storage_url
     if not has_own_schema(url):
         return None
-    from ..adapters.storage import facts, migrate
+    from ..adapters.storage.revisions import head
 
     if url.startswith("sqlite:///"):
-        version, revision, said = await facts.sqlite_facts(Path(url.removeprefix("sqlite:///")))
-        return DatabaseFacts(kind="SQLite", version=version, revision=revision, head=migrate.head(), settings=said)
-    version, revision, said = await facts.postgres_facts(url)
-    return DatabaseFacts(kind="Postgres", version=version, revision=revision, head=migrate.head(), settings=said)
+        from ..adapters.storage.sqlite_facts import sqlite_facts
+
+        version, revision, said = await sqlite_facts(Path(url.removeprefix("sqlite:///")))
+        return DatabaseFacts(kind="SQLite", version=version, revision=revision, head=head(), settings=said)
+    from ..adapters.storage.postgres_facts import postgres_facts
+
+    version, revision, said = await postgres_facts(url)
+    return DatabaseFacts(kind="Postgres", version=version, revision=revision, head=head(), settings=said)
 
 
 def oldest_beside() -> str:
     """The oldest revision whose programs may run beside this one."""
-    from ..adapters.storage.migrate import BESIDE
+    from ..adapters.storage.revisions import BESIDE
 
     return BESIDE
 
@@ -87,11 +91,13 @@ async def database_damage(settings: Settings, progress: Callable[[str], None]) -
     url = settings.storage_url
     if not has_own_schema(url):
         return None
-    from ..adapters.storage import pages
-
     if url.startswith("sqlite:///"):
-        return await pages.sqlite_damage(Path(url.removeprefix("sqlite:///")), progress)
-    return await pages.postgres_damage(url, progress)
+        from ..adapters.storage.sqlite_damage import sqlite_damage
+
+        return await sqlite_damage(Path(url.removeprefix("sqlite:///")), progress)
+    from ..adapters.storage.postgres_damage import postgres_damage
+
+    return await postgres_damage(url, progress)
 
 
 async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cambist.adapters.storage import migrate as migrations
+from cambist.adapters.storage import revisions
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.schema import metadata
 from tests.houses import TestHouse, open_test_house
@@ -130,7 +130,7 @@ def schema_at_head(migrated_file: Path) -> list[str]:
 def new_files_at_head(schema_at_head: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What this process migrates from nothing gets the schema in one go: half of a command's time were the steps. That
     they lead there is tests/contracts' matter, and real processes take them."""
-    step_by_step = migrations._upgrade
+    step_by_step = revisions.upgrade
 
     def upgrade(connection: sa.Connection) -> None:
         if connection.dialect.name != "sqlite" or sa.inspect(connection).get_table_names():
@@ -139,7 +139,7 @@ def new_files_at_head(schema_at_head: list[str], monkeypatch: pytest.MonkeyPatch
         for statement in schema_at_head:
             connection.exec_driver_sql(statement)
 
-    monkeypatch.setattr(migrations, "_upgrade", upgrade)
+    monkeypatch.setattr(revisions, "upgrade", upgrade)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -26,7 +26,7 @@ _BYTES, _FLOAT = "bytes", "float"
 
 def note_of(kept: Kept[Any], row: Row, fault: Unreadable, now: datetime, *, held: bool) -> UnreadableRow:
     """What is told of a row. `held`: with its values."""
-    from .migrate import head  # here: what is rarely needed, and reads a folder
+    from .revisions import head  # here: what is rarely needed, and reads a folder
 
     row_id = _shown(row[kept.codec.place["id"]])
     return UnreadableRow(

@@ -24,14 +24,15 @@ from .asides import taken_out_of_postgres
 from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, nearest_moment
 from .kept import kept_of
-from .migrate import postgres_beside, postgres_current, require_head
 from .postgres_bulk import Bulk
 from .postgres_commits import Commits
 from .postgres_faults import translated
 from .postgres_groups import Groups
 from .postgres_lookups import HotReader
+from .postgres_migrate import postgres_beside, postgres_current
 from .postgres_pool import ACQUIRE_SECONDS, Connections
 from .postgres_stall import Stall
+from .revisions import require_head
 from .room import Room
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage

@@ -24,10 +24,11 @@ from .catalogue import CATALOGUE, Table
 from .codec import Row, microseconds, nearest_moment
 from .committer import Committer
 from .kept import kept_of
-from .migrate import migrate_sqlite, require_head, sqlite_current
+from .revisions import require_head
 from .room import Room, check_disk
 from .schema import HEARTBEAT
 from .sql import Ask, SqlStorage
+from .sqlite_migrate import migrate_sqlite, sqlite_current
 from .sqlite_place import Place
 from .sqlite_pool import ReadingPool, ask_on
 from .sqlite_reads import HotReader, Reading

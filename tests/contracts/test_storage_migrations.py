@@ -25,8 +25,9 @@ from cambist.adapters.storage.catalogue import CATALOGUE
 from cambist.adapters.storage.codec import Codec
 from cambist.adapters.storage.criteria import query
 from cambist.adapters.storage.kept import keep
-from cambist.adapters.storage.migrate import BESIDE, SchemaMismatch, current, head, migrate
+from cambist.adapters.storage.migrate import current, migrate
 from cambist.adapters.storage.postgres import PostgresStorage
+from cambist.adapters.storage.revisions import BESIDE, SchemaMismatch, head
 from cambist.adapters.storage.schema import metadata
 from cambist.adapters.storage.sqlite import SqliteStorage
 from cambist.adapters.storage.tables import Tables

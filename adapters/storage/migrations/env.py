@@ -1,4 +1,4 @@
-"""Run by Alembic, over the connection that migrate.py hands in: locked, in a transaction, and committed there.
+"""Run by Alembic, over the connection that revisions.py hands in: locked, in a transaction, and committed there.
 
 Batch mode, because SQLite alters a table by copying it.
 """
