@@ -8,11 +8,11 @@
 import asyncio
 
 import cambist
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports import Answer, Letter, Receipt
 
 
 class QueueNotifier:
-    """Fills cambist.ports.notifier.Notifier. The `asyncio.Queue` stands for a broker's client."""
+    """Fills cambist.ports.Notifier. The `asyncio.Queue` stands for a broker's client."""
 
     def __init__(self, queue: "asyncio.Queue[tuple[str, bytes]]") -> None:
         self.queue = queue

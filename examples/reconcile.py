@@ -13,7 +13,7 @@ from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
-from cambist.frontends.client import Client
+from cambist.client import Client
 
 
 def settled(client: Client, newest: int = 31) -> dict[str, Decimal]:

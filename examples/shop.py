@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from cambist.frontends.client import (
+from cambist.client import (
     AsyncClient,
     CambistError,
     NotVerified,

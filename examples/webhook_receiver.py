@@ -12,7 +12,7 @@ import sys
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from cambist.core.domain.signing import NotVerified, verify
+from cambist import NotVerified, verify_signature
 
 LARGEST = 1_000_000
 
@@ -27,7 +27,7 @@ class Receiver(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(min(size, LARGEST))
         try:
-            event_id = verify(dict(self.headers), body, [os.environ["WEBHOOK_SECRET"]], time.time())
+            event_id = verify_signature(dict(self.headers), body, [os.environ["WEBHOOK_SECRET"]], time.time())
         except NotVerified as error:
             self.send_error(400, str(error))
             return

@@ -1,6 +1,6 @@
 """Adapters from other packages: found by the entry points that these declare, made when a setting names them.
 
-An entry point names a factory: `def bank(tools: cambist.ports.tools.Tools) -> Bank`; of a storage a coroutine function,
+An entry point names a factory: `def bank(tools: cambist.Tools) -> Bank`; of a storage a coroutine function,
 which opens it: `async def open_mine(tools: StorageTools) -> Storage`. Nothing of a package is imported before a setting
 names it.
 """

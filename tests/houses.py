@@ -13,7 +13,7 @@ from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.domain.events import Event
 from cambist.core.domain.payments import Payment
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
@@ -153,7 +153,8 @@ class TestHouse:
         """Every letter sent so far verifies with the merchant's secret."""
         for letter in self.postman.letters:
             sent = int(letter.headers["X-Webhook-Timestamp"])
-            assert verify(letter.headers, letter.body, [WEBHOOK_SECRET], sent) == letter.headers["X-Webhook-Id"]
+            event = verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
+            assert event == letter.headers["X-Webhook-Id"]
 
 
 @asynccontextmanager

@@ -168,7 +168,7 @@ class NotVerified(Exception):
         self.flaw = flaw
 
 
-def verify(
+def verify_signature(
     headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: float, tolerance: float = TOLERANCE
 ) -> str:
     """The id of a genuine event, by which duplicates are told (SPEC "Events", 1). Raises: NotVerified.

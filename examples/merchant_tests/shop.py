@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from uuid import NAMESPACE_URL, uuid5
 
-from cambist.frontends.client import (
+from cambist.client import (
     Client,
     NotVerified,
     PaymentStatus,

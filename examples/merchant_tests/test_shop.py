@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from cambist.frontends.testing import Sandbox
+from cambist.testing import Sandbox
 from examples.merchant_tests.shop import Shop
 
 

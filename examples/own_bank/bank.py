@@ -19,19 +19,23 @@ import httpx
 import msgspec
 
 import cambist
-from cambist.ports.bank import (
+from cambist.ports import (
     BankCapabilities,
+    Conflict,
     Invoice,
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
+    NotConfigured,
+    OutcomeUnknown,
+    ProviderNote,
     RefundRequest,
     RefundState,
     RefundStatus,
+    Refused,
     Transfer,
+    Unavailable,
 )
-from cambist.ports.faults import Conflict, NotConfigured, OutcomeUnknown, Refused, Unavailable
-from cambist.ports.notes import ProviderNote
 
 NAME = "example"
 """Stored with every payment that goes this way: never change it."""
@@ -47,7 +51,7 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class ExampleBank:
-    """Fills cambist.ports.bank.Bank."""
+    """Fills cambist.ports.Bank."""
 
     def __init__(
         self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None

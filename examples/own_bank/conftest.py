@@ -2,7 +2,7 @@
 
 In a project of yours, beside pyproject.toml (own_package shows a whole one):
 
-    pytest -o asyncio_mode=auto --pyargs cambist.frontends.conformance.bank
+    pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 """
 
 from collections.abc import AsyncIterator
@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 import cambist
-from cambist.frontends.conformance.benches import BankBench
-from cambist.ports.bank import Invoice
-from cambist.ports.notes import ProviderNote
+from cambist.conformance import BankBench
+from cambist.ports import Invoice, ProviderNote
 from examples.own_bank.bank import NAME, ExampleBank
 from examples.own_bank.provider import Provider
 

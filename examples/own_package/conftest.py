@@ -1,7 +1,7 @@
 """What the shipped contract asks of whoever runs it: each adapter, and a hand on its provider, which is a fake here.
 
-pytest --pyargs cambist.frontends.conformance.rates cambist.frontends.conformance.kyc \
-    cambist.frontends.conformance.chain cambist.frontends.conformance.storage
+pytest --pyargs cambist.conformance.rates cambist.conformance.kyc \
+    cambist.conformance.chain cambist.conformance.storage
 """
 
 import json
@@ -17,10 +17,8 @@ from deskadapters.rates import DeskRates
 from deskadapters.storage import DeskStorage
 
 import cambist
-from cambist.frontends.conformance.benches import ChainBench, KycBench, RatesBench
-from cambist.frontends.conformance.storage_kit import KIT_CATALOGUE, Place
-from cambist.frontends.conformance.uploads import Uploads
-from cambist.ports.chain import Network, TokenMove, TransactionState
+from cambist.conformance import KIT_CATALOGUE, ChainBench, KycBench, Place, RatesBench, Uploads
+from cambist.ports import Network, TokenMove, TransactionState
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
 

@@ -15,7 +15,7 @@ import click
 import msgspec
 from aiohttp import web
 
-from ...core.domain.signing import NotVerified, verify
+from ...core.domain.signing import NotVerified, verify_signature
 from ...core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from ...ports.bundle import Ports
 from ..http.server import Running, listen, running
@@ -93,7 +93,7 @@ class _Receiver:
     async def take(self, request: web.Request) -> web.Response:
         body = await request.read()
         try:
-            verify(request.headers, body, [self._secret], self._clock.now().timestamp())
+            verify_signature(request.headers, body, [self._secret], self._clock.now().timestamp())
         except NotVerified as error:
             return web.Response(status=400, text=str(error))
         payload = msgspec.json.decode(body)

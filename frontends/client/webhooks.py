@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.signing import TOLERANCE, NotVerified, verify
+from ...core.domain.signing import TOLERANCE, NotVerified, verify_signature
 from .exchanges import Direction, ExchangeStatus
 from .model import Record
 from .money import GatewayStatus, WithdrawalStatus
@@ -204,7 +204,7 @@ def verify_webhook(
     if isinstance(secrets, str):
         raise TypeError("secrets is a list of secrets")
     given = dict(headers.items())
-    event_id = verify(given, body, secrets, _seconds(now), tolerance)
+    event_id = verify_signature(given, body, secrets, _seconds(now), tolerance)
     lowered = {name.lower(): value for name, value in given.items()}
     return Webhook(
         id=event_id,

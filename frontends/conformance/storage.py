@@ -1,4 +1,4 @@
-"""What every storage must do (ports/storage.py): `pytest --pyargs cambist.frontends.conformance.storage`.
+"""What every storage must do (ports/storage.py): `pytest --pyargs cambist.conformance.storage`.
 
 Your conftest.py gives a fixture `place`: an empty Place of storage_kit.py, which opens storages on one database,
 several at a time where the storage can; `storage` is one of them. Tables are made of KIT_CATALOGUE, which declares two

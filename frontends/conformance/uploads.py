@@ -11,7 +11,7 @@ IMAGES: Mapping[str, bytes] = {"selfie": b"\xff\xd8\xff a face", "document": b"\
 
 
 class Uploads:
-    """Fills cambist.ports.files.FileStore: `msgspec.structs.replace(service.tools(), files=Uploads())`."""
+    """Fills cambist.ports.FileStore: `msgspec.structs.replace(service.tools(), files=Uploads())`."""
 
     def __init__(self, files: Mapping[str, bytes] = IMAGES) -> None:
         self._files = dict(files)

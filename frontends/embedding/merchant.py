@@ -49,7 +49,7 @@ class Merchant:
     async def do(
         self, use_case: Callable[Concatenate[Ports, Caller, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Any use case of `cambist.core.usecases` that takes ports and a caller, as this merchant.
+        """Any use case of the core that takes ports and a caller, as this merchant.
 
         Raises: Refusal, also ACCOUNT_NOT_FOUND.
         """

@@ -13,7 +13,9 @@ from ...core.domain.accounts import Mode
 from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.jobs import run_due
+from ...core.usecases.notices import on_notice
 from ...core.usecases.standing import start_standing
+from ...ports.bank import Notice
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
@@ -62,7 +64,7 @@ class Service:
 
     @property
     def ports(self) -> Ports:
-        """For use cases of `cambist.core.usecases`, of which this class names the first few."""
+        """For use cases of the core, of which this class names the first few."""
         return self._house.ports
 
     @property
@@ -112,6 +114,14 @@ class Service:
         """An account in a mode: `test`, where nothing moves, or `live`. Raises: Refusal ACCOUNT_NOT_FOUND."""
         await get_account(self.ports, account_id)
         return Merchant(self.ports, account_id, Mode(mode))
+
+    async def heard(self, operation: str) -> None:
+        """Ask a provider at once how an operation stands, because its notice said that something happened to it.
+
+        A notice is a hint, never the truth: forged, doubled, early and unknown ones change nothing (docs/adapters.md,
+        "A bank: three ends"). Raises: Fault, when the provider does not answer; let it send the notice again.
+        """
+        await on_notice(self.ports, Notice(operation=operation))
 
     async def run_due(self) -> int:
         """Do every job that is due now (webhooks, expiries, recoveries), also what they lead to, and return how many

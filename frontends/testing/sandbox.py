@@ -180,7 +180,7 @@ class Sandbox:
         return self.client.sandbox.simulate_subscription(subscription_id, "confirm")
 
     def run(self, usecase: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """An operator's act: a use case of `cambist.core.usecases`, and what falls due by it."""
+        """An operator's act: a use case of the core, and what falls due by it."""
 
         async def work() -> T:
             done = await usecase(self._ports, *args, **kwargs)

@@ -13,7 +13,7 @@ import uvicorn
 
 from cambist.adapters.clock import SystemClock
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from cambist.frontends.cli import listening
 from cambist.frontends.cli.listen import usual_file
 from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish
@@ -125,7 +125,7 @@ async def test_every_letter_is_forwarded_as_it_is_and_verifies(served: Served, t
         payment = await failed(served.house)
         [request] = await local.arrived(1)
         sent = int(request.headers["x-webhook-timestamp"])
-        assert verify(request.headers, request.body, [WEBHOOK_SECRET], sent) == request.headers["webhook-id"]
+        assert verify_signature(request.headers, request.body, [WEBHOOK_SECRET], sent) == request.headers["webhook-id"]
         assert [msgspec.json.decode(request.body)] == await served.house.events(payment)
         await eventually(lambda: len(running.handed) == 1)
         [handed] = running.handed

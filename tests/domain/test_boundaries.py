@@ -27,7 +27,7 @@ from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus,
 from cambist.core.domain.quota import window
 from cambist.core.domain.reports import Arrival, Report, decide
 from cambist.core.domain.settlement import cutoff_of, last_run, next_run
-from cambist.core.domain.signing import NotVerified, Signer, headers, verify
+from cambist.core.domain.signing import NotVerified, Signer, headers, verify_signature
 from cambist.core.domain.subscription_moves import binding_timed_out, pause_timed_out
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.domain.tallies import day_of
@@ -168,7 +168,7 @@ def verified(now: datetime) -> bool:
     signer = Signer("secret-of-the-tests")
     letter = headers(signer, event_id="evt_1", event="test", sequence=1, attempt=1, timestamp=moment, body=b"{}")
     try:
-        verify(letter, b"{}", ["secret-of-the-tests"], now=now.timestamp())
+        verify_signature(letter, b"{}", ["secret-of-the-tests"], now=now.timestamp())
     except NotVerified:
         return False
     return True

@@ -15,7 +15,7 @@ from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from cambist.core.domain import signing
-from cambist.core.domain.signing import Flaw, NotVerified, Signer, headers, standard_secret, verify
+from cambist.core.domain.signing import Flaw, NotVerified, Signer, headers, standard_secret, verify_signature
 
 HEX = "9f" * 32
 """What the service makes itself: 64 hex characters, which happen to be base64 too."""
@@ -44,7 +44,7 @@ def sent(
 
 def flaw_of(given: dict[str, str], body: bytes = BODY, secrets: tuple[str, ...] = (HEX,), now: float = NOW) -> Flaw:
     with pytest.raises(NotVerified) as caught:
-        verify(given, body, secrets, now)
+        verify_signature(given, body, secrets, now)
     return caught.value.flaw
 
 
@@ -201,33 +201,33 @@ def test_headers_are_plain_ascii_without_line_breaks_whatever_the_secret(secret:
 
 @pytest.mark.parametrize("secret", [HEX, TEXT, STANDARD])
 def test_a_genuine_request_verifies_and_gives_the_id_for_telling_duplicates(secret: str) -> None:
-    assert verify(sent(secret), BODY, [secret], NOW) == EVENT_ID
+    assert verify_signature(sent(secret), BODY, [secret], NOW) == EVENT_ID
 
 
 def test_header_names_may_come_in_any_case() -> None:
-    assert verify({name.upper(): value for name, value in sent().items()}, BODY, [HEX], NOW) == EVENT_ID
+    assert verify_signature({name.upper(): value for name, value in sent().items()}, BODY, [HEX], NOW) == EVENT_ID
 
 
 @pytest.mark.parametrize("secrets", [("new", "old"), ("old", "new"), ("old",)])
 def test_a_request_of_the_rotation_verifies_with_both_secrets_in_any_order_or_still_the_old(
     secrets: tuple[str, ...],
 ) -> None:
-    assert verify(sent("new", previous="old"), BODY, secrets, NOW) == EVENT_ID
+    assert verify_signature(sent("new", previous="old"), BODY, secrets, NOW) == EVENT_ID
 
 
 def test_after_the_rotation_a_receiver_that_still_knows_both_secrets_verifies() -> None:
-    assert verify(sent("new"), BODY, ["old", "new"], NOW) == EVENT_ID
+    assert verify_signature(sent("new"), BODY, ["old", "new"], NOW) == EVENT_ID
 
 
 @pytest.mark.parametrize("off", [-300, -1, 0, 1, 300])
 def test_a_timestamp_within_the_tolerance_of_five_minutes_is_taken(off: int) -> None:
-    assert verify(sent(timestamp=NOW + off), BODY, [HEX], NOW) == EVENT_ID
+    assert verify_signature(sent(timestamp=NOW + off), BODY, [HEX], NOW) == EVENT_ID
 
 
 def test_an_old_or_a_future_request_is_refused_though_its_signature_holds() -> None:
     assert flaw_of(sent(timestamp=NOW - 301)) is Flaw.TOO_OLD
     assert flaw_of(sent(timestamp=NOW + 301)) is Flaw.TOO_NEW
-    assert verify(sent(timestamp=NOW - 301), BODY, [HEX], NOW, tolerance=400) == EVENT_ID
+    assert verify_signature(sent(timestamp=NOW - 301), BODY, [HEX], NOW, tolerance=400) == EVENT_ID
 
 
 def test_another_body_secret_or_timestamp_is_a_wrong_signature() -> None:
@@ -256,7 +256,7 @@ def test_a_missing_header_is_named(name: str) -> None:
     given = sent()
     del given[name]
     with pytest.raises(NotVerified, match=name) as caught:
-        verify(given, BODY, [HEX], NOW)
+        verify_signature(given, BODY, [HEX], NOW)
     assert caught.value.flaw is Flaw.MISSING_HEADER
 
 
@@ -279,14 +279,14 @@ def test_odd_header_values_are_refused_with_a_reason_and_never_break_the_receive
     """`hmac.compare_digest` raises TypeError for text outside ASCII; a forged header must not make a 500 of it."""
     given: dict[str, object] = {**sent(), name: odd}
     with pytest.raises(NotVerified) as caught:
-        verify(given, BODY, [HEX], NOW)  # type: ignore[arg-type] # a careless framework hands over such values
+        verify_signature(given, BODY, [HEX], NOW)  # type: ignore[arg-type] # a careless framework hands over such values
     assert isinstance(caught.value.flaw, Flaw)
     assert str(caught.value)
 
 
 def test_a_refusal_shows_neither_secret_nor_signature() -> None:
     with pytest.raises(NotVerified) as caught:
-        verify(sent("another"), BODY, [HEX], NOW)
+        verify_signature(sent("another"), BODY, [HEX], NOW)
     assert HEX not in repr(caught.value)
     assert Signer(HEX).signature(NOW, BODY) not in str(caught.value)
 

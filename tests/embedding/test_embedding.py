@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from cambist.core.usecases.operators.pulse import read_pulse
 from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
+from cambist.frontends import public
 from cambist.frontends.embedding import hearing
+from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
 from cambist.ports.notifier import Answer, Letter, Receipt
 
 TAKEN = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
@@ -28,16 +31,22 @@ async def paid(merchant: cambist.Merchant, **more: Any) -> cambist.Payment:
     return await merchant.simulate(payment.id, "paid")
 
 
-def test_every_public_name_is_there_and_documented() -> None:
-    """What is offered to type checkers is what is found at run time."""
-    source = Path(str(cambist.__file__)).read_text("utf-8")
-    for name in cambist._ROOMS:
-        found = getattr(cambist, name)
-        assert found.__doc__, name
-        assert f" as {name}" in source
-    with pytest.raises(AttributeError, match="no attribute 'Paymnet'"):
-        cambist.Paymnet  # noqa: B018
-    assert set(cambist._ROOMS) <= set(dir(cambist))
+PUBLIC = sorted(name for name in vars(public) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    assert getattr(cambist, name).__doc__, name
+
+
+def test_a_name_that_is_not_public_is_refused_as_python_does() -> None:
+    for name in ("Paymnet", "_private"):
+        with pytest.raises(AttributeError, match=f"module 'cambist' has no attribute '{name}'"):
+            getattr(cambist, name)
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert cambist.__version__ == version("cambist")
 
 
 def test_importing_loads_nothing_until_something_is_asked_for() -> None:
@@ -206,3 +215,21 @@ async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:
 def test_a_database_of_no_known_form_is_told(url: str) -> None:
     with pytest.raises(ValueError, match="postgresql://"):
         cambist.open(url)
+
+
+async def test_a_notice_has_the_bank_asked_at_once() -> None:
+    """The bank says that something happened; forged, unknown and doubled ones change nothing."""
+    async with cambist.open() as service:
+        account = await service.create_account("My shop")
+        merchant = await service.merchant(account.account_id, cambist.Mode.LIVE)
+        payment = await merchant.create_payment("490.00")
+        await service.heard(payment.id)
+        assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PENDING
+        assert payment.bank is not None
+        bank = service.ports.banks.named(payment.bank)
+        assert isinstance(bank, BankSimulator)
+        await bank.pretend(payment.id, Pretence(status=InvoiceStatus.PAID, silent=True))
+        for operation in ("pay_unknown", payment.id, payment.id):
+            await service.heard(operation)
+        assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PAID
+        assert (await merchant.balance()).pending == payment.amount

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
-PARTS = (*FLOORS, "cambist", "__init__.py", "py.typed", "pyproject.toml", "README.md", "LICENSE")
+PARTS = (*FLOORS, "cambist", "__init__.py", "py.typed", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 PROGRAM = """
 import asyncio
@@ -110,6 +110,9 @@ def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Pat
         installed = set(file.namelist())
     files = [path for floor in FLOORS for path in (built / "source" / floor).rglob("*") if path.is_file()]
     wanted = {f"cambist/{path.relative_to(built / 'source')}" for path in files}
+    wanted |= {
+        f"cambist/{door}" for door in ("client.py", "testing.py", "conformance/__init__.py", "conformance/bank.py")
+    }
     assert wanted - sources == wanted - installed == set()
     assert {"README.md", "LICENSE", "pyproject.toml", "cambist/__init__.py", "cambist/py.typed"} <= sources
     assert not [name for name in sources if name.startswith(("tests/", "docs/"))]
@@ -124,6 +127,21 @@ def test_the_core_runs_on_msgspec_alone_and_says_which_extra_brings_the_rest(pro
     assert "pip install 'cambist[sql]'" in sql
     assert status == "paid"
     assert loaded == "cambist msgspec"
+
+
+def test_a_copy_without_symbolic_links_is_refused_with_one_line(tmp_path: Path) -> None:
+    """As git leaves them on a Windows without the right to make links: files with the path as their text."""
+    for part in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / part, tmp_path / part)
+    (tmp_path / "cambist").mkdir()
+    for name in (*FLOORS, "__init__.py", "py.typed"):
+        (tmp_path / "cambist" / name).write_text(f"../{name}")
+    build = "from setuptools import build_meta; build_meta.build_wheel('.')"
+    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("cambist/core is no folder")
+    assert "git clone -c core.symlinks=true" in line
 
 
 def _checked(checker: list[str], project: Path) -> subprocess.CompletedProcess[str]:
@@ -153,7 +171,7 @@ def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -
     [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W", "ignore",
-         "--pyargs", "cambist.frontends.conformance.bank"],
+         "--pyargs", "cambist.conformance.bank"],
         cwd=project,
         env={**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"},
         capture_output=True,
@@ -169,7 +187,7 @@ def test_a_stranger_s_package_of_several_adapters_keeps_all_contracts(project: P
     (packages,) = (project / ".venv" / "lib").glob("python*/site-packages")
     package = project / "package"
     shutil.copytree(ROOT / "examples" / "own_package", package, ignore=shutil.ignore_patterns("__pycache__"))
-    suites = [f"cambist.frontends.conformance.{each}" for each in ("rates", "kyc", "chain", "storage")]
+    suites = [f"cambist.conformance.{each}" for each in ("rates", "kyc", "chain", "storage")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-W", "ignore", "--pyargs", *suites],
         cwd=package,

@@ -12,7 +12,7 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.delivery import given_up
 from cambist.core.domain.events import Delivery
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.ports.notifier import Answer, Receipt
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
@@ -343,7 +343,7 @@ class TestTestLetter:
             "note": "",
             "took_ms": 0,
         }
-        assert verify(letter.headers, letter.body, [WEBHOOK_SECRET], house.clock.now().timestamp())
+        assert verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], house.clock.now().timestamp())
         assert letter.headers["X-Webhook-Event"] == "webhook.test"
         sandbox = {"sandbox": True} if mode is Mode.TEST else {}
         assert msgspec.json.decode(letter.body) == {"event": "webhook.test", "timestamp": iso(house), **sandbox}

@@ -11,7 +11,7 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.feed import KEPT, FeedEntry
-from cambist.core.domain.signing import Signer, standard_secret, verify
+from cambist.core.domain.signing import Signer, standard_secret, verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.feed import BATCH, first_tidying, note_letters
@@ -66,7 +66,7 @@ async def test_letters_carry_the_very_text_and_the_accounts_own_signature(house:
     assert found["signing_secret"] is None
     sent = int(letter["headers"]["X-Webhook-Timestamp"])
     assert sent == int(house.clock.now().timestamp())
-    assert verify(letter["headers"], letter["body"].encode(), [WEBHOOK_SECRET], sent) == letter["id"]
+    assert verify_signature(letter["headers"], letter["body"].encode(), [WEBHOOK_SECRET], sent) == letter["id"]
     await house.work()
     assert house.postman.letters[0].body.decode() == letter["body"]
 
@@ -80,7 +80,10 @@ async def test_an_account_without_a_secret_is_shown_one_that_lasts() -> None:
         assert standard_secret(secret) == secret
         [letter] = found["data"]
         body = letter["body"].encode()
-        assert verify(letter["headers"], body, [secret], int(letter["headers"]["X-Webhook-Timestamp"])) == letter["id"]
+        assert (
+            verify_signature(letter["headers"], body, [secret], int(letter["headers"]["X-Webhook-Timestamp"]))
+            == letter["id"]
+        )
         other = await accounts.create_account(house.ports, "Another")
         house.account = other
         assert (await letters(house))["signing_secret"] != secret
@@ -94,7 +97,7 @@ async def test_while_a_secret_is_being_rotated_both_sign(house: TestHouse) -> No
     [letter] = (await letters(house))["data"]
     sent = int(letter["headers"]["X-Webhook-Timestamp"])
     body = letter["body"].encode()
-    assert verify(letter["headers"], body, [WEBHOOK_SECRET], sent) == letter["id"]
+    assert verify_signature(letter["headers"], body, [WEBHOOK_SECRET], sent) == letter["id"]
     signatures = letter["headers"]["webhook-signature"].split(" ")
     for secret in (WEBHOOK_SECRET, new):
         assert Signer(secret).standard_signature(letter["id"], sent, body) in signatures

@@ -21,7 +21,7 @@ import pytest
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from cambist.ports.bundle import Ports
 from tests.books import check_books, everything
 from tests.stories.fleet import Fleet, Load, Order, running_fleet
@@ -152,7 +152,7 @@ def check_letters(fleet: Fleet, orders: list[Order]) -> None:
     events = defaultdict(set)
     for letter in fleet.receiver.requests:
         sent = int(letter.headers["x-webhook-timestamp"])
-        event_id = verify(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
+        event_id = verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
         event = msgspec.json.decode(letter.body)
         events[event["payment_id"]].add((event["previous_status"], event["status"], event_id))
     assert set(events) == set().union(*(order.ids for order in orders))

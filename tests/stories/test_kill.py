@@ -19,7 +19,7 @@ import pytest
 
 from cambist.core.domain.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.payments import Payment, Suspense
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote
@@ -248,7 +248,7 @@ def check_letters(letters: list[Request], wanted: list[Order]) -> None:
     events = defaultdict(set)
     for letter in letters:
         sent = int(letter.headers["x-webhook-timestamp"])
-        event_id = verify(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
+        event_id = verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
         event = msgspec.json.decode(letter.body)
         events[event["payment_id"]].add((event["previous_status"], event["status"], event_id))
     assert set(events) == {order.ids[0] for order in wanted}

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from tests.receivers import Receiver
 from tests.stories.merchant import merchant
 from tests.stories.processes import Installation, Process, eventually
@@ -61,7 +61,7 @@ async def test_neither_a_killed_listener_nor_a_killed_service_loses_an_event(sql
         assert said is not None
         for request in local.requests:
             sent = int(request.headers["x-webhook-timestamp"])
-            assert verify(request.headers, request.body, [said[1]], sent) == request.headers["x-webhook-id"]
+            assert verify_signature(request.headers, request.body, [said[1]], sent) == request.headers["x-webhook-id"]
         assert account.test.api_secret not in listener.err + listener.out
         listener.signal(signal.SIGINT)
         assert listener.wait() == 130

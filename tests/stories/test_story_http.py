@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 
 from cambist.core.domain.delivery import last_attempt_id
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
-from cambist.core.domain.signing import standard_secret, verify
+from cambist.core.domain.signing import standard_secret, verify_signature
 from cambist.ports.bundle import Ports
 from tests.receivers import Receiver, Request
 from tests.stories.merchant import merchant
@@ -19,7 +19,9 @@ from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually
 
 def event_of(request: Request) -> str:
     """The id of a genuine event. `now` is the attempt's own time: how old one may be is tested in tests/domain."""
-    return verify(request.headers, request.body, [WEBHOOK_SECRET], int(request.headers["x-webhook-timestamp"]))
+    return verify_signature(
+        request.headers, request.body, [WEBHOOK_SECRET], int(request.headers["x-webhook-timestamp"])
+    )
 
 
 async def delivered(ports: Ports, event_id: str) -> Delivery | None:

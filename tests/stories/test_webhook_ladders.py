@@ -19,7 +19,7 @@ from cambist.adapters.notifier.http import HttpNotifier
 from cambist.core.domain.breaker import PAUSES
 from cambist.core.domain.delivery import FAST_LADDER, SLOW_LADDER
 from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
-from cambist.core.domain.signing import verify
+from cambist.core.domain.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house
@@ -130,7 +130,10 @@ async def test_each_ladder_is_walked_exactly_whatever_way_the_receiver_fails(
         assert {each.target for each in letters} == {"/hook"}
         assert len({each.body for each in letters}) == 1
         for each in letters:
-            assert verify(each.headers, each.body, [WEBHOOK_SECRET], int(each.headers["x-webhook-timestamp"])) == event
+            assert (
+                verify_signature(each.headers, each.body, [WEBHOOK_SECRET], int(each.headers["x-webhook-timestamp"]))
+                == event
+            )
         attempts = await merchant.attempts()
         probes = [probed and number == 11 for number in numbers]
         assert [(each.answer, each.status, each.probe) for each in attempts] == [

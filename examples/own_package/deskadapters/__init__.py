@@ -1,5 +1,5 @@
 """Adapters of one's own, as a package: its pyproject.toml declares them, its conftest.py plays their providers.
 
 pip install -e '.[dev]'
-pytest --pyargs cambist.frontends.conformance.rates cambist.frontends.conformance.kyc
+pytest --pyargs cambist.conformance.rates cambist.conformance.kyc
 """

@@ -7,17 +7,19 @@ from typing import Any
 import httpx
 
 import cambist
-from cambist.ports.chain import (
+from cambist.ports import (
     ChainWatcher,
     Final,
     InBlock,
     Network,
+    NotConfigured,
     NotFound,
+    NotSupported,
     Reverted,
     Sighting,
+    Unavailable,
     UsdtTransfer,
 )
-from cambist.ports.faults import NotConfigured, NotSupported, Unavailable
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 """The contract of genuine USDT on TRON: any other token may be named so, too."""
@@ -25,7 +27,7 @@ _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class DeskChain:
-    """Fills cambist.ports.chain.ChainWatcher."""
+    """Fills cambist.ports.ChainWatcher."""
 
     def __init__(self, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._http = httpx.AsyncClient(

@@ -6,15 +6,25 @@ from typing import Any
 import httpx
 
 import cambist
-from cambist.ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
-from cambist.ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer, Purpose
+from cambist.ports import (
+    Check,
+    CheckRequest,
+    CheckStatus,
+    KycVerifier,
+    NoAnswer,
+    NotConfigured,
+    OutcomeUnknown,
+    Purpose,
+    Refused,
+    Unavailable,
+)
 
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
 
 
 class DeskVerifier:
-    """Fills cambist.ports.kyc.KycVerifier."""
+    """Fills cambist.ports.KycVerifier."""
 
     name = "desk"
     """Stored with every client it checks: never change it."""

@@ -7,12 +7,11 @@ from decimal import Decimal, InvalidOperation
 import httpx
 
 import cambist
-from cambist.ports.faults import NotConfigured, Unavailable
-from cambist.ports.rates import RateQuote, RateSource
+from cambist.ports import NotConfigured, RateQuote, RateSource, Unavailable
 
 
 class DeskRates:
-    """Fills cambist.ports.rates.RateSource."""
+    """Fills cambist.ports.RateSource."""
 
     name = "desk"
     """Stored with every rate that is believed: never change it."""

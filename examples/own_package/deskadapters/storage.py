@@ -3,16 +3,12 @@ around it; yours speaks to a database. `database_url = "desk://anything"` opens 
 
 from collections.abc import Sequence
 
-from cambist.adapters.storage.catalogue import CATALOGUE, Table
-from cambist.adapters.storage.memory import MemoryStorage
-from cambist.ports.clock import Clock
-from cambist.ports.jobs import Job
-from cambist.ports.storage import Storage
-from cambist.ports.tools import Kick, StorageTools
+from cambist import CATALOGUE, MemoryStorage, Table
+from cambist.ports import Clock, Job, Kick, Storage, StorageTools
 
 
 class DeskStorage(MemoryStorage):
-    """Fills cambist.ports.storage.Storage."""
+    """Fills cambist.ports.Storage."""
 
     def __init__(self, clock: Clock, kick: Kick, catalogue: Sequence[Table] = CATALOGUE) -> None:
         """`catalogue`: the records, their unique rules and indexes; tests bring two records more."""

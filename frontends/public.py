@@ -1,0 +1,48 @@
+"""The names that `cambist` itself offers (docs/embedding.md), each once. Add a name here and nowhere else.
+
+`cambist` loads this room when one of them is first asked for. Rooms may move; these names stay (docs/versioning.md).
+"""
+
+from ..adapters.storage.catalogue import CATALOGUE as CATALOGUE
+from ..adapters.storage.catalogue import Table as Table
+from ..adapters.storage.memory import MemoryStorage as MemoryStorage
+from ..core.domain.accounts import Mode as Mode
+from ..core.domain.errors import Refusal as Refusal
+from ..core.domain.events import EventType as EventType
+from ..core.domain.money import Rub as Rub
+from ..core.domain.money import Usdt as Usdt
+from ..core.domain.orders import Payer as Payer
+from ..core.domain.payloads import ChargeExhaustedPayload as ChargeExhaustedPayload
+from ..core.domain.payloads import ExchangePayload as ExchangePayload
+from ..core.domain.payloads import GatewayPayload as GatewayPayload
+from ..core.domain.payloads import KycPayload as KycPayload
+from ..core.domain.payloads import Payload as Payload
+from ..core.domain.payloads import PaymentPayload as PaymentPayload
+from ..core.domain.payloads import ProofReminderPayload as ProofReminderPayload
+from ..core.domain.payloads import RefundPayload as RefundPayload
+from ..core.domain.payloads import SubscriptionPayload as SubscriptionPayload
+from ..core.domain.payloads import WithdrawalPayload as WithdrawalPayload
+from ..core.domain.payments import FailureReason as FailureReason
+from ..core.domain.payments import Payment as Payment
+from ..core.domain.payments import PaymentStatus as PaymentStatus
+from ..core.domain.refunds import Refund as Refund
+from ..core.domain.refunds import RefundStatus as RefundStatus
+from ..core.domain.signing import NotVerified as NotVerified
+from ..core.domain.signing import verify_signature as verify_signature
+from ..core.usecases.accounts.accounts import KeyPair as KeyPair
+from ..core.usecases.accounts.accounts import NewAccount as NewAccount
+from ..core.usecases.ledger.balance import Balance as Balance
+from ..core.usecases.settlement.statements import list_settlements as list_settlements
+from ..ports.faults import Fault as Fault
+from ..ports.faults import Unavailable as Unavailable
+from ..ports.tools import Tools as Tools
+from ..ports.vault import VaultError as VaultError
+from .compose import migrate as migrate
+from .embedding.hearing import Event as Event
+from .embedding.merchant import Merchant as Merchant
+from .embedding.service import Service as Service
+from .embedding.service import open as open  # noqa: A004 - `cambist.open`
+from .plugins import NotInstalled as NotInstalled
+from .plugins import PluginError as PluginError
+from .providers import Adapters as Adapters
+from .settings import Settings as Settings
