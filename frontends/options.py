@@ -235,6 +235,11 @@ _ROWS = (
         meaning="networks whose X-Forwarded-For is believed",
     ),
     Option(
+        name="pages_per_minute",
+        read=_integer(60, 1_000_000),
+        meaning="requests of hosted pages (/p, /s, /kyc) that one client address may make in a minute",
+    ),
+    Option(
         name="vault_key",
         read=_vault_keys,
         secret=True,

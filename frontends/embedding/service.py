@@ -155,8 +155,10 @@ class Service:
         streams = WindowStreams()
         self._streams.append(streams)
         watch = RequestWatch(self.ports.clock, hits=self._hits)
-        trusted = self.settings.trusted_proxies
-        return Mounted(create_app(self.ports, trusted_proxies=trusted, streams=streams, watch=watch))
+        trusted, pages = self.settings.trusted_proxies, self.settings.pages_per_minute
+        return Mounted(
+            create_app(self.ports, trusted_proxies=trusted, streams=streams, watch=watch, pages_per_minute=pages)
+        )
 
     def end_streams(self) -> None:
         """Let open payer windows go, so that a web server can stop at once; done by the end of the service, too."""

@@ -25,6 +25,7 @@ from .letters import letters_router
 from .methods import methods_router
 from .money import money_router
 from .options import say_methods
+from .page_limit import PER_MINUTE, PageLimit
 from .payments import payments_router
 from .proofs import proofs_router
 from .refunds import played_refunds_router, refunds_router
@@ -47,14 +48,17 @@ def create_app(
     streams: WindowStreams | None = None,
     watch: RequestWatch | None = None,
     is_leaving: Callable[[], bool] = lambda: False,
+    pages_per_minute: int = PER_MINUTE,
 ) -> ASGIApp:
     """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
 
     Whoever stops the server ends the `streams` first (see WindowStreams), and says by `is_leaving` that balancers shall
     go elsewhere. Requests are counted, traced and logged by
-    `watch`.
+    `watch`; of pages a client address may ask for so many a minute.
     """
     streams = streams or WindowStreams()
+    watch = watch or RequestWatch(ports.clock)
+    limit = PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits)
     api = Router(
         API,
         route_handlers=[
@@ -92,10 +96,10 @@ def create_app(
     app = Application(
         route_handlers=[
             api,
-            window_router(ports, streams, trusted_proxies),
-            binding_router(ports, streams, trusted_proxies),
+            window_router(ports, streams, trusted_proxies, limit),
+            binding_router(ports, streams, trusted_proxies, limit),
             uploads_router(ports, trusted_proxies),
-            kyc_page_router(ports),
+            kyc_page_router(ports, limit),
             *health_handlers(ports, is_leaving),
             openapi_handler(ports),
             docs_router(ports),

@@ -22,6 +22,7 @@ from ...ports.bundle import Ports
 from .answers import answer
 from .binding_page import BindingPage
 from .origin import origin
+from .page_limit import PageLimit
 from .routing import Router
 from .window_page import WindowPage, millis
 from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
@@ -32,7 +33,10 @@ _SLOW = (BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
 
 
 def binding_router(
-    ports: Ports, streams: WindowStreams | None = None, trusted_proxies: Sequence[Network] = ()
+    ports: Ports,
+    streams: WindowStreams | None = None,
+    trusted_proxies: Sequence[Network] = (),
+    limit: PageLimit | None = None,
 ) -> Router:
     """Everything under `/s`. Its assets are those of the payer window."""
     base = urlsplit(ports.places.pay_url).path.rstrip("/")
@@ -59,6 +63,7 @@ def binding_router(
         "/s",
         route_handlers=[show, state, events, simulate],
         exception_handlers=window.notices.handlers(),
+        before_request=(limit or PageLimit(ports, trusted_proxies)).before(window.notices.busy, window.notices.shown),
     )
 
 

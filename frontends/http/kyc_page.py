@@ -6,6 +6,7 @@ the link's `session` in the body, and PUTs files to their granted addresses.
 
 import logging
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -16,6 +17,7 @@ from litestar.params import FromPath
 from ...core.domain.errors import Refusal
 from ...core.domain.kyc import RegisterOrder
 from ...core.domain.kyc_page import Face
+from ...core.domain.quota import WINDOW
 from ...core.usecases.payer import kyc_page
 from ...core.usecases.payer.kyc_page import KycView
 from ...ports.bundle import Ports
@@ -24,6 +26,7 @@ from .answers import answer
 from .bodies import read_body
 from .errors import on_anything, on_refusal, on_unavailable
 from .kyc_page_texts import KYC_TEXTS
+from .page_limit import PageLimit
 from .routing import Router
 from .templates import Templates, read_asset
 from .window_page import pick_language
@@ -84,9 +87,12 @@ class PageRegister(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return [("hidden", "***")]
 
 
-def kyc_page_router(ports: Ports) -> Router:
+def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     """Everything under `/kyc`. It brings its own templates and assets."""
     page = _Page(ports)
+
+    def busy(request: Asked, wait: int) -> Response[str]:
+        return page.busy(request, wait)
 
     @route("/", http_method=["GET", "HEAD"], include_in_schema=False)
     async def show(request: Asked) -> Response[str]:
@@ -123,6 +129,7 @@ def kyc_page_router(ports: Ports) -> Router:
             Unavailable: lambda request, fault: _private(on_unavailable(request, fault)),
             Exception: lambda request, error: _private(on_anything(request, error)),
         },
+        before_request=(limit or PageLimit(ports, ())).before(busy, lambda request: request.method != "POST"),
     )
 
 
@@ -160,6 +167,8 @@ class _Page:
         try:
             view = await kyc_page.view(self._ports, session, redirect)
         except Refusal as refusal:
+            if refusal.status == HTTPStatus.TOO_MANY_REQUESTS:
+                return self.busy(request, refusal.retry_after or WINDOW)
             log.info("the hosted page is not shown: %s", refusal.code)
             return self._html(request, "unavailable", None, 503 if refusal.status >= 500 else refusal.status)
         except Fault as fault:
@@ -170,6 +179,12 @@ class _Page:
             return self._html(request, "link", None, 404)
         return self._html(request, view.face.value, view, 200)
 
+    def busy(self, request: Asked, wait: int) -> Response[str]:
+        """Too much is asked from this address or by this link; there is room again after so many seconds."""
+        response = self._html(request, "busy", None, 429, refresh=wait)
+        response.headers["Retry-After"] = str(wait)
+        return response
+
     def asset(self, name: str) -> Response[bytes]:
         """A file of the page. Its link carries its hash, so that browsers may keep it for a year."""
         asset = self._assets.get(name)
@@ -178,7 +193,9 @@ class _Page:
         headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
         return Response(asset.body, media_type=asset.media_type, headers=headers)
 
-    def _html(self, request: Asked, face: str, view: KycView | None, status: int) -> Response[str]:
+    def _html(
+        self, request: Asked, face: str, view: KycView | None, status: int, refresh: int | None = None
+    ) -> Response[str]:
         query = request.query_params
         wish = query.get("lang")
         language = pick_language(wish if wish in KYC_TEXTS else None, request.headers.get("accept-language", ""))
@@ -188,7 +205,7 @@ class _Page:
             t=_texts(KYC_TEXTS[language]),
             language=language,
             switch={each: f"?{urlencode({**kept, 'lang': each})}" for each in KYC_TEXTS},
-            refresh=5 if view is not None and view.face in _LIVE else None,
+            refresh=5 if view is not None and view.face in _LIVE else refresh,
             face=face,
             live=view is not None and view.face in _LIVE,
             merchant="" if view is None else view.merchant,

@@ -48,6 +48,9 @@ RU: Mapping[str, str] = {
     "link_text": "Она могла устареть. Попросите в магазине новую ссылку на проверку.",
     "unavailable_head": "Проверка временно недоступна",
     "unavailable_text": "Попробуйте ещё раз через пару минут.",
+    "busy_head": "Слишком много запросов",
+    "busy_text": "Из вашей сети страницу открывают слишком часто. Подождите: она откроется сама, обычно "
+    "меньше чем за минуту.",
 }
 
 EN: Mapping[str, str] = {
@@ -96,6 +99,9 @@ EN: Mapping[str, str] = {
     "link_text": "It may have expired. Ask the shop for a new link.",
     "unavailable_head": "The check is not available for the moment",
     "unavailable_text": "Try again in a few minutes.",
+    "busy_head": "Too many requests",
+    "busy_text": "Pages are opened too often from your network. Please wait: this one will open by itself, usually "
+    "within a minute.",
 }
 
 KYC_TEXTS: Mapping[str, Mapping[str, str]] = {"ru": RU, "en": EN}

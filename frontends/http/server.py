@@ -159,6 +159,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
             streams=streams,
             watch=watch,
             is_leaving=lambda: departure.begun,
+            pages_per_minute=settings.pages_per_minute,
         ),
         http=partial(GatedProtocol, intake, house.ports.ids),  # type: ignore[arg-type]  # called, and nothing else
         ws="none",

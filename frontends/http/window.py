@@ -20,6 +20,7 @@ from ...core.usecases.payer.window import Act, Standing
 from ...ports.bundle import Ports
 from .answers import answer
 from .origin import origin
+from .page_limit import PageLimit
 from .routing import Router
 from .window_page import WindowPage, millis
 from .window_pages import HEADERS, HTML, Asked, Notices, html_page, is_foreign, language_of, wished_language
@@ -30,7 +31,10 @@ _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
 
 
 def window_router(
-    ports: Ports, streams: WindowStreams | None = None, trusted_proxies: Sequence[Network] = ()
+    ports: Ports,
+    streams: WindowStreams | None = None,
+    trusted_proxies: Sequence[Network] = (),
+    limit: PageLimit | None = None,
 ) -> Router:
     """Everything under `/p`. It brings its own templates and assets and needs nothing from the application."""
     base = urlsplit(ports.places.pay_url).path.rstrip("/")
@@ -60,6 +64,7 @@ def window_router(
         "/p",
         route_handlers=[show, state, events, simulate, asset],
         exception_handlers=window.notices.handlers(),
+        before_request=(limit or PageLimit(ports, trusted_proxies)).before(window.notices.busy, window.notices.shown),
     )
 
 

@@ -47,24 +47,34 @@ class Page(Protocol):
 
 
 class Notices:
-    """Says on a page that it is closed, that a form was rejected, or that the service is away."""
+    """Says on a page that it is closed, that a form was rejected, or that the service is away or busy."""
 
     def __init__(self, page: Page, parameter: str) -> None:
         """`parameter`: the part of the path that names the object."""
         self._page = page
         self._parameter = parameter
 
-    def say(self, request: Asked, kind: str, status: int) -> Response[str]:
-        """The notice as an answer."""
-        again = 10 if status >= 500 and request.method in ("GET", "HEAD") else None
+    def say(self, request: Asked, kind: str, status: int, wait: int | None = None) -> Response[str]:
+        """The notice as an answer. `wait`: the seconds after which asking again makes sense, where that is known."""
+        reloads = request.method in ("GET", "HEAD") and (status >= 500 or wait is not None)
+        again = (wait or 10) if reloads else None
         language = language_of(request)
         # A page that answers a POST cannot be asked for again under its own address.
         object_id = request.path_params.get(self._parameter, "") if request.method == "POST" else ""
         here = self._page.link(object_id, None) if object_id else ""
         response = html_page(self._page.notice(kind, language, here=here, refresh=again), language, status)
-        if status == 503:
-            response.headers["Retry-After"] = "5"
+        if wait is not None or status == 503:
+            response.headers["Retry-After"] = str(wait or 5)
         return response
+
+    def busy(self, request: Asked, wait: int) -> Response[str]:
+        """Too much is asked from this address; there is room again after so many seconds."""
+        return self.say(request, "busy", 429, wait)
+
+    @staticmethod
+    def shown(request: Asked) -> bool:
+        """Whether what answers is shown to a person, and not read by the page's script."""
+        return not request.scope["path"].endswith(("/state", "/events"))
 
     def handlers(self) -> ExceptionHandlersMap:
         """What a router does with faults of the service. Functions and not methods: the framework copies handlers

@@ -78,6 +78,9 @@ RU: Mapping[str, str] = {
     "closed_next": "Если вы оплатили, магазин уже знает об этом: проверьте заказ. Если нет, попросите новую ссылку.",
     "unavailable_head": "Не получается показать платёж",
     "unavailable_text": "Это временно. Если вы уже оплатили, не платите ещё раз. Страница обновится сама.",
+    "busy_head": "Слишком много запросов",
+    "busy_text": "Из вашей сети страницу открывают слишком часто. Подождите: страница откроется сама, обычно меньше "
+    "чем за минуту. Если вы уже оплатили, не платите ещё раз.",
     "rejected_head": "Запрос не принят",
     "rejected_text": "Он пришёл не с этой страницы или заполнен не до конца. Откройте ссылку на оплату заново.",
 }
@@ -159,6 +162,9 @@ EN: Mapping[str, str] = {
     "closed_next": "If you have paid, the shop already knows: check your order. If not, ask for a new link.",
     "unavailable_head": "The payment cannot be shown",
     "unavailable_text": "This is temporary. If you have already paid, do not pay again. This page reloads by itself.",
+    "busy_head": "Too many requests",
+    "busy_text": "Pages are opened too often from your network. Please wait: this page will open by itself, usually "
+    "within a minute. If you have already paid, do not pay again.",
     "rejected_head": "Request not accepted",
     "rejected_text": "It did not come from this page, or it was incomplete. Please open the payment link again.",
 }

@@ -49,7 +49,8 @@ _OWN = (
     _counter(
         "limit_hits",
         "counter",
-        "requests refused by a rate limit: `money:ip`, `money:key`, `general:ip`, `general:key`",
+        "requests refused by a rate limit: `money:ip`, `money:key`, `general:ip`, `general:key`, "
+        "`pages:ip` (hosted pages)",
     ),
     _counter(
         "jobs",

@@ -1,8 +1,13 @@
 """Counting a request at the door, before anything else is looked at (SPEC "Limits", DECISIONS 1.1)."""
 
+import msgspec
+
 from ....ports.bundle import Ports
 from ....ports.meter import Gauge
-from ...domain.quota import Verdict, bucket, gauges, verdict, window
+from ...domain.quota import WINDOW, Verdict, bucket, gauges, verdict, window
+
+PAGES = "pages:ip"
+"""The counter of pages by client address."""
 
 
 async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | None) -> Verdict:
@@ -11,3 +16,21 @@ async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | No
     now = int(ports.clock.now().timestamp())
     counts = await ports.meter.count(window(now), gauges(of, ip, api_key, Gauge))
     return verdict(of, counts, now)
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """How one who has no key stands at a limit."""
+
+    over: bool
+    minute: int
+    """Unix second at which the window began."""
+    wait: int
+    """Seconds until it ends, 1 to 60."""
+
+
+async def admit_stranger(ports: Ports, counter: str, name: str, per_minute: int) -> Counted:
+    """Count what comes without a key, by address or link, apart from all that `admit` counts."""
+    now = int(ports.clock.now().timestamp())
+    counts = await ports.meter.count(window(now), [Gauge(f"{counter}:{name}", per_minute)])
+    passed = now % WINDOW
+    return Counted(over=counts[-1] > per_minute, minute=now - passed, wait=WINDOW - passed)

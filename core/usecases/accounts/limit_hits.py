@@ -17,8 +17,8 @@ from ...domain.tallies import day_of
 HOUR = 60
 """Minutes that are told one by one."""
 
-WAITING = 5760
-"""Rows that wait at most while the storage is away, the newest: four limits in each minute of a day."""
+WAITING = 7200
+"""Rows that wait at most while the storage is away, the newest: five limits in each minute of a day."""
 
 _ROWS = 100
 """Written in one unit."""

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from ....ports.bundle import Ports
 from ....ports.faults import Unavailable
 from ....ports.files import BUSY, EXISTS, FORBIDDEN, TOO_LARGE, StoredFile, UploadFault, UploadReceiver
-from ....ports.meter import Gauge
 from ...domain.errors import Refusal
-from ...domain.quota import WINDOW, window
+from ..accounts.admission import admit_stranger
 
 PER_MINUTE = 60
 """Uploads from one address in a window."""
@@ -34,11 +33,10 @@ async def receive_upload(
     files = ports.files
     if not isinstance(files, UploadReceiver):
         raise Refusal("NOT_FOUND", "Endpoint not found")
-    now = int(ports.clock.now().timestamp())
-    counts = await ports.meter.count(window(now), [Gauge(f"uploads:{ip}", PER_MINUTE)])
-    if counts[-1] > PER_MINUTE:
+    counted = await admit_stranger(ports, "uploads", ip, PER_MINUTE)
+    if counted.over:
         message = f"Too many uploads. Limit: {PER_MINUTE} per minute."
-        raise Refusal("RATE_LIMIT_EXCEEDED", message, retry_after=WINDOW - now % WINDOW)
+        raise Refusal("RATE_LIMIT_EXCEEDED", message, retry_after=counted.wait)
     try:
         files.check(key, query, content_type, length)
         return await files.receive(key, query, parts)

@@ -6,12 +6,11 @@ The link names account and phone, so nothing that the browser says can name anot
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.meter import Gauge
 from ...domain.accounts import Account, KycDemand, KycFlow, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc import RegisterOrder
 from ...domain.kyc_page import Face, return_address
-from ...domain.quota import WINDOW, window
+from ..accounts.admission import admit_stranger
 from ..kyc.check import KycAnswer, check_client
 from ..kyc.gate import client_id, find_client
 from ..kyc.links import KycLink, open_link
@@ -95,11 +94,10 @@ async def _opened(ports: Ports, session: str) -> tuple[KycLink, Account] | None:
     link = open_link(ports, session)
     if link is None:
         return None
-    now = int(ports.clock.now().timestamp())
     name = client_id(ports, link.account_id, Mode.LIVE, link.phone).hex()[:32]
-    counts = await ports.meter.count(window(now), [Gauge(f"kyc-page:{name}", PER_MINUTE)])
-    if counts[-1] > PER_MINUTE:
-        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many requests", retry_after=WINDOW - now % WINDOW)
+    counted = await admit_stranger(ports, "kyc-page", name, PER_MINUTE)
+    if counted.over:
+        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many requests", retry_after=counted.wait)
     account = await ports.storage.get(Account, link.account_id)
     return None if account is None else (link, account)
 

@@ -67,7 +67,7 @@
 
   const draw = async () => {
     const answer = await get(main.dataset.page || location.href, "text/html");
-    if (answer.status >= 500) throw new Error(`status ${answer.status}`);
+    if (answer.status === 429 || answer.status >= 500) throw new Error(`status ${answer.status}`);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = fresh.getElementById("window");
     if (!next || next.dataset.face === main.dataset.face) return;

@@ -1,0 +1,131 @@
+"""One client does not keep the hosted pages to itself, nor does it use up what merchants may ask (docs/limits.md,
+Pages)."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.adapters.meter.redis import RedisMeter
+from cambist.core.usecases.accounts.limit_hits import HitCounter
+from cambist.frontends.http.app import create_app
+from cambist.frontends.telemetry.requests import RequestWatch
+from cambist.ports.bundle import Ports
+from tests.houses import TestHouse
+from tests.redis_servers import redis_server
+from tests.windows import Page
+
+FEW = 60
+Client = Callable[..., httpx.AsyncClient]
+
+
+def clients(ports: Ports, hits: HitCounter | None = None, **given: Any) -> Client:
+    """Makes clients of one process by their addresses."""
+    app = create_app(ports, watch=RequestWatch(ports.clock, hits=hits), **given)
+
+    def client(address: str = "192.0.2.1", **headers: str) -> httpx.AsyncClient:
+        transport: Any = httpx.ASGITransport(app, client=(address, 1))  # type: ignore[arg-type]  # as in other tests
+        return httpx.AsyncClient(transport=transport, base_url="https://pay.example", headers=headers)
+
+    return client
+
+
+async def test_of_six_hundred_pages_a_minute_the_next_reads_nothing(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment, read = await house.created(), []
+    hits = HitCounter()
+    client = clients(house.ports, hits)
+    recent = house.ports.storage.recent
+
+    def counted(*args: Any) -> Any:
+        read.append(args)
+        return recent(*args)
+
+    async with client() as one, client("192.0.2.2") as other:
+        monkeypatch.setattr(house.ports.storage, "recent", counted)
+        statuses = [(await one.get(f"/p/{payment['id']}/state")).status_code for _ in range(650)]
+        assert statuses == [200] * 600 + [429] * 50
+        looked = len(read)
+        assert (await one.get(f"/p/{payment['id']}")).status_code == 429
+        assert (await one.post(f"/p/{payment['id']}/simulate", data={"act": "pay"})).status_code == 429
+        assert (await one.get("/s/sub_1")).status_code == 429
+        assert (await one.get("/kyc?session=x")).status_code == 429
+        assert (await one.post("/kyc/state", json={"session": "x"})).status_code == 429
+        assert (await one.get(f"/p/{payment['id']}/events")).status_code == 429
+        assert len(read) == looked
+        assert (await other.get(f"/p/{payment['id']}")).status_code == 200
+        asset = next(tag["href"] for tag in Page((await other.get("/p/none")).text).all("link") if "css" in str(tag))
+        assert asset is not None
+        assert (await one.get(asset)).status_code == 200, "files of pages are not counted"
+        await house.clock.advance(60)
+        assert (await one.get(f"/p/{payment['id']}")).status_code == 200
+    assert hits.read() == [(("pages:ip",), 56)]
+
+
+async def test_pages_count_for_no_merchant(house: TestHouse) -> None:
+    client = clients(house.ports, pages_per_minute=FEW)
+    async with client(**house.headers()) as one:
+        for _ in range(FEW + 40):
+            await one.get("/p/pay_1")
+        answer = await one.get("/api/v1/rates")
+        assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, "59")
+        assert (await one.get("/p/pay_1")).status_code == 429
+
+
+@pytest.mark.parametrize("kind", ["p", "s", "kyc"])
+@pytest.mark.parametrize(("language", "said"), [("ru", "Слишком много запросов"), ("en", "Too many requests")])
+async def test_a_payer_sees_a_page_that_opens_by_itself(house: TestHouse, kind: str, language: str, said: str) -> None:
+    path = {"p": "/p/pay_1", "s": "/s/sub_1", "kyc": "/kyc?session=x"}[kind]
+    async with clients(house.ports, pages_per_minute=1)(**{"Accept-Language": language}) as one:
+        await one.get(path)
+        answer = await one.get(path)
+    page = Page(answer.text)
+    assert (answer.status_code, answer.headers["content-type"]) == (429, "text/html; charset=utf-8")
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert said in page.text
+    refresh = [tag["content"] for tag in page.all("meta") if tag.get("http-equiv") == "refresh"]
+    assert [str(each).partition(";")[0] for each in refresh] == [answer.headers["retry-after"]]
+    assert answer.headers["cache-control"] == "no-store"
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/p/pay_1/state"), ("GET", "/p/pay_1/events"), ("GET", "/s/sub_1/state"), ("GET", "/s/sub_1/events"),
+     ("POST", "/kyc/state"), ("POST", "/kyc/upload-url"), ("POST", "/kyc/register")],
+)  # fmt: skip
+async def test_a_script_is_told_by_the_envelope(house: TestHouse, method: str, path: str) -> None:
+    async with clients(house.ports, pages_per_minute=1)() as one:
+        await one.request(method, path)
+        answer = await one.request(method, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "RATE_LIMIT_EXCEEDED")
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_subscriptions_page_is_counted_with_a_payments(house: TestHouse) -> None:
+    await house.created()
+    async with clients(house.ports, pages_per_minute=2)() as one:
+        await one.get("/p/pay_1")
+        await one.get("/s/sub_1/state")
+        assert (await one.get("/kyc")).status_code == 429
+
+
+async def test_processes_count_together_by_redis(house: TestHouse) -> None:
+    prefix = f"cambist:test:{uuid4()}"
+    with redis_server() as url:
+        meters = [RedisMeter(url, house.clock, prefix=prefix) for _ in range(2)]
+        processes = [
+            clients(msgspec.structs.replace(house.ports, meter=meter), pages_per_minute=FEW) for meter in meters
+        ]
+        statuses = []
+        for number in range(FEW + 10):
+            async with processes[number % 2]() as one:
+                statuses.append((await one.get("/p/pay_1/state")).status_code)
+        for meter in meters:
+            await meter.close()
+    assert statuses == [404] * FEW + [429] * 10
