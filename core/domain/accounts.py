@@ -1,4 +1,4 @@
-"""Merchants' accounts, their keys, shops and settings (SPEC "Shop", "Authentication")."""
+"""Merchants' accounts, their keys, shops and settings (docs/concepts.md "Shops", "Accounts, keys, modes")."""
 
 import re
 import unicodedata
@@ -17,7 +17,8 @@ from .shapes import has_control
 
 
 class Mode(StrEnum):
-    """The two worlds of an account. Objects of one are invisible in the other (SPEC "What the service does", 3)."""
+    """The two worlds of an account. Objects of one are invisible in the other
+    (docs/concepts.md "Accounts, keys, modes")."""
 
     LIVE = "live"
     TEST = "test"
@@ -84,9 +85,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     refunds: bool = False
     """The refund API is on; off, its paths answer a plain 404."""
     refund_approval: RefundApproval | None = None
-    """Whether an operator approves refunds first; None: in live mode yes, in test mode no (DECISIONS 3)."""
+    """Whether an operator approves refunds first; None: in live mode yes, in test mode no (docs/refunds.md "Rules")."""
     refund_overdraft_usdt: Usdt = Usdt(0)
-    """How far below zero refunds may take the available USDT (DECISIONS 3)."""
+    """How far below zero refunds may take the available USDT (docs/refunds.md "The money")."""
     recurring: bool = True
     """Subscriptions may be charged; off, charges answer `501 RECURRING_NOT_SUPPORTED`."""
     subscription_scheme: Scheme = Scheme.WINDOW
@@ -97,7 +98,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What of an exchange's value at the base rate does not go to the client, but is credited to the merchant: 0 to
     50, as text so that no digit is lost."""
     payout_wallet: str | None = None
-    """The TRON address that settlements are paid out to; without one the balance stays available (DECISIONS 4)."""
+    """The TRON address that settlements are paid out to; without one the balance stays available
+    (docs/settlement.md "Payouts")."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +119,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def receives(self) -> bool:
-        """Both webhook address and secret are set; until then events wait (SPEC "Events", 2)."""
+        """Both webhook address and secret are set; until then events wait (docs/webhooks.md "Webhooks")."""
         return self.settings.webhook_url is not None and self.webhook_secret is not None
 
 

@@ -1,5 +1,6 @@
 """What a bank reports of a binding and its mandate, and what follows for the binding payment and the subscription:
-decided purely, so that every case is one row of a test (SPEC "Subscription statuses"; DECISIONS 5).
+decided purely, so that every case is one row of a test (docs/states.md "Subscription";
+docs/subscriptions.md "How the payer binds").
 
 Money and mandate come in any order, late, twice, or never. A binding with a first charge is done when both are there;
 one without, when the mandate is.
@@ -60,8 +61,9 @@ TOOK_MONEY = (_P.PAID, _P.SETTLED, _P.REFUNDED)
 
 
 def decide_binding(payment: Payment, subscription: Subscription, report: BindingReport, now: datetime) -> Decision:
-    """What follows for the binding payment. Money that may not be its subscription's first charge is stray: a payer
-    who paid two QRs, or one of a subscription that is over, is not charged for it (DECISIONS 2, 5)."""
+    """What follows for the binding payment. Money that may not be its subscription's first charge is stray: a payer who
+    paid two QRs, or one of a subscription that is over, is not charged for it
+    (docs/payments.md "Money that cannot count"; docs/subscriptions.md "How the payer binds")."""
     if payment.binding is BindingCharge.NONE:
         return _decide_symbolic(payment, subscription, report, now)
     arrivals = report.arrivals
@@ -85,8 +87,8 @@ def _barrier(payment: Payment, subscription: Subscription) -> str | None:
 
 
 def _decide_symbolic(payment: Payment, subscription: Subscription, report: BindingReport, now: datetime) -> Decision:
-    """Nothing is debited. A refused one is `expired`, not `failed`, because the payer may still confirm (SPEC "Payment
-    statuses")."""
+    """Nothing is debited. A refused one is `expired`, not `failed`, because the payer may still confirm
+    (docs/payments.md "How it ends")."""
     strays = tuple(Stray(arrival, "not_to_be_debited") for arrival in report.arrivals)
     status: PaymentStatus | None = None
     if report.standing in _GIVEN and not subscription.is_final:

@@ -1,4 +1,4 @@
-"""Which of its faces the page shows where a payer confirms a subscription (DECISIONS 2 "Payer window", 5)."""
+"""Which of its faces the page shows where a payer confirms a subscription (docs/window.md "Subscriptions")."""
 
 from datetime import datetime
 from enum import StrEnum

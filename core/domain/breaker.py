@@ -1,5 +1,5 @@
-"""The circuit breaker of a receiver: when nobody answers well, letters wait, and one asks now and then (SPEC "Events",
-3; DECISIONS 7). One per account and mode; the pauses it adds are no attempts."""
+"""The circuit breaker of a receiver: when nobody answers well, letters wait, and one asks now and then
+(docs/webhooks.md "When you do not answer"). One per account and mode; the pauses it adds are no attempts."""
 
 from datetime import datetime, timedelta
 

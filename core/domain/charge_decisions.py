@@ -1,5 +1,5 @@
 """Whether a subscription may be charged now: one pure function, `decide_charge`, that guards charges and is shown to
-merchants by `charge_window` (SPEC "Subscription charge periods", DECISIONS 5)."""
+merchants by `charge_window` (docs/subscriptions.md "Periods and attempts", "Charging")."""
 
 from datetime import datetime
 

@@ -1,5 +1,5 @@
-"""How charges change their subscription: pure functions, as in subscription_moves.py (SPEC "Subscription charge
-periods").
+"""How charges change their subscription: pure functions, as in subscription_moves.py
+(docs/subscriptions.md "Periods and attempts").
 
 They speak of any status: a charge may end after its subscription was paused or cancelled, and what it did stays true.
 An outcome may be told twice; the second time changes nothing.

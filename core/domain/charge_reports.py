@@ -1,5 +1,5 @@
-"""What a bank's word means for a charge, and what may be done about one that nobody knows of: pure functions (SPEC
-"Charge errors", DECISIONS 2, 5)."""
+"""What a bank's word means for a charge, and what may be done about one that nobody knows of: pure functions
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum

@@ -1,5 +1,6 @@
 """What a merchant asks for with POST /subscriptions/{id}/charges, and the order in which it is refused: CHARGE_RULES
-(SPEC "Charge errors"); and what is shown of when a charge may be made (DECISIONS 5)."""
+(docs/subscriptions.md "When a charge is refused"); and what is shown of when a charge may be made
+(docs/subscriptions.md "Charging")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -27,7 +28,8 @@ from .subscriptions import Subscription
 
 
 class ChargeOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of POST /subscriptions/{id}/charges. Other keys are ignored in silence (SPEC "Behavior", 6)."""
+    """The body of POST /subscriptions/{id}/charges. Other keys are ignored in silence
+    (docs/subscriptions.md "Charging")."""
 
     amount_rub: str
     external_id: str | None = None
@@ -150,10 +152,10 @@ CHARGE_RULES = (
     ChargeRule("window is open", _window_is_open),
     ChargeRule("budget is left", _budget_is_left),
 )
-"""The order in which a charge is refused: DECISIONS 1.8, the account before the object, its state, then the amount. The
-provider comes before the period, because without one any charge on an active subscription is refused so (SPEC "Charge
-errors"), and what is wrong with the request itself before both. The period is last: it alone heals by waiting, and its
-answer may be an earlier charge."""
+"""The order in which a charge is refused (docs/concepts.md "What is refused first"): the account before the object, its
+state, then the amount. The provider comes before the period, because without one any charge on an active subscription
+is refused so (docs/subscriptions.md "When a charge is refused"), and what is wrong with the request itself before both.
+The period is last: it alone heals by waiting, and its answer may be an earlier charge."""
 
 
 def judge_charge(case: ChargeCase) -> MayCharge | Blocked | Occupied:

@@ -1,4 +1,5 @@
-"""End clients of merchants and how far their verification got (SPEC "KYC", "Exchange client").
+"""End clients of merchants and how far their verification got (docs/kyc.md "KYC: verifying your clients";
+docs/exchanges.md "Finding exchanges and clients").
 
 The client's record is the intent of its check, too: it is written with the number of the check before the verifier is
 called, so that no check is begun that nobody knows of.
@@ -51,7 +52,7 @@ IN_PROGRESS = (_S.REQUIRED, _S.REGISTERING, _S.PROCESSING)
 
 
 class DocumentState(StrEnum):
-    """What the verifier found of one document (SPEC "Exchange client")."""
+    """What the verifier found of one document (docs/exchanges.md "Finding exchanges and clients")."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -91,7 +92,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientStatus(StrEnum):
-    """`kyc_status` of SPEC "Exchange client"."""
+    """`kyc_status` of lists (docs/exchanges.md "Finding exchanges and clients")."""
 
     PENDING = "pending"
     VERIFIED = "verified"
@@ -100,7 +101,7 @@ class ClientStatus(StrEnum):
 
 
 def client_status(client: Client) -> ClientStatus:
-    """Derived as SPEC "Exchange client" has it."""
+    """It follows from the rest (docs/exchanges.md "Finding exchanges and clients")."""
     if client.blocked:
         return ClientStatus.BLOCKED
     if client.verified_at is not None:
@@ -130,7 +131,7 @@ _TEST_VERIFIED = "+7000000000"
 
 def is_verified_for_tests(mode: Mode, phone: str) -> bool:
     """In test mode the phones `+7000000000N` belong to verified clients, because KYC itself is refused there
-    (DECISIONS 6)."""
+    (docs/exchanges.md "Finding exchanges and clients")."""
     return (
         mode is Mode.TEST
         and len(phone) == len(_TEST_VERIFIED) + 1
@@ -140,7 +141,7 @@ def is_verified_for_tests(mode: Mode, phone: str) -> bool:
 
 
 def require_verified(client: Client | None) -> None:
-    """The gate of a new payment (SPEC "Payment creation rules", 8).
+    """The gate of a new payment (docs/kyc.md "In payments").
 
     Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED (also for a blocked client).
     """
@@ -153,7 +154,7 @@ def require_verified(client: Client | None) -> None:
 
 
 def require_registered(client: Client | None) -> None:
-    """The gate of a new exchange (SPEC "Exchange rules").
+    """The gate of a new exchange (docs/exchanges.md "Making one").
 
     Raises: Refusal CLIENT_BLOCKED, CLIENT_NOT_REGISTERED.
     """

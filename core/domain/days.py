@@ -1,4 +1,4 @@
-"""Moments and days as the interface writes them (SPEC "Conventions": ISO 8601, UTC)."""
+"""Moments and days as the interface writes them (docs/concepts.md "Amounts and times": ISO 8601, UTC)."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -21,7 +21,7 @@ def iso(moment: datetime) -> str:
 
 
 def iso_moscow(moment: datetime) -> str:
-    """`2026-02-28T00:00:00.000+03:00`: `next_allowed_at` is in Moscow time (SPEC "Conventions")."""
+    """`2026-02-28T00:00:00.000+03:00`: `next_allowed_at` is in Moscow time (docs/concepts.md "Amounts and times")."""
     return moment.astimezone(MOSCOW).isoformat(timespec="milliseconds")
 
 

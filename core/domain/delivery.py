@@ -1,4 +1,4 @@
-"""What comes after an attempt to deliver an event (SPEC "Events", 1 and 3; DECISIONS 7)."""
+"""What comes after an attempt to deliver an event (docs/webhooks.md "When you do not answer")."""
 
 from datetime import UTC, datetime, timedelta
 

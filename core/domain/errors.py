@@ -1,6 +1,6 @@
 """The one catalogue of refusals: each code with its HTTP status and what a merchant's program should do about it.
 
-The error table in the docs is made from it, and a test holds SPEC.md's table against it.
+The table of docs/errors.md "All codes" is made from it, and tests hold the two and what is raised against one another.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _AWAY = 503
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One code. `status` is its usual status, `variants` further ones that SPEC.md gives the same code."""
+    """One code. `status` is its usual status, `variants` further ones of the same code."""
 
     code: str
     status: int

@@ -1,5 +1,5 @@
-"""Events and their deliveries (SPEC "Events"). An event is written in the unit that made it true; its delivery is a
-row of its own. What each carries is in payloads.py.
+"""Events and their deliveries (docs/webhooks.md "Events"). An event is written in the unit that made it true; its
+delivery is a row of its own. What each carries is in payloads.py.
 
 `gc=False`: they hold no cycle, and many are alive at a time, over which the collector would go again and again.
 """
@@ -13,7 +13,7 @@ from .accounts import Mode
 
 
 class EventType(StrEnum):
-    """The twelve events of SPEC "Events"."""
+    """The twelve events (docs/webhooks.md "Events")."""
 
     PAYMENT_STATUS_CHANGED = "payment.status_changed"
     DELIVERY_PROOF_REMINDER = "payment.delivery_proof_reminder"

@@ -1,5 +1,5 @@
 """What the ledger says of exchanges: pure constructors of journal entries, one for each step, in both directions
-(DECISIONS 4 "Double entry", 6).
+(ARCHITECTURE.md "Money").
 
            USDT to RUB                              RUB to USDT
 received   chain -> exchanging, suspense, rounding  bank -> exchanging, suspense

@@ -1,5 +1,5 @@
 """What a client brings for an exchange, and what follows from it: decided purely, so that every case is one row of a
-test (DECISIONS 6).
+test (docs/exchanges.md "Rules").
 
 Deposits on chain and transfers by SBP are judged alike, in the smallest part of their currency. What is judged is told
 again at every look, in any order: a transfer is known by its source for ever, and counted once.

@@ -1,10 +1,10 @@
-"""What an exchange is worth to the client, the merchant and the service, to the last unit (SPEC "Exchange rules";
-DECISIONS 6). Whole numbers throughout: a rate is a fraction here, so that no digit is lost.
+"""What an exchange is worth to the client, the merchant and the service, to the last unit (docs/exchanges.md "Rules").
+Whole numbers throughout: a rate is a fraction here, so that no digit is lost.
 
-Of the value at the base rate the client gets 1 - markup_percent/100, in both directions; the rest is the merchant's,
-in USDT. `rate` is RUB per 1 USDT for the client. USDT to RUB it is base * (1 - markup/100), as SPEC has it: the client
-gets fewer RUB for a USDT. RUB to USDT it is base / (1 - markup/100), as the merchant rate of SPEC "Rate" is: the client
-pays more RUB for a USDT. By the first formula the client would gain there, and nothing would be left to credit.
+Of the value at the base rate the client gets 1 - markup_percent/100, in both directions; the rest is the merchant's, in
+USDT. `rate` is RUB per 1 USDT for the client. USDT to RUB it is base * (1 - markup/100), so the client gets fewer RUB
+for a USDT. RUB to USDT it is base / (1 - markup/100), as the merchant rate is (docs/settlement.md "How much"), so the
+client pays more RUB for a USDT. By the first formula the client would gain there, and nothing would be left to credit.
 """
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
@@ -18,7 +18,7 @@ from .money import Rub, Usdt
 
 LOWEST = Rub(1000_00)
 HIGHEST = Rub(1_000_000_00)
-"""Bounds of an exchange, both inclusive (SPEC "Other limits")."""
+"""Bounds of an exchange, both inclusive (docs/limits.md "Sizes")."""
 
 _KOPECK = 1_000_000
 """Units of 0.00000001 USDT for a kopeck at a rate of one."""

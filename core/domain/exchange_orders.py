@@ -1,5 +1,5 @@
 """What is asked for with POST /exchanges, and by an operator for RUB to USDT, and the order in which it is refused:
-RULES, RUB_RULES (SPEC "Endpoints: Exchanges", DECISIONS 1.8 and 6)."""
+RULES, RUB_RULES (docs/exchanges.md "Making one", "RUB to USDT"; docs/concepts.md "What is refused first")."""
 
 import re
 from collections.abc import Callable
@@ -174,13 +174,15 @@ RULES = (
     ExchangeRule("bounds", Step.QUOTE, _bounds),
     ExchangeRule("one active", Step.QUOTE, _one_active),
 )
-"""The order in which POST /exchanges is refused, as DECISIONS 1.8 has it for all: shape (400), values (422), what holds
-for account and service, the amount. Then what asks others: the client before the rate, so that nobody who may not
-exchange makes us ask for one; then what follows from the rate. One active exchange comes last, because it alone may
-change while the others are asked: the unit that writes the exchange has the last word on it anyway."""
+"""The order in which POST /exchanges is refused, as all are (docs/concepts.md "What is refused first"): shape (400),
+values (422), what holds for account and service, the amount. Then what asks others: the client before the rate, so that
+nobody who may not exchange makes us ask for one; then what follows from the rate. One active exchange comes last,
+because it alone may change while the others are asked: the unit that writes the exchange has the last word on it
+anyway."""
 
 RUB_RULES = tuple(rule for rule in RULES if rule.name != "connected")
-"""The same for an operator's RUB to USDT: the account's switch is of the other direction (SPEC "Errors")."""
+"""The same for an operator's RUB to USDT: the account's switch is of the other direction
+(docs/errors.md "All codes")."""
 
 
 def judge_exchange(case: ExchangeCase, step: Step) -> None:

@@ -1,4 +1,5 @@
-"""How an exchange's RUB go to the client: in parts, where a provider's cap is below the amount (DECISIONS 6).
+"""How an exchange's RUB go to the client: in parts, where a provider's cap is below the amount
+(docs/exchanges.md "Rules").
 
 All parts are written down before the first is sent, with their operation ids. They are sent one after another, so a
 refusal leaves as little as can be half done.

@@ -1,5 +1,5 @@
 """Sending back what came for an exchange and could move nothing: late, too much, or left over by an exchange that ended
-without it (DECISIONS 6 "suspense and the operator").
+without it (docs/exchanges.md "Rules").
 
 It is a provider's operation like any other: written down before anybody is asked, with an end that is done, refused for
 certain, or not known yet. RUB go back through the bank that took them, to who paid. Of USDT the sender's address says

@@ -1,5 +1,5 @@
-"""RUB that the payer's bank takes back: while an exchange holds them, which is what the hold is there for (SPEC
-"Exchange statuses": `rub_received` to `partial`, "chargeback protection"), and once it is over, which is a loss.
+"""RUB that the payer's bank takes back: while an exchange holds them, which is what the hold is there for
+(docs/exchanges.md "RUB to USDT"), and once it is over, which is a loss.
 
 USDT know no such thing: what is final on chain stays.
 """

@@ -1,5 +1,5 @@
-"""Exchanges of end clients between USDT and RUB: the record, its states, and how it moves (SPEC "Exchange", "Exchange
-statuses"; DECISIONS 6).
+"""Exchanges of end clients between USDT and RUB: the record, its states, and how it moves
+(docs/exchanges.md "How it ends", "Rules").
 
 USDT to RUB: the client sends USDT to an address of this exchange alone, and gets RUB by phone. RUB to USDT: the client
 pays an SBP invoice, and gets USDT on chain after a hold.
@@ -18,11 +18,11 @@ from .machine import IllegalMove, Move, Moves
 from .money import Rub, Usdt
 
 LIFETIME = timedelta(minutes=15)
-"""How long a client has to send the money (SPEC "Other limits")."""
+"""How long a client has to send the money (docs/limits.md "Times")."""
 HOLD = timedelta(minutes=5)
-"""From `rub_received` until USDT are sent: chargeback protection (SPEC, DECISIONS 6)."""
+"""From `rub_received` until USDT are sent: chargeback protection (docs/exchanges.md "RUB to USDT")."""
 NETWORK = "tron"
-"""The only one there is (SPEC "Exchange rules")."""
+"""The only one there is (docs/exchanges.md "Rules")."""
 NETWORK_STEP = Usdt(100)
 """The smallest part of USDT that it moves: 6 decimals."""
 
@@ -38,7 +38,7 @@ class Direction(StrEnum):
 
 
 class ExchangeStatus(StrEnum):
-    """SPEC "Exchange statuses", of both directions."""
+    """The statuses of both directions (docs/exchanges.md "How it ends")."""
 
     PENDING = "pending"
     AWAITING_USDT = "awaiting_usdt"
@@ -57,7 +57,7 @@ class ExchangeStatus(StrEnum):
 _S = ExchangeStatus
 
 FINAL = frozenset((_S.COMPLETED, _S.FAILED, _S.EXPIRED, _S.CANCELLED))
-"""What merchants are told by an event; all others are internal (SPEC "Events")."""
+"""What merchants are told by an event; all others are internal (docs/webhooks.md "Events")."""
 
 
 def _to_failed(*states: ExchangeStatus) -> tuple[Move[ExchangeStatus], ...]:
@@ -97,9 +97,9 @@ EXCHANGE_MOVES: Mapping[Direction, Moves[ExchangeStatus]] = {
         )
     ),
 }
-"""SPEC "Exchange statuses", by direction. Its "any: merchant cancelled before funds were received" is the states before
-funds; its expiry holds for an invoice as for an address; several transfers add up, so `partial` is no dead end
-(DECISIONS 6)."""
+"""The moves by direction (docs/states.md "Exchange, USDT to RUB", "Exchange, RUB to USDT"). An exchange is called off
+before funds came, in whatever state that is; an invoice expires as an address does; several transfers add up, so
+`partial` is no dead end."""
 
 CANCELLABLE = frozenset((_S.PENDING, _S.AWAITING_USDT, _S.AWAITING_RUB))
 """A merchant cancels `pending` and `awaiting_usdt`, an operator `pending` and `awaiting_rub`."""
@@ -210,8 +210,8 @@ def held_units(exchange: Exchange) -> int:
 
 
 def shown_received(exchange: Exchange) -> Usdt | None:
-    """`amount_usdt_received`: null until a final status (SPEC "Exchange"). RUB to USDT it is the client who receives:
-    all of it once completed, else nothing."""
+    """`amount_usdt_received`: null until a final status (docs/exchanges.md "How it ends"). RUB to USDT it is the client
+    who receives: all of it once completed, else nothing."""
     if not exchange.is_final:
         return None
     if exchange.takes_usdt:

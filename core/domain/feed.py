@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 KEPT = timedelta(days=30)
-"""How long an entry is kept, as the events are (DECISIONS 7)."""
+"""How long an entry is kept, as the events are (docs/webhooks.md "Looking, and sending again")."""
 
 
 class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""How a gateway does, judged from the answers of its bank (DECISIONS 7: `provider_errors`, `provider_timeout`)."""
+"""How a gateway does, judged from the answers of its bank (docs/webhooks.md "Gateways": `provider_errors`,
+`provider_timeout`)."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Gateways: the service's ways to a payer's bank, and how each is (SPEC "gateway.status_changed", DECISIONS 7).
+"""Gateways: the service's ways to a payer's bank, and how each is (docs/webhooks.md "Gateways").
 
 A gateway is a bank route; its id is the bank's name, which never changes.
 """

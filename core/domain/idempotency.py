@@ -1,4 +1,4 @@
-"""The record behind Idempotency-Key (SPEC "Authentication", 5)."""
+"""The record behind Idempotency-Key (docs/concepts.md "Idempotency")."""
 
 from datetime import datetime
 

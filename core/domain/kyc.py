@@ -1,4 +1,5 @@
-"""Verification of end clients: what merchants ask, what verifiers find, and what becomes of a client (SPEC "KYC")."""
+"""Verification of end clients: what merchants ask, what verifiers find, and what becomes of a client
+(docs/kyc.md "KYC: verifying your clients")."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +21,7 @@ UPLOAD_KEPT = timedelta(hours=24)
 """How long a document stays that no check used, or whose check was decided."""
 
 CONTENT_TYPES = ("image/jpeg", "image/png", "application/pdf")
-"""SPEC POST /kyc/upload-url."""
+"""The types of files that may be uploaded (docs/kyc.md "In live mode")."""
 
 _PHONE = re.compile(r"\+7[0-9]{10}\Z")
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
@@ -107,7 +108,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def require_kyc(caller: Caller, *, answers_off: bool = False) -> None:
-    """Whether KYC is there for this caller, before anything else is looked at (SPEC "KYC errors").
+    """Whether KYC is there for this caller, before anything else is looked at (docs/kyc.md "Answers and errors").
 
     `answers_off`: KYC that is not required is no error, but an answer. Raises: Refusal PROVIDER_DISABLED,
     SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, in this order.
@@ -138,8 +139,8 @@ def check_content_type(content_type: str) -> str:
 
 
 def check_register(order: RegisterOrder) -> RegisterOrder:
-    """The shape of a registration, field by field; no combination is checked (SPEC). Raises: Refusal
-    VALIDATION_ERROR."""
+    """The shape of a registration, field by field; no combination is checked (docs/kyc.md "In live mode"). Raises:
+    Refusal VALIDATION_ERROR."""
     check_phone(order.phone)
     keys = order.keys()
     for name, key in keys.items():
@@ -166,7 +167,8 @@ def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: byte
 
 
 def needs_check(client: Client) -> bool:
-    """Whether registering begins a new check; else the stored result is the answer (SPEC "End-client KYC statuses")."""
+    """Whether registering begins a new check; else the stored result is the answer
+    (docs/kyc.md "Answers and errors")."""
     if client.blocked:
         return False
     return client.kyc is KycStatus.FAILED or (client.kyc is KycStatus.REQUIRED and client.form_url is None)
@@ -226,5 +228,5 @@ def found(client: Client, finding: Finding, now: datetime) -> Client:
 
 
 def is_announced(before: Client, after: Client) -> bool:
-    """Whether a move is told to the merchant: only decisions are (SPEC "KYC payload")."""
+    """Whether a move is told to the merchant: only decisions are (docs/payloads.md "KYC")."""
     return after.sequence > before.sequence

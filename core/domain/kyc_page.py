@@ -1,4 +1,4 @@
-"""What the hosted KYC page shows, and where it may send a client back to (SPEC "KYC", `{app_url}/kyc`)."""
+"""What the hosted KYC page shows, and where it may send a client back to (docs/kyc.md "A page that does it")."""
 
 from enum import StrEnum
 from urllib.parse import urlsplit

@@ -1,5 +1,5 @@
 """The double-entry ledger: every move of money is one journal entry whose postings sum to zero per currency, written
-once and never changed (DECISIONS 4).
+once and never changed (ARCHITECTURE.md "Money").
 
 An entry concerns one merchant in one mode, so a posting names only its purse: that says whose it is, and in which
 currency. What a purse received is above zero, what it gave is below. The purses of the outside (a bank, a chain) are
@@ -139,7 +139,8 @@ class EntryKind(StrEnum):
     EXCHANGE_FAILED = "exchange_failed"
     """What did not go is back in stock, and what the client brought for it in suspense."""
     SANDBOX_CLEARED = "sandbox_cleared"
-    """A test object is forgotten: all that its entries moved goes back the way it came (DECISIONS 8)."""
+    """A test object is forgotten: all that its entries moved goes back the way it came
+    (docs/sandbox.md "Forgetting")."""
 
 
 class Posting(msgspec.Struct, frozen=True, array_like=True):

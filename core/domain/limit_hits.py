@@ -1,4 +1,5 @@
-"""Requests that a rate limit refused, by minute and counter, for whoever looks after the service (SPEC "Limits").
+"""Requests that a rate limit refused, by minute and counter, for whoever looks after the service
+(docs/limits.md "Requests").
 
 Of whom they were nothing is kept, neither address nor key: one row tells of one counter in one minute, whoever floods
 and however many processes refuse.

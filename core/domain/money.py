@@ -1,4 +1,5 @@
-"""Money as whole numbers of its smallest part. Decimal only at the border, float never (SPEC "Conventions")."""
+"""Money as whole numbers of its smallest part. Decimal only at the border, float never
+(docs/concepts.md "Amounts and times")."""
 
 import re
 from functools import lru_cache
@@ -32,8 +33,8 @@ class Rub(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a wire amount. Raises ValueError for anything but up to 10 digits and up to 2 decimals; a
-        well-formed negative is read, so that the caller can tell it from a malformed one (DECISIONS 1)."""
+        """Read a wire amount. Raises ValueError for anything but up to 10 digits and up to 2 decimals; a well-formed
+        negative is read, so that the caller can tell it from a malformed one (docs/concepts.md "Amounts and times")."""
         return cls(_parse(text, _RUB, 2))
 
     def __str__(self) -> str:

@@ -1,5 +1,5 @@
-"""What a merchant asks for with POST /payments, and the order in which it is refused: RULES (SPEC "Payment creation
-rules", DECISIONS 1.8)."""
+"""What a merchant asks for with POST /payments, and the order in which it is refused: RULES
+(docs/payments.md "Taking one"; docs/concepts.md "What is refused first")."""
 
 import re
 from collections.abc import Callable
@@ -34,14 +34,14 @@ RESERVED_METADATA = frozenset(
         "charge_recovery",
     )
 )
-"""Service keys that a merchant's metadata may not carry; dropped in silence (SPEC "Payment")."""
+"""Service keys that a merchant's metadata may not carry; dropped in silence (docs/payments.md "Taking one")."""
 
 _E164 = re.compile(r"\+[0-9]{10,15}\Z")
 _DOCUMENT = re.compile(r"[^\W_]{5,32}\Z")
 
 
 class Payer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Payer object". Its repr says nothing: it is personal data."""
+    """Who pays (docs/payments.md "Taking one"). Its repr says nothing: it is personal data."""
 
     full_name: str
     document_number: str

@@ -1,4 +1,4 @@
-"""Operations at a bank of whose outcome nobody knows (DECISIONS 2; ARCHITECTURE.md, "Three ends").
+"""Operations at a bank of whose outcome nobody knows (ARCHITECTURE.md "Three ends").
 
 A payment says so itself. The row beside it is there for whoever asks which ones there are: they are few, and an index
 over payments would cost every creation.

@@ -1,5 +1,5 @@
-"""When the payer window answers, and which of its faces it shows (SPEC "Payments" creation rules 3 and 9,
-DECISIONS 2 "Payer window")."""
+"""When the payer window answers, and which of its faces it shows (docs/window.md "Back to the shop",
+"How long it is there")."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum

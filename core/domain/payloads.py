@@ -1,9 +1,9 @@
-"""What events carry: SPEC "Events" and DECISIONS 7 (gateway), field by field. From here come the sender, the checks in
-tests and the `webhooks` of /openapi.json. Omitted is omitted (UNSET), null is null (None), and nothing is sent beyond
-these fields.
+"""What events carry, field by field (docs/payloads.md is made from it). From here come the sender, the checks in tests
+and the `webhooks` of /openapi.json. Omitted is omitted (UNSET), null is null (None), and nothing is sent beyond these
+fields.
 
-SPEC's word "string" stays text: only what it lists as values is an enum here, so that a status which is added one day
-breaks nobody's strict reader.
+What the interface calls text stays text: only where it lists the values there is an enum here, so that a status which
+is added one day breaks nobody's strict reader.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from .payments import FailureReason
 from .proofs import RejectionReason
 
 TwoDecimals = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]{2}$")]
-"""An amount in RUB as SPEC has it in refunds: always two decimals."""
+"""An amount in RUB as events of refunds have it: always two decimals."""
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class PaymentPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Payment payload"."""
+    """See docs/payloads.md "Payment"."""
 
     event: Literal["payment.status_changed"]
     payment_id: str
@@ -50,7 +50,7 @@ class PaymentPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ProofReminderPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Delivery proof reminder payload"."""
+    """See docs/payloads.md "Delivery proof reminder"."""
 
     event: Literal["payment.delivery_proof_reminder"]
     payment_id: str
@@ -66,7 +66,7 @@ class ProofReminderPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class WithdrawalPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Withdrawal payload"."""
+    """See docs/payloads.md "Payout"."""
 
     event: Literal["withdrawal.status_changed"]
     withdrawal_id: str
@@ -79,7 +79,7 @@ class WithdrawalPayload(Payload, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ExchangePayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Exchange payload"."""
+    """See docs/payloads.md "Exchange"."""
 
     event: Literal["exchange.status_changed"]
     exchange_id: str
@@ -99,7 +99,7 @@ class ExchangePayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class SubscriptionPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Subscription payload"."""
+    """See docs/payloads.md "Subscription"."""
 
     event: Literal["subscription.status_changed"]
     subscription_id: str
@@ -116,7 +116,7 @@ class SubscriptionPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ChargeExhaustedPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Subscription charge exhausted payload"."""
+    """See docs/payloads.md "Charge exhausted"."""
 
     event: Literal["subscription.charge_exhausted"]
     subscription_id: str
@@ -131,7 +131,7 @@ class ChargeExhaustedPayload(Payload, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RefundPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "Refund payload", of all four refund events."""
+    """The body of all four refund events (docs/payloads.md "Refund")."""
 
     event: Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
     payment_id: str
@@ -145,7 +145,7 @@ class RefundPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class KycPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SPEC "KYC payload"."""
+    """See docs/payloads.md "KYC"."""
 
     event: Literal["kyc.status_changed"]
     client_id: str
@@ -153,12 +153,12 @@ class KycPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True)
     status: Literal["verified", "failed"]
     previous_status: Literal["pending", "failed"]
     verified_at: str
-    """Never null, as SPEC has it: with `failed` it is when that was decided."""
+    """Never null: with `failed` it is when that was decided."""
     timestamp: str
 
 
 class GatewayPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """DECISIONS 7, "Gateway payload"."""
+    """See docs/payloads.md "Gateway"."""
 
     event: Literal["gateway.status_changed"]
     gateway_id: str

@@ -1,4 +1,4 @@
-"""Payments: the record, its states, and the order in which a new one is refused (SPEC "Payment")."""
+"""Payments: the record, its states, and the order in which a new one is refused (docs/payments.md "What you get")."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,7 +13,7 @@ from .subscriptions import BindingCharge
 
 
 class PaymentStatus(StrEnum):
-    """SPEC "Payment statuses"."""
+    """See docs/states.md "Payment"."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -27,7 +27,7 @@ class PaymentStatus(StrEnum):
 
 
 class FailureReason(StrEnum):
-    """Why a payment failed (SPEC "Payment")."""
+    """Why a payment failed (docs/payments.md "What you get")."""
 
     INSUFFICIENT_FUNDS = "insufficient_funds"
     DECLINED_BY_BANK = "declined_by_bank"
@@ -80,7 +80,7 @@ PAYMENT_MOVES: Moves[PaymentStatus] = Moves(
         Move(_S.REFUNDED, _S.SETTLED, "refund reversed after settlement"),
     )
 )
-"""SPEC "Payment statuses" and DECISIONS 2. Every move sends one `payment.status_changed`."""
+"""The moves (docs/states.md "Payment"). Every move sends one `payment.status_changed`."""
 
 RECURRING = "recurring"
 """The payment method of subscription charges and bindings."""
@@ -157,8 +157,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lifetime(ttl_minutes: int | None, *, own: bool) -> timedelta:
-    """How long a payment waits. `own`: its bank can do lifetimes other than the usual one (SPEC "Payment creation
-    rules", 1)."""
+    """How long a payment waits. `own`: its bank can do lifetimes other than the usual one
+    (docs/payments.md "Taking one")."""
     return LIFETIME if ttl_minutes is None or not own else timedelta(minutes=ttl_minutes)
 
 
@@ -166,7 +166,8 @@ _FROM_PAID_ON = frozenset((PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentSta
 
 
 def shows_payer_name(payment: Payment) -> bool:
-    """The payer's name appears with status `paid` or later (SPEC "Payment"), and only where the bank gave one."""
+    """The payer's name appears with status `paid` or later (docs/payments.md "What you get"), and only where the bank
+    gave one."""
     return payment.payer_name is not None and payment.status in _FROM_PAID_ON
 
 
@@ -174,7 +175,7 @@ CONTACT_KEY = "payerContactMasked"
 
 
 def shown_metadata(payment: Payment) -> dict[str, Any] | None:
-    """The merchant's keys, and from `paid` on the mask of the payer's phone (SPEC "Payment", `metadata`)."""
+    """The merchant's keys, and from `paid` on the mask of the payer's phone (docs/payments.md "What you get")."""
     if payment.payer_contact is None or payment.payment_method != "sbp" or payment.status not in _FROM_PAID_ON:
         return payment.metadata
     return {**(payment.metadata or {}), CONTACT_KEY: payment.payer_contact}

@@ -1,5 +1,6 @@
 """The periods that a subscription is charged for, in both schemes: where they begin and end, how they are named, how
-often one may be tried (SPEC "Subscription charge periods"). Whether a charge may be made: charge_decisions.py."""
+often one may be tried (docs/subscriptions.md "Periods and attempts"). Whether a charge may be made:
+charge_decisions.py."""
 
 from calendar import monthrange
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ class Scheme(StrEnum):
 
 
 COUNT_HIGHEST: Mapping[Interval, int] = {Interval.DAY: 365, Interval.WEEK: 52, Interval.MONTH: 12}
-"""The bounds of `interval_count`, from 1 (SPEC "Window-scheme interval bounds")."""
+"""The bounds of `interval_count`, from 1 (docs/subscriptions.md "Making one")."""
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -50,7 +51,7 @@ BUDGETS: Mapping[tuple[Interval, int], Budget] = {
     (Interval.WEEK, 2): Budget(4, 24),
 }
 OTHER_BUDGET = Budget(4, 20)
-"""SPEC's "all others (week or longer)": also of day x2, x4, x5 and x6, which its table leaves out."""
+"""All periods that no row of the table names, days x2, x4, x5 and x6 among them (docs/decisions.md "Charges")."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""How the check of a delivery proof goes (SPEC "Delivery proof statuses": the triggers are ours to choose).
+"""How the check of a delivery proof goes (docs/decisions.md "Delivery proofs").
 
 Decided purely: what the chain shows and what the payment is worth come in; the proof as it then stands goes out, and
 when to look again.

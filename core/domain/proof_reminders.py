@@ -1,4 +1,5 @@
-"""When a merchant is reminded of a missing delivery proof (SPEC "Events", "Delivery proof reminder payload")."""
+"""When a merchant is reminded of a missing delivery proof (docs/payments.md "Delivery proofs";
+docs/payloads.md "Delivery proof reminder")."""
 
 from datetime import datetime, timedelta
 

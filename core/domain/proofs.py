@@ -1,5 +1,5 @@
-"""Delivery proofs: the hash of the USDT transfer to the client, its states, and what a merchant may do with it (SPEC
-"Delivery proof"). No status of a proof changes a payment, its settlement or its payout."""
+"""Delivery proofs: the hash of the USDT transfer to the client, its states, and what a merchant may do with it
+(docs/payments.md "Delivery proofs"). No status of a proof changes a payment, its settlement or its payout."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class ProofNetwork(StrEnum):
 
 
 class ProofStatus(StrEnum):
-    """SPEC "Delivery proof statuses"."""
+    """See docs/payments.md "Delivery proofs"."""
 
     WAITING = "waiting"
     """No hash was submitted yet: there is no record."""
@@ -71,13 +71,14 @@ PROOF_MOVES: Moves[ProofStatus] = Moves(
         Move(_S.REJECTED, _S.ACCEPTED, "a new hash is submitted, or one that a second look may end otherwise for"),
     )
 )
-"""SPEC "Delivery proof statuses". `confirmed` and `confirmed_amount_differs` are final: the hash is locked."""
+"""The moves (docs/states.md "Delivery proof"). `confirmed` and `confirmed_amount_differs` are final: the hash is
+locked."""
 
 PROVABLE = (PaymentStatus.PAID, PaymentStatus.SETTLED)
 """A hash is taken, and reminded of, for a payment that stands here."""
 
 STUCK = timedelta(days=1)
-"""`in_review` for longer: the same hash again starts the check anew (SPEC)."""
+"""`in_review` for longer: the same hash again starts the check anew (docs/payments.md "Delivery proofs")."""
 HASH_LENGTH = 200
 
 _VISIBLE = re.compile(r"[!-~]+\Z")

@@ -1,4 +1,4 @@
-"""Rate limits (SPEC "Limits", DECISIONS 1): which counters a request moves, when it is over, what the headers say.
+"""Rate limits (docs/limits.md "Requests"): which counters a request moves, when it is over, what the headers say.
 
 Two buckets that share no counter, each with a limit per source address and one per key. Everything here runs on every
 request before authorization, so names are bounded in size, and what can be made once is made once.
@@ -35,7 +35,7 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
     number: int
     """Requests per window; the next one is over."""
     message: str
-    """What a merchant reads who is over it, word for word as SPEC has it."""
+    """What a merchant reads who is over it, word for word as the interface promises it."""
     fixed: tuple[Header, Header, Header]
     remaining: tuple[tuple[Header, Header], ...]
     """By the number of requests left."""
@@ -113,7 +113,7 @@ def api_path(path: str) -> str | None:
 
 def bucket(method: str, path: str) -> Bucket:
     """The bucket of a request; `path` is normalised and relative to /api/v1. The list of money endpoints is closed
-    (SPEC "Limits", 1); `{id}` is any one part, known or not."""
+    (docs/limits.md "Requests"); `{id}` is any one part, known or not."""
     if method != "POST":
         return GENERAL
     if path in _MONEY_PATHS:
@@ -124,7 +124,7 @@ def bucket(method: str, path: str) -> Bucket:
 
 
 def gauges(of: Bucket, ip: str, api_key: str | None, make: Callable[[str, int], G]) -> tuple[G, ...]:
-    """The counters that a request moves, in order: its address, then its key (SPEC "Limits", 3).
+    """The counters that a request moves, in order: its address, then its key (docs/limits.md "Requests").
 
     Without a key, or with an empty one, only the address is counted. Each is made as `make(name, limit)`, so that
     the use case gets its port's own words for them. A long or non-ASCII key is counted by its digest: the names stay
@@ -174,7 +174,8 @@ def verdict(of: Bucket, counts: Sequence[int], now: int) -> Verdict:
 
 
 def headers(of: Verdict) -> list[Header]:
-    """The seven headers that every response carries, and `Retry-After` when the request is over (SPEC "Limits", 5)."""
+    """The seven headers that every response carries, and `Retry-After` when the request is over
+    (docs/limits.md "Requests")."""
     limit = of.limit
     x_limit, policy, plain_limit = limit.fixed
     x_remaining, remaining = limit.remaining[of.remaining]
@@ -191,7 +192,7 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Collection[Network]) -> str:
-    """The source that a request is counted by (DECISIONS 1).
+    """The source that a request is counted by (docs/limits.md "Requests").
 
     The address at the other end of the socket, unless a trusted proxy is there. Then the hops of `X-Forwarded-For`
     (several such headers joined with commas) are read from the right, each vouched for by the one after it, up to the

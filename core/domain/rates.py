@@ -1,4 +1,4 @@
-"""Which quote of the market is believed, how long it serves, and the merchant's rate (SPEC "Rate"; DECISIONS 4).
+"""Which quote of the market is believed, how long it serves, and the merchant's rate (docs/settlement.md "The rate").
 
 Rates are RUB for 1 USDT. Nothing here depends on the decimal context of whoever embeds us.
 """
@@ -136,7 +136,8 @@ def believed(place: str, quote: Quote, now: datetime) -> KnownRate:
 
 
 def merchant_rate(market: Decimal, markup: str) -> Decimal:
-    """Market rate / (1 - markup), with 28 significant digits (SPEC "Rate"). `markup` is a shop's fraction, as text.
+    """Market rate / (1 - markup), with 28 significant digits (docs/settlement.md "How much"). `markup` is a shop's
+    fraction, as text.
 
     Raises ValueError for a rate that is not above zero, or a markup that is not from 0 to below 1.
     """

@@ -1,4 +1,4 @@
-"""Refunds: the application, its states, and the order in which a new one is refused (SPEC "Refunds", DECISIONS 3)."""
+"""Refunds: the application, its states, and the order in which a new one is refused (docs/refunds.md "Rules")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -16,13 +16,13 @@ from .shapes import check_text
 from .terminals import Terminal
 
 APPLICATIONS_MAX = 10
-"""How many refund applications a payment may ever have, of any status (SPEC "Other limits")."""
+"""How many refund applications a payment may ever have, of any status (docs/limits.md "Sizes")."""
 EXTERNAL_ID_LONGEST = 256
 REASON_LONGEST = 255
 
 
 class RefundStatus(StrEnum):
-    """DECISIONS 3."""
+    """See docs/refunds.md "How it ends"."""
 
     PENDING = "pending"
     """Accepted; no money was touched."""
@@ -54,7 +54,8 @@ REFUND_MOVES: Moves[RefundStatus] = Moves(
         Move(_S.COMPLETED, _S.REVERSED, "the money came back"),
     )
 )
-"""DECISIONS 3. The ends but for `cancelled` send an event; `completed` and `reversed` may move the payment."""
+"""The moves (docs/states.md "Refund"). The ends but for `cancelled` send an event; `completed` and `reversed` may move
+the payment."""
 
 _OPEN = frozenset((_S.PENDING, _S.PROCESSING))
 _COUNTED = _OPEN | {_S.COMPLETED}
@@ -118,7 +119,7 @@ class RefundOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def is_open(refund: Refund) -> bool:
-    """It has no outcome yet. A payment with such a refund is `refund_pending` (SPEC "Payment")."""
+    """It has no outcome yet. A payment with such a refund is `refund_pending` (docs/payments.md "What you get")."""
     return refund.status in _OPEN
 
 
@@ -129,7 +130,7 @@ def holds_money(refund: Refund) -> bool:
 
 def remainder(payment: Payment, refunds: Iterable[Refund]) -> Rub:
     """What may still be refunded: what came, less `refunds` (all of this payment) that are pending, processing or
-    completed (DECISIONS 3). The fee is no part of it: a refund does not return it."""
+    completed (docs/refunds.md "Rules"). The fee is no part of it: a refund does not return it."""
     return _came(payment) - _sum(refund for refund in refunds if refund.status in _COUNTED)
 
 
@@ -237,8 +238,8 @@ RULES = (
     RefundRule("whole before settlement", _whole_before_settlement),
     RefundRule("within remainder", _within_remainder),
 )
-"""The order in which POST /refunds is refused: the object before the amount, as everywhere (DECISIONS 1.8), and that an
-amount is above zero before anything compares it."""
+"""The order in which POST /refunds is refused: the object before the amount, as everywhere
+(docs/concepts.md "What is refused first"), and that an amount is above zero before anything compares it."""
 
 
 def judge_refund(case: RefundCase) -> None:

@@ -1,5 +1,5 @@
-"""What the bank reports about a payment, and what follows from it: decided purely, so that every case is one row of
-a test (DECISIONS 2)."""
+"""What the bank reports about a payment, and what follows from it: decided purely, so that every case is one row of a
+test (docs/payments.md "How it ends")."""
 
 from collections.abc import Sequence
 from datetime import datetime

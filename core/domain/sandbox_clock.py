@@ -1,4 +1,5 @@
-"""The clock of a test account: how far it is ahead, and an advance of it that is under way (DECISIONS 8)."""
+"""The clock of a test account: how far it is ahead, and an advance of it that is under way
+(docs/sandbox.md "The clock")."""
 
 from datetime import UTC, datetime, timedelta
 

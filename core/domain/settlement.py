@@ -1,5 +1,5 @@
-"""The daily settlement: which payments it takes, and what they are worth in USDT (SPEC "What the service does", 2;
-DECISIONS 4). Pure, and whole numbers throughout: a rate is a fraction here, so that no digit is lost."""
+"""The daily settlement: which payments it takes, and what they are worth in USDT (docs/settlement.md "When"). Pure, and
+whole numbers throughout: a rate is a fraction here, so that no digit is lost."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -87,7 +87,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemKind(StrEnum):
-    """What a line of the statement is (DECISIONS 4)."""
+    """What a line of the statement is (docs/settlement.md "Reconciling")."""
 
     PAYMENT = "payment"
     """All that was paid."""
@@ -169,7 +169,7 @@ def terms_of(rate_market: str, markup: str) -> Terms:
 
 def at_market(amount: Rub, rate_market: str) -> Usdt:
     """What a refund takes after the settlement of its payment: the market value, so that the fee is not given back,
-    rounded down as every amount in USDT (DECISIONS 3)."""
+    rounded down as every amount in USDT (docs/refunds.md "The money")."""
     return terms_of(rate_market, "0").worth(amount).market
 
 

@@ -1,5 +1,5 @@
-"""Webhook signatures (SPEC "Authentication", 4; DECISIONS 7). This file is the whole of it and needs the standard
-library only, so that a receiver can import it or copy it as it is.
+"""Webhook signatures (docs/webhooks.md "The signature"). This file is the whole of it and needs the standard library
+only, so that a receiver can import it or copy it as it is.
 
 Every attempt carries two signatures:
 
@@ -125,8 +125,8 @@ def headers(
 ) -> dict[str, str]:
     """All headers of one attempt. `timestamp` is the attempt's own, in Unix seconds; `attempt` counts from 1.
 
-    `previous` is the secret before a rotation while it is still in force (24 hours): it then signs
-    X-Webhook-Signature, and webhook-signature carries both (DECISIONS 7).
+    `previous` is the secret before a rotation while it is still in force (24 hours): it then signs X-Webhook-Signature,
+    and webhook-signature carries both (docs/webhooks.md "Changing the secret").
     """
     moment = str(timestamp)
     standard = signer.standard_signature(event_id, timestamp, body)
@@ -171,7 +171,8 @@ class NotVerified(Exception):
 def verify_signature(
     headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: float, tolerance: float = TOLERANCE
 ) -> str:
-    """The id of a genuine event, by which duplicates are told (SPEC "Events", 1). Raises: NotVerified.
+    """The id of a genuine event, by which duplicates are told (docs/webhooks.md "What a receiver does"). Raises:
+    NotVerified.
 
     `body` is the raw body as received, not parsed and printed again; `secrets` the webhook secret, and during a
     rotation the old and the new in any order; `now` the receiver's clock in Unix seconds. Both signatures must hold,

@@ -1,5 +1,5 @@
-"""How a subscription changes: pure functions from what happened to the record after it (SPEC "Subscription statuses",
-DECISIONS 5).
+"""How a subscription changes: pure functions from what happened to the record after it (docs/states.md "Subscription";
+docs/subscriptions.md "Making one").
 
 What a bank reports may come late, twice or out of order: where it changes nothing, the same record comes back. What a
 merchant asks for in the wrong state is refused. `sequence` rises with each change that an event tells (`announces`), so
@@ -80,7 +80,8 @@ def binding_timed_out(subscription: Subscription, now: datetime) -> Subscription
 
 
 def rebound(subscription: Subscription, url: str | None, binding: Binding | None, now: datetime) -> Subscription:
-    """A new binding is asked for (DECISIONS 5, rebind); without `url` the link is still to come.
+    """A new binding is asked for (docs/subscriptions.md "When the mandate is lost"); without `url` the link is still to
+    come.
 
     It takes no money, whatever `binding_charge` says: that is about the first binding, and a period that is paid would
     be paid twice. Raises: Refusal INVALID_STATE unless the mandate was lost.
@@ -95,10 +96,10 @@ def bound(
 ) -> Subscription:
     """The payer confirmed at `at`, by the bank; `charge` is the id of the binding payment where it took money.
 
-    The first binding is the first payment, and sets the anchor, also without a charge (SPEC "Subscription charge
-    periods", 2); a further one leaves it, but where it took money. A report of a binding that is known already changes
-    nothing: a mandate that was lost comes back by `mandate_restored`. Of a subscription that is over by now the mandate
-    is kept, to be revoked.
+    The first binding is the first payment, and sets the anchor, also without a charge
+    (docs/subscriptions.md "Periods and attempts"); a further one leaves it, but where it took money. A report of a
+    binding that is known already changes nothing: a mandate that was lost comes back by `mandate_restored`. Of a
+    subscription that is over by now the mandate is kept, to be revoked.
     """
     if (subscription.mandate_bank, subscription.mandate_reference) == (mandate.bank, mandate.reference):
         return subscription

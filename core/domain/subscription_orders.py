@@ -1,5 +1,5 @@
-"""What a merchant asks for with POST /subscriptions, and the order in which it is refused: RULES (SPEC "Endpoints:
-Subscriptions", DECISIONS 1.8)."""
+"""What a merchant asks for with POST /subscriptions, and the order in which it is refused: RULES
+(docs/subscriptions.md "Making one"; docs/concepts.md "What is refused first")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -169,7 +169,8 @@ def new_subscription(
     case: SubscriptionCase, *, subscription_id: str, binding_url: str | None, key_id: str, now: datetime
 ) -> Subscription:
     """The subscription of an order that was judged. `binding_url` is ready in the window scheme; without one the link
-    is still to come (SPEC "Behavior", 2 and 3). Raises: ValueError for an order that was not judged."""
+    is still to come (docs/subscriptions.md "How the payer binds"). Raises: ValueError for an order that was not
+    judged."""
     order, caller = case.order, case.caller
     if case.shop is None:
         raise ValueError("the shop was not found")

@@ -1,5 +1,5 @@
-"""What a merchant changes with PATCH /subscriptions/{id}, and the order in which it is refused: PATCH_RULES (SPEC
-"Endpoints: Subscriptions", behavior 4)."""
+"""What a merchant changes with PATCH /subscriptions/{id}, and the order in which it is refused: PATCH_RULES
+(docs/subscriptions.md "Changing and ending")."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Subscriptions: the record and its states (SPEC "Subscription", "Subscription statuses", DECISIONS 5).
+"""Subscriptions: the record and its states (docs/subscriptions.md "Making one"; docs/states.md "Subscription").
 
 How one moves is in subscription_moves.py and charge_moves.py, what merchants ask for in subscription_orders.py,
 subscription_patches.py and charges.py."""
@@ -15,15 +15,15 @@ from .money import Rub
 from .periods import Interval, Scheme, Terms
 
 LINK_WAIT = timedelta(hours=1)
-"""How long the payment system may take to issue a binding link (SPEC "Other limits")."""
+"""How long the payment system may take to issue a binding link (docs/limits.md "Times")."""
 CONFIRMATION_WAIT = timedelta(hours=24)
-"""How long the payer may take to confirm, from the link's issue (DECISIONS 5)."""
+"""How long the payer may take to confirm, from the link's issue (docs/subscriptions.md "How the payer binds")."""
 PAUSE_LONGEST = timedelta(days=90)
-"""A subscription that is paused for longer expires (DECISIONS 5)."""
+"""A subscription that is paused for longer expires (docs/subscriptions.md "When the mandate is lost")."""
 
 
 class SubscriptionStatus(StrEnum):
-    """SPEC "Subscription statuses"."""
+    """See docs/states.md "Subscription"."""
 
     PENDING_BINDING = "pending_binding"
     ACTIVE = "active"
@@ -59,7 +59,7 @@ SUBSCRIPTION_MOVES: Moves[SubscriptionStatus] = Moves(
         Move(_S.PAUSED, _S.EXPIRED, "paused for too long"),
     )
 )
-"""SPEC "Subscription statuses" and DECISIONS 5. Every move sends one `subscription.status_changed`."""
+"""The moves (docs/states.md "Subscription"). Every move sends one `subscription.status_changed`."""
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,8 +155,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def announces(before: Subscription, after: Subscription) -> bool:
-    """Whether the change is told by `subscription.status_changed`: a status, a flag, or a link that got ready (SPEC
-    "Events")."""
+    """Whether the change is told by `subscription.status_changed`: a status, a flag, or a link that got ready
+    (docs/webhooks.md "Events")."""
     if any(getattr(before, name) != getattr(after, name) for name in ("status", "past_due", "rebind_required")):
         return True
     link_before = None if before.binding_url_pending else before.binding_url

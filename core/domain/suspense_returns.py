@@ -1,5 +1,6 @@
 """Sending money in suspense back, attempt by attempt. Each is an operation of its own at the bank, because a bank
-answers one that it knows as it did before (DECISIONS 2; ARCHITECTURE.md, "Three ends")."""
+answers one that it knows as it did before (docs/payments.md "Money that cannot count";
+ARCHITECTURE.md "Three ends")."""
 
 from .payments import Suspense
 

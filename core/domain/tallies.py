@@ -58,7 +58,7 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def day_of(moment: datetime) -> str:
-    """The calendar day in UTC, as text that sorts by time (SPEC "Shop": turnover periods)."""
+    """The calendar day in UTC, as text that sorts by time (docs/settlement.md "Turnover")."""
     return iso(moment)[:10]
 
 

@@ -1,4 +1,4 @@
-"""Terminals: ways of paying with rules of their own, agreed per account (SPEC "Payment method (terminal) entry")."""
+"""Terminals: ways of paying with rules of their own, agreed per account (docs/payments.md "Terminals")."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,11 +13,11 @@ PAYMENT_METHODS = ("sbp",)
 """What a one-off payment may be paid by, and so what a terminal may offer."""
 
 REQUIRABLE = ("client_phone", "payer", "client_email", "description")
-"""The fields of POST /payments that a terminal may require (SPEC, "required_fields")."""
+"""The fields of POST /payments that a terminal may require (docs/payments.md "Terminals")."""
 
 EXCHANGE_LOWEST = Rub(10_000_00)
 EXCHANGE_HIGHEST = Rub(80_000_00)
-"""Bounds of a payment by a terminal of the exchange kind, both inclusive (SPEC "Payment creation rules", 6)."""
+"""Bounds of a payment by a terminal of the exchange kind, both inclusive (docs/payments.md "Terminals")."""
 
 
 class TerminalKind(StrEnum):

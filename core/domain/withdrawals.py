@@ -1,5 +1,5 @@
-"""Payouts to merchants on chain: the record, its states, and what a look at the network makes of it (DECISIONS 4
-"Withdrawals"; SPEC "Withdrawal payload")."""
+"""Payouts to merchants on chain: the record, its states, and what a look at the network makes of it
+(docs/settlement.md "Payouts"; docs/payloads.md "Payout")."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from .money import Usdt
 
 
 class WithdrawalStatus(StrEnum):
-    """DECISIONS 4."""
+    """See docs/settlement.md "Payouts"."""
 
     PENDING = "pending"
     """The amount is reserved; nothing is signed."""
@@ -40,7 +40,8 @@ WITHDRAWAL_MOVES: Moves[WithdrawalStatus] = Moves(
         Move(_S.SENT, _S.FAILED, "reverted, or dropped and out of time"),
     )
 )
-"""DECISIONS 4. From `processing` on nobody can call it off, because whoever has the signed transfer can send it."""
+"""The moves (docs/states.md "Payout"). From `processing` on nobody can call it off, because whoever has the signed
+transfer can send it."""
 
 GIVEN_BACK = frozenset((_S.FAILED, _S.CANCELLED))
 """The ends after which the reserved amount is available again; COMPLETED is the end after which it is gone."""
@@ -82,7 +83,8 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_hash(withdrawal: Withdrawal) -> str | None:
-    """The hash as merchants see it: from `sent` on (DECISIONS 4), also after a failure that followed."""
+    """The hash as merchants see it: from `sent` on (docs/settlement.md "Payouts"), also after a failure that
+    followed."""
     return None if withdrawal.sent_at is None else withdrawal.tx_hash
 
 

@@ -1,4 +1,4 @@
-"""Idempotency, in one place that every creating command passes (SPEC "Authentication", 5; DECISIONS 1)."""
+"""Idempotency, in one place that every creating command passes (docs/concepts.md "Idempotency")."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

@@ -1,5 +1,5 @@
-"""Deleting what is old enough: events (DECISIONS 7: kept 30 days at least), and how often limits were hit. Also rows
-that processes of an older version left behind."""
+"""Deleting what is old enough: events (docs/webhooks.md "Looking, and sending again"), and how often limits were hit.
+Also rows that processes of an older version left behind."""
 
 from datetime import datetime, timedelta
 from functools import partial

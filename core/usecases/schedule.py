@@ -18,7 +18,7 @@ ASK_AGAIN = (
     timedelta(hours=1),
     timedelta(hours=6),
 )
-"""When a provider is asked again about an outcome that nobody knows (DECISIONS 2)."""
+"""When a provider is asked again about an outcome that nobody knows (ARCHITECTURE.md "Three ends")."""
 
 _SHORTEST = timedelta(seconds=1)
 

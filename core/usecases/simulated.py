@@ -1,4 +1,4 @@
-"""Objects of simulated providers while a sandbox clock is advanced over them (DECISIONS 8).
+"""Objects of simulated providers while a sandbox clock is advanced over them (docs/sandbox.md "The clock").
 
 A provider is looked at now and then in case a notice of it was lost. At a simulated one nothing happens but by a call,
 which tells of it, or a second after one, before the first look. So while a clock is advanced only the looks at

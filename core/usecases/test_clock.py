@@ -1,4 +1,5 @@
-"""Entering the time in which the objects of a test account live (DECISIONS 8): by its id, or by an object of it.
+"""Entering the time in which the objects of a test account live (docs/sandbox.md "The clock"): by its id, or by an
+object of it.
 
 Requests enter at the guard, jobs where they are run, payers and operators by the object that they name.
 """

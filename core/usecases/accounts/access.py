@@ -1,4 +1,4 @@
-"""Who asks: a key pair becomes a Caller, or one refusal for every cause (SPEC "Authentication", 1 and 2)."""
+"""Who asks: a key pair becomes a Caller, or one refusal for every cause (docs/concepts.md "Accounts, keys, modes")."""
 
 import hmac
 

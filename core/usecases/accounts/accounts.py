@@ -1,4 +1,5 @@
-"""Merchants' accounts: opened, shown, set and their keys exchanged by an operator (DESIGN 5; SPEC "Authentication").
+"""Merchants' accounts: opened, shown, set and their keys exchanged by an operator (docs/cli.md "A new account";
+docs/concepts.md "Accounts, keys, modes").
 
 Shops live in shops.py.
 """
@@ -32,7 +33,7 @@ from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
 
 SECRET_OVERLAP = timedelta(hours=24)
-"""How long the replaced webhook secret still signs (DECISIONS 7)."""
+"""How long the replaced webhook secret still signs (docs/webhooks.md "Changing the secret")."""
 
 LONGEST_KEY_OVERLAP = timedelta(days=30)
 
@@ -154,7 +155,7 @@ async def get_account(ports: Ports, account_id: str) -> AccountView:
 async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) -> Account:
     """Set settings by name (`account_settings.ACCOUNT_SETTINGS`); all of them or, with any fault, none.
 
-    With webhook address and secret both set afterwards, held events are sent at once (SPEC "Events", 2).
+    With webhook address and secret both set afterwards, held events are sent at once (docs/webhooks.md "Webhooks").
     Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND.
     """
     values = read_settings(texts)
@@ -177,7 +178,8 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
 
 
 def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
-    """The account with another webhook secret; the replaced one signs for another 24 hours (DECISIONS 7).
+    """The account with another webhook secret; the replaced one signs for another 24 hours
+    (docs/webhooks.md "Changing the secret").
 
     While an overlap runs, receivers still verify with the older secret: a further change keeps that one and forgets
     the one between, so that a corrected typing mistake breaks nobody. Clearing ends both at once.

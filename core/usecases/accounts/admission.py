@@ -1,4 +1,4 @@
-"""Counting a request at the door, before anything else is looked at (SPEC "Limits", DECISIONS 1.1)."""
+"""Counting a request at the door, before anything else is looked at (docs/limits.md "Requests")."""
 
 import msgspec
 

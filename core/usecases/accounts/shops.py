@@ -1,4 +1,4 @@
-"""Shops are made and changed by operators only; merchants merely name them (SPEC "Shop")."""
+"""Shops are made and changed by operators only; merchants merely name them (docs/concepts.md "Shops")."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""Terminals are made and switched by operators only; merchants list them and name one (SPEC "Endpoints: Payments")."""
+"""Terminals are made and switched by operators only; merchants list them and name one
+(docs/payments.md "Terminals")."""
 
 import msgspec
 

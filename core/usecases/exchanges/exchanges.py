@@ -1,5 +1,6 @@
-"""What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on (SPEC "Endpoints:
-Exchanges"; DECISIONS 1, 6). What becomes of them is in progress.py."""
+"""What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on
+(docs/exchanges.md "Making one", "Rules"; docs/concepts.md "What is refused first"). What becomes of them is in
+progress.py."""
 
 from collections.abc import Collection
 from typing import Any
@@ -57,9 +58,9 @@ class ExchangePage(msgspec.Struct, frozen=True):
 async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_order: ReadExchange) -> Made[Exchange]:
     """Begin an exchange of USDT to RUB, once per key. `read_order` reads the body, and is called only for a new key.
 
-    Raises: Refusal, in the order of DECISIONS 1 and of `exchange_orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an
-    exchange that is over; PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED when there is no deposit address to be had:
-    then nothing was created, and the key is free.
+    Raises: Refusal, in the order of `exchange_orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an exchange that is
+    over; PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED when there is no deposit address to be had: then nothing was
+    created, and the key is free.
     """
 
     async def make(lock: Lock) -> Exchange:
@@ -108,7 +109,7 @@ async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
 async def create_rub_usdt(
     ports: Ports, account_id: str, mode: Mode, *, amount_rub: str, client_phone: str, address: str
 ) -> Exchange:
-    """Begin an exchange of RUB to USDT on a merchant's request; operators only (SPEC "Exchange statuses"). It is
+    """Begin an exchange of RUB to USDT on a merchant's request; operators only (docs/exchanges.md "RUB to USDT"). It is
     `pending` while the bank gave no certain answer about its invoice: the watch goes on asking.
 
     Raises: Refusal ACCOUNT_NOT_FOUND, and as `exchange_orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;

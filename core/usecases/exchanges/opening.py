@@ -1,4 +1,4 @@
-"""From a written exchange to the place where its client sends the money (DECISIONS 6).
+"""From a written exchange to the place where its client sends the money (docs/exchanges.md "Rules").
 
 The exchange is committed before anybody is asked, with its id as the operation id: whoever goes on after a crash asks
 for the same place.

@@ -1,5 +1,5 @@
 """How an exchange's RUB get to the client: in parts, one after another, each written down before the bank hears of it
-(DECISIONS 6; ARCHITECTURE.md, "Three ends").
+(docs/exchanges.md "Rules"; ARCHITECTURE.md "Three ends").
 
 From `rub_sending` on only the bank's word moves the exchange: while nobody knows, nothing is given back, and only the
 same operation is repeated.

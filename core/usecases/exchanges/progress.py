@@ -1,5 +1,5 @@
 """How an exchange lives on: what its client sends is looked at, then what it is owed is sent, until there is an end;
-and some hours longer, for money that comes late (SPEC "Exchange statuses"; DECISIONS 6).
+and some hours longer, for money that comes late (docs/exchanges.md "How it ends", "Rules").
 
 Job, bank's notice and sandbox all do the same: bring it as far as it goes now. Each step reads what stands and is one
 unit, so it does not matter how many do it at once, nor where one of them dies.

@@ -1,6 +1,6 @@
 """Carrying out a return of what came for an exchange: RUB go back through their bank (bank_refunds.py), USDT by one
 signed transfer (transfers.py). Each is recorded before it is sent, and the money leaves the books when it has arrived
-(DECISIONS 6; domain/exchange_returns.py).
+(docs/exchanges.md "Rules"; domain/exchange_returns.py).
 """
 
 import logging

@@ -1,5 +1,5 @@
-"""The operator sends back what came for an exchange and could move nothing (DECISIONS 6). The decision is stored with
-the job that carries it out: return_progress.py."""
+"""The operator sends back what came for an exchange and could move nothing (docs/exchanges.md "Rules"). The decision is
+stored with the job that carries it out: return_progress.py."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 """How an exchange's USDT get to the client: after the hold, by one signed transfer that is stored before the network
-hears of it (DECISIONS 6; transfers.py)."""
+hears of it (docs/exchanges.md "RUB to USDT"; transfers.py)."""
 
 import logging
 from datetime import timedelta

@@ -1,5 +1,5 @@
 """The moves of an exchange, each with its money and, at a final status, its event, to be called in the unit that makes
-them (SPEC "Exchange statuses", "Events"; DECISIONS 6)."""
+them (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events")."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""How gateways are set, shown, announced and passed over (DECISIONS 7; SPEC "gateway.status_changed").
+"""How gateways are set, shown, announced and passed over (docs/webhooks.md "Gateways").
 
 A gateway is shared by all accounts of its mode. In test mode an account may play a status with one: that is a record
 of its own, which changes nothing for anybody else.

@@ -1,5 +1,5 @@
-"""Telling receivers that a gateway changed (DECISIONS 7): once the change has held for a minute, one account after
-another, each exactly once."""
+"""Telling receivers that a gateway changed (docs/webhooks.md "Gateways"): once the change has held for a minute, one
+account after another, each exactly once."""
 
 from collections.abc import Sequence
 from datetime import datetime

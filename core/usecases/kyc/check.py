@@ -1,4 +1,5 @@
-"""POST /kyc/check: where a client's verification stands, as merchants and the hosted page are told (SPEC "KYC")."""
+"""POST /kyc/check: where a client's verification stands, as merchants and the hosted page are told
+(docs/kyc.md "In live mode")."""
 
 import msgspec
 
@@ -18,7 +19,7 @@ NOT_REQUIRED = "not_required"
 
 
 class KycAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A status of SPEC "End-client KYC statuses" and what goes with it."""
+    """A status of the answer (docs/kyc.md "In live mode") and what goes with it."""
 
     status: str
     account_number: str | None = None

@@ -1,5 +1,5 @@
-"""End clients as merchants list them, as test mode makes them, and as operators block them (SPEC "Exchange client",
-GET /exchange-clients; DECISIONS 8)."""
+"""End clients as merchants list them, as test mode makes them, and as operators block them
+(docs/exchanges.md "Finding exchanges and clients"; docs/sandbox.md "The calls")."""
 
 import re
 from collections.abc import AsyncIterator
@@ -150,7 +150,7 @@ async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, 
 
 @in_its_time(Client)
 async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
-    """An operator blocks a client, or ends that. It changes no verification and sends no event: SPEC has none for it.
+    """An operator blocks a client, or ends that. It changes no verification and sends no event: there is none for it.
 
     Raises: Refusal CLIENT_NOT_FOUND.
     """
@@ -195,7 +195,7 @@ _PLAYED: dict[ClientStatus, KycStatus] = {
 
 
 def _played(client: Client, status: ClientStatus, ports: Ports) -> Client:
-    """The client in the state. What was verified before and is no more has no event (SPEC "KYC payload")."""
+    """The client in the state. What was verified before and is no more has no event (docs/payloads.md "KYC")."""
     if client_status(client) is status:
         return client
     now = ports.clock.now()

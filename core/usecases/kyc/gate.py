@@ -1,5 +1,5 @@
-"""Verified clients as a condition: the gate before payments (SPEC "Payment creation rules", 8). That before exchanges
-is a rule of theirs (domain/exchange_orders.py).
+"""Verified clients as a condition: the gate before payments (docs/kyc.md "In payments"). That before exchanges is a
+rule of theirs (domain/exchange_orders.py).
 
 How clients come to be verified: check.py, register.py, results.py.
 """

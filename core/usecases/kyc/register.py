@@ -1,4 +1,4 @@
-"""POST /kyc/register: begin a client's check, once (SPEC "KYC", "End-client KYC statuses").
+"""POST /kyc/register: begin a client's check, once (docs/kyc.md "In live mode", "Answers and errors").
 
 The intent is in the client's record before the verifier is called. Whoever registers the same phone meanwhile, or after
 an answer that was lost, asks the verifier for the same operation: so two at once make one check.

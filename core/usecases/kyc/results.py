@@ -1,5 +1,5 @@
 """What becomes of a check once it was begun: the verifier's answers and notices, and the job that asks where neither
-comes (SPEC "KYC", "KYC payload")."""
+comes (docs/kyc.md "In live mode"; docs/payloads.md "KYC")."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Taking an upload by its granted address: who has the address may fill the place, once (SPEC POST /kyc/upload-url).
+"""Taking an upload by its granted address: who has the address may fill the place, once (docs/kyc.md "In live mode").
 
 It stands outside the API: no key, no quota of the account; an address of its own counts what comes from where.
 """

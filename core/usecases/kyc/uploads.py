@@ -1,5 +1,5 @@
 """Documents for checks: a place is granted, filled once from outside, given to one check, and emptied again
-(SPEC POST /kyc/upload-url)."""
+(docs/kyc.md "In live mode")."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""A merchant's balance, read off the ledger's running balances (SPEC "Balance")."""
+"""A merchant's balance, read off the ledger's running balances (docs/settlement.md "The balance")."""
 
 from datetime import datetime
 
@@ -12,8 +12,8 @@ from .ledger import purses
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Balance". What was settled is at any moment available, reserved or withdrawn: a refund after settlement
-    lowers the total, too."""
+    """See docs/settlement.md "The balance". What was settled is at any moment available, reserved or withdrawn: a
+    refund after settlement lowers the total, too."""
 
     available: Usdt
     reserved: Usdt

@@ -1,5 +1,5 @@
 """`cambist ledger verify`: the balances are provable from the journal, and the journal from its hash chain
-(DECISIONS 4)."""
+(ARCHITECTURE.md "Money")."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Booking: the one room that writes the journal and the running balances (DECISIONS 4)."""
+"""Booking: the one room that writes the journal and the running balances (ARCHITECTURE.md "Money")."""
 
 from datetime import timedelta
 

@@ -1,5 +1,4 @@
-"""What `/health` goes by: each rule is one word, explained by the same word in docs/operations.md (SPEC "Conventions",
-health check; DECISIONS 1)."""
+"""What `/health` goes by: each rule is one word, explained by the same word in docs/operations.md "Health rules"."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

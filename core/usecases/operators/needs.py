@@ -36,7 +36,7 @@ MOST = 100
 """Of one kind."""
 
 UNKNOWN_FROM = timedelta(hours=6)
-"""From when on nobody asks the bank by itself any more (DECISIONS 2)."""
+"""From when on nobody asks the bank by itself any more (ARCHITECTURE.md "Three ends")."""
 REFUND_LATE = timedelta(days=1)
 PAYOUT_LATE = timedelta(hours=1)
 PAYOUT_FAILED_FOR = timedelta(days=7)

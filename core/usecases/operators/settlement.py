@@ -1,5 +1,5 @@
 """The operator's settlement of a mode: first what was left open by whoever died at it, then what is asked for; with how
-far it is of how much (SPEC "What the service does", 2; DECISIONS 4)."""
+far it is of how much (docs/settlement.md "When")."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,5 +1,5 @@
-"""What a charge's end does to its subscription, in the unit that ends the payment; and the event that a period's
-budget is used up (SPEC "Subscription charge periods")."""
+"""What a charge's end does to its subscription, in the unit that ends the payment; and the event that a period's budget
+is used up (docs/subscriptions.md "Periods and attempts")."""
 
 import logging
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Lists of payments whose cost does not grow with the payments there are (SPEC GET /payments, DECISIONS 2).
+"""Lists of payments whose cost does not grow with the payments there are (docs/payments.md "Finding payments").
 
 Totals come from tallies. A page far from the top, and one by a filter that no index follows, is looked for by days: the
 tallies tell how many payments each day has of those asked for, so whole days are skipped unread, and what is left is

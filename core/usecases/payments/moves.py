@@ -20,7 +20,7 @@ from .tallies import save_moved
 
 
 def read_failure(word: str | None) -> FailureReason | None:
-    """A bank's word for a failure as one of SPEC's reasons."""
+    """A bank's word for a failure as one of the documented reasons."""
     try:
         return None if word is None else FailureReason(word)
     except ValueError:

@@ -227,7 +227,7 @@ async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
 
 
 def outcome_unknown() -> Refusal:
-    """The answer that such a key keeps (SPEC "Authentication", 5)."""
+    """The answer that such a key keeps (docs/concepts.md "Idempotency")."""
     return Refusal(
         "PROVIDER_ERROR", "The payment's creation ended without a definite result; use a new Idempotency-Key"
     )

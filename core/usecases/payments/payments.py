@@ -1,4 +1,4 @@
-"""What merchants do with payments: create, read (SPEC "Endpoints: Payments")."""
+"""What merchants do with payments: create, read (docs/payments.md "Taking one")."""
 
 import msgspec
 
@@ -36,7 +36,7 @@ KIND = "payment"
 async def create_payment(ports: Ports, caller: Caller, key: str | None, read_order: ReadOrder) -> Made[Payment]:
     """Take a payment order, once per key. `read_order` reads the body, and is called only for a new key.
 
-    Raises: Refusal, in the order of DECISIONS 1.
+    Raises: Refusal, in the order of docs/concepts.md "What is refused first".
     """
 
     async def make(lock: Lock) -> Payment:
@@ -108,7 +108,7 @@ async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
 
 
 def _shop_id(caller: Caller, order: PaymentOrder) -> str:
-    """Payments without `shop_id` go to the default shop (SPEC "Shop")."""
+    """Payments without `shop_id` go to the default shop (docs/concepts.md "Shops")."""
     return caller.account.default_shop_id if order.shop_id is None else order.shop_id.lower()
 
 

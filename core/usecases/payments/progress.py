@@ -111,7 +111,7 @@ def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> d
     """When the bank is asked about this payment again by ourselves; None: only its notices count from now on."""
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
         if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
-            # After the last it is the operator's (DECISIONS 2).
+            # After the last it is the operator's (docs/operations.md "What needs a person").
             return None
         return now + pause_after(looks)
     if payment.status in (_S.PENDING, _S.PROCESSING):

@@ -1,4 +1,5 @@
-"""Reminding merchants of delivery proofs that are missing (SPEC "Events"): 24, 48 and 72 hours after payment."""
+"""Reminding merchants of delivery proofs that are missing (docs/payments.md "Delivery proofs"): 24, 48 and 72 hours
+after payment."""
 
 from datetime import datetime
 

@@ -1,5 +1,5 @@
-"""What merchants do with delivery proofs: submit the hash of a transfer, and read how its check stands (SPEC "Delivery
-proof statuses"). The check itself is a job: proof_checks.py."""
+"""What merchants do with delivery proofs: submit the hash of a transfer, and read how its check stands
+(docs/payments.md "Delivery proofs"). The check itself is a job: proof_checks.py."""
 
 import msgspec
 

@@ -41,8 +41,8 @@ def new_recurring_payment(
     """Write a payment of a subscription, to be called in the unit that notes it there. It is not announced: a
     payment's first event is its first move.
 
-    Money that comes is taken for it until `expires_at`, and 6 hours after its creation at least (DECISIONS 2); a charge
-    that may stay in doubt for long therefore gets a far one.
+    Money that comes is taken for it until `expires_at`, and 6 hours after its creation at least
+    (docs/payments.md "Money that cannot count"); a charge that may stay in doubt for long therefore gets a far one.
     """
     return add_payment(
         unit,
@@ -102,7 +102,7 @@ async def announce_subscription(
 
 
 async def own_subscription(unit: Unit, caller: Caller, subscription_id: str) -> Subscription | None:
-    """The subscription of the caller's account and mode, or None (SPEC "Behavior", 7)."""
+    """The subscription of the caller's account and mode, or None."""
     found = await any_subscription(unit, subscription_id)
     if found is None or (found.account_id, found.mode) != (caller.account_id, caller.mode):
         return None

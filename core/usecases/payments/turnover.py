@@ -1,4 +1,4 @@
-"""What shops took per day (SPEC "Shop": turnover periods are calendar days in UTC; DECISIONS 4)."""
+"""What shops took per day (docs/settlement.md "Turnover")."""
 
 import re
 from datetime import date, timedelta

@@ -1,5 +1,5 @@
-"""Asking a bank to send money back, and how often it is asked about until there is an end (ARCHITECTURE.md, "Three
-ends"). The same for a refund and for money in suspense."""
+"""Asking a bank to send money back, and how often it is asked about until there is an end
+(ARCHITECTURE.md "Three ends"). The same for a refund and for money in suspense."""
 
 from datetime import datetime, timedelta
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Refunds that the bank failed, and sent after all (DECISIONS 3: `failed` is final).
+"""Refunds that the bank failed, and sent after all (docs/states.md "Refund": `failed` is final).
 
 The merchant has the money again by then and was told so, and nothing is taken from anybody by itself: it is marked, and
 operators settle it with bank and merchant. Until then the bank holds less than our books say.

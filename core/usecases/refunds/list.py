@@ -1,4 +1,4 @@
-"""Lists of refunds: a merchant's, by filters, and the operators', over accounts (DECISIONS 3)."""
+"""Lists of refunds: a merchant's, by filters, and the operators', over accounts (docs/refunds.md "Finding refunds")."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

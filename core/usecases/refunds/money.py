@@ -1,5 +1,6 @@
-"""What a refund does to the merchant's money (DECISIONS 3): before settlement it lowers the pending RUB, after it the
-available USDT by the market value, so that the fee stays; and whatever it took comes back when it fails or is reversed.
+"""What a refund does to the merchant's money (docs/refunds.md "The money"): before settlement it lowers the pending
+RUB, after it the available USDT by the market value, so that the fee stays; and whatever it took comes back when it
+fails or is reversed.
 
 All to be called in the unit that saves the payment and the refund: both are returned as they will stand.
 """

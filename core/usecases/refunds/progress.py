@@ -1,5 +1,5 @@
-"""What becomes of an approved refund: money taken, sent back by the bank, given back, reversed (SPEC "Refunds";
-DECISIONS 3).
+"""What becomes of an approved refund: money taken, sent back by the bank, given back, reversed
+(docs/refunds.md "How it ends").
 
 The money is taken and the refund is `processing` in one unit, before the bank hears of it. From then on only the bank's
 word moves it: while nobody knows, nothing is given back, and only the same operation is repeated.
@@ -193,7 +193,8 @@ def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, 
 
 
 async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
-    """Try the refunds again that wait for money, the oldest first: after a settlement, before its payout (DECISIONS 3).
+    """Try the refunds again that wait for money, the oldest first: after a settlement, before its payout
+    (docs/refunds.md "The money").
 
     One that is still not covered keeps none behind it waiting: what it leaves would only be paid out.
     """

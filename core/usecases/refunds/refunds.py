@@ -1,5 +1,5 @@
-"""What merchants and operators do with refund applications: create, read, cancel; approve, reject (SPEC "Refunds";
-DECISIONS 3). What becomes of an approved one is in progress.py."""
+"""What merchants and operators do with refund applications: create, read, cancel; approve, reject
+(docs/refunds.md "Rules", "How it ends"). What becomes of an approved one is in progress.py."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -32,8 +32,8 @@ ReadRefundOrder = Callable[[], RefundOrder]
 
 
 def require_refunds(caller: Caller) -> None:
-    """Until the refund API is enabled for the account its paths are not there (SPEC "Refunds"). Raises: Refusal
-    NOT_FOUND."""
+    """Until the refund API is enabled for the account its paths are not there (docs/refunds.md "Asking for one").
+    Raises: Refusal NOT_FOUND."""
     if not caller.account.settings.refunds:
         raise Refusal("NOT_FOUND", "Endpoint not found")
 
@@ -41,7 +41,7 @@ def require_refunds(caller: Caller) -> None:
 async def create_refund(ports: Ports, caller: Caller, key: str | None, read_order: ReadRefundOrder) -> Made[Refund]:
     """Take a refund application, once per key. `read_order` reads the body, and is called only for a new key.
 
-    Raises: Refusal, in the order of DECISIONS 1 and of `refunds.RULES`.
+    Raises: Refusal, in the order of `refunds.RULES`.
     """
     require_refunds(caller)
 
@@ -81,8 +81,8 @@ async def create_refund_for(
     external_id: str | None = None,
     reason: str | None = None,
 ) -> Refund:
-    """The same application, made by an operator: without a key, and wherever the refund API is off (SPEC "Refunds": all
-    three ways lead to the same application). Raises: Refusal, as `refunds.RULES` has them."""
+    """The same application, made by an operator: without a key, and wherever the refund API is off
+    (docs/refunds.md "Asking for one"). Raises: Refusal, as `refunds.RULES` has them."""
     order = RefundOrder(payment_id=payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
 

@@ -1,5 +1,5 @@
 """The moves of a refund, each with its money, its payment, its events, to be called in the unit that makes them
-(SPEC "Refunds"; DECISIONS 3).
+(docs/refunds.md "How it ends").
 
 Every unit that moves a refund saves its payment too: the payment's version guards the sums over all its refunds,
 however many move at once.
@@ -40,7 +40,7 @@ _ANNOUNCED: Mapping[RefundStatus, _Said] = {
     _S.FAILED: "refund.failed",
     _S.REVERSED: "refund.reversed",
 }
-"""A merchant who cancels knows it: `cancelled` has no event (SPEC "Events")."""
+"""A merchant who cancels knows it: `cancelled` has no event (docs/webhooks.md "Events")."""
 
 
 def carry_out_id(refund_id: str) -> str:

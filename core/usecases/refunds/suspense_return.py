@@ -1,4 +1,4 @@
-"""Sending money in suspense back to who paid it (DECISIONS 2: "the money is sent back; nothing is credited").
+"""Sending money in suspense back to who paid it (docs/payments.md "Money that cannot count").
 
 The job is the record that it is under way: written before the bank is asked, for the operation of the present attempt
 (domain/suspense_returns.py). The money leaves the books when the bank has sent it, and not before. What the bank says

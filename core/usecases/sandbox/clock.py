@@ -1,4 +1,4 @@
-"""The clock of a test account: read, and advanced over everything that is due on the way (DECISIONS 8).
+"""The clock of a test account: read, and advanced over everything that is due on the way (docs/sandbox.md "The clock").
 
 An advance is written down before it begins, with a job that holds it: whoever asked for it carries it on, for as long
 as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account

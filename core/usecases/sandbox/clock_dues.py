@@ -1,4 +1,5 @@
-"""The jobs of a world, due by the storage's clock when they are due by its own, once that was moved (DECISIONS 8).
+"""The jobs of a world, due by the storage's clock when they are due by its own, once that was moved
+(docs/sandbox.md "The clock").
 
 Nobody rewrites them while a clock is being advanced: whoever advances it goes by their moments.
 """

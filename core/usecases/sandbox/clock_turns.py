@@ -1,4 +1,5 @@
-"""Which jobs of a world come next while its clock is advanced, and which of them at once (DECISIONS 8)."""
+"""Which jobs of a world come next while its clock is advanced, and which of them at once
+(docs/sandbox.md "The clock")."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta

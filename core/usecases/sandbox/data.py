@@ -1,4 +1,4 @@
-"""DELETE /sandbox/data: an account's test objects are forgotten (DECISIONS 8).
+"""DELETE /sandbox/data: an account's test objects are forgotten (docs/sandbox.md "Forgetting").
 
 One table says of each kind of record how its rows of an account in test mode are found; they go in units of some
 hundred rows. Each unit leaves all that stays whole, so it may stop anywhere, and a second call goes on.

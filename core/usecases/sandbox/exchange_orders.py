@@ -1,5 +1,5 @@
 """Beginning an exchange in test mode as nobody can by the public interface: RUB to USDT, which live an operator begins,
-and in either direction one that is still without a place for the client's money (DECISIONS 8)."""
+and in either direction one that is still without a place for the client's money (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Playing the client, the chain and the bank of an exchange in test mode (DECISIONS 8)."""
+"""Playing the client, the chain and the bank of an exchange in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -32,8 +32,8 @@ _S = ExchangeStatus
 Money = TypeVar("Money", Rub, Usdt)
 
 OUTCOMES = ("usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "cancelled", "returned")
-"""Those of DECISIONS 8; of RUB to USDT what the client and its bank do; the operator's calling off, and his return of
-what waits."""
+"""The outcomes of docs/sandbox.md "The calls"; of RUB to USDT what the client and its bank do; the operator's calling
+off, and his return of what waits."""
 FAILED_BY_SANDBOX = "failed in the sandbox"
 
 _ROUNDS = 100

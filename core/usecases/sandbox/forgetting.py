@@ -1,5 +1,5 @@
-"""Taking test objects away, each with all that hangs on it: its key, its jobs, and its money (DECISIONS 8, DELETE
-/sandbox/data). Which records there are to take is said in data.py.
+"""Taking test objects away, each with all that hangs on it: its key, its jobs, and its money
+(docs/sandbox.md "Forgetting"). Which records there are to take is said in data.py.
 
 The journal is never changed: for each object that moved money a counter-entry takes back what its entries moved, purse
 by purse, in the unit that removes it. So balances, books and objects agree after every unit, wherever it stops, and the

@@ -1,4 +1,4 @@
-"""Playing the operator and the bank of a refund in test mode (DECISIONS 8)."""
+"""Playing the operator and the bank of a refund in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Making things happen in test mode, as the bank would report them (DECISIONS 8)."""
+"""Making things happen in test mode, as the bank would report them (docs/sandbox.md "The calls")."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Playing the payer and the bank of a subscription in test mode (DECISIONS 8)."""
+"""Playing the payer and the bank of a subscription in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 
@@ -30,7 +30,7 @@ _MAKES_SENSE: Mapping[MandateEvent, Callable[[Subscription], bool]] = {
     _E.PAST_DUE_CLEARED: lambda it: it.status is _S.ACTIVE and it.past_due,
     _E.CONSENT_ENDED: lambda it: it.status is _S.ACTIVE,
 }
-"""The outcomes of DECISIONS 8, and when each could happen."""
+"""The outcomes of docs/sandbox.md "The calls", and when each could happen."""
 
 _OF_BINDING = (_E.CONFIRM, _E.REFUSE, _E.LINK_READY, _E.NO_LINK)
 """They happen to the open binding; all others to the mandate."""

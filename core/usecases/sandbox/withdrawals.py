@@ -1,4 +1,4 @@
-"""Playing the network and the operator of a payout in test mode, beside what DECISIONS 8 lists."""
+"""Playing the network and the operator of a payout in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,5 +1,5 @@
 """The units of a settlement: some payments of one merchant, each settled with its ledger entry, its line of the
-statement, and its event (DECISIONS 4)."""
+statement, and its event (docs/settlement.md "Reconciling")."""
 
 from collections.abc import Sequence
 from datetime import datetime

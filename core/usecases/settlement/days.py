@@ -1,6 +1,6 @@
-"""The daily settlement of a test account whose clock was moved: at 09:00 UTC of its own days (DECISIONS 4, 8). The
-common one leaves such accounts to it. A day on which nothing waits opens no batch, and whoever advances the clock
-passes over it: a year has few days that are any work."""
+"""The daily settlement of a test account whose clock was moved: at 09:00 UTC of its own days
+(docs/settlement.md "When"; docs/sandbox.md "The clock"). The common one leaves such accounts to it. A day on which
+nothing waits opens no batch, and whoever advances the clock passes over it: a year has few days that are any work."""
 
 from datetime import datetime, timedelta
 from typing import Any

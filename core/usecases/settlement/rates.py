@@ -1,4 +1,4 @@
-"""The rate of RUB/USDT: asked for, believed, kept, and shown (SPEC "Rate", "Money reads"; DECISIONS 4)."""
+"""The rate of RUB/USDT: asked for, believed, kept, and shown (docs/settlement.md "The rate")."""
 
 import logging
 from datetime import datetime

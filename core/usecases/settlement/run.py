@@ -1,4 +1,5 @@
-"""One merchant in a settlement: what a run knows, what is still due, and the statement that it fills (DECISIONS 4)."""
+"""One merchant in a settlement: what a run knows, what is still due, and the statement that it fills
+(docs/settlement.md "Reconciling")."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta

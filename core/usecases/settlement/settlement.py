@@ -1,5 +1,5 @@
-"""The daily settlement: RUB becomes USDT at one rate for all, once, whatever stops it (SPEC "What the service does", 2;
-DECISIONS 4).
+"""The daily settlement: RUB becomes USDT at one rate for all, once, whatever stops it (docs/settlement.md "When",
+"Reconciling").
 
 A batch is a row with its rate and cutoff, and a job that settles it, a few payments of one merchant in each unit. What
 a unit settled has left `paid`, so whoever goes on after a crash simply takes what is left, at the batch's own rate.
@@ -235,7 +235,7 @@ def batch_asked(ports: Ports, mode: Mode, cutoff: datetime | None) -> tuple[str,
 
 
 async def settle_own(ports: Ports, caller: Caller) -> Settlement:
-    """Settle everything that the caller's account was paid in test mode, now (DECISIONS 8, POST /sandbox/settlements).
+    """Settle everything that the caller's account was paid in test mode, now (docs/settlement.md "When").
 
     Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE when all of it was deleted at the same time.
     """

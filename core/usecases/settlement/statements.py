@@ -1,4 +1,5 @@
-"""What merchants read of their settlements (DECISIONS 4): the statements, and each of their lines."""
+"""What merchants read of their settlements (docs/settlement.md "Reconciling"): the statements, and each of their
+lines."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

@@ -1,5 +1,5 @@
 """How USDT get onto the chain, whoever they are for: signed once, stored by the caller, broadcast as stored, and
-followed to the network's proof (DECISIONS 4 "Withdrawals"; ports/payouts.py).
+followed to the network's proof (docs/settlement.md "Payouts"; ports/payouts.py).
 
 Before anything is signed the wallet is asked what it sent for the operation: what we know may have been restored from a
 backup that is older than the transfer. What it sent is taken over and followed like our own.

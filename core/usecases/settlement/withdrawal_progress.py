@@ -1,5 +1,5 @@
-"""How a payout gets onto the chain: signed once, stored, broadcast as stored, and followed to its end (DECISIONS 4
-"Withdrawals").
+"""How a payout gets onto the chain: signed once, stored, broadcast as stored, and followed to its end
+(docs/settlement.md "Payouts").
 
 A payout has one signed transfer in its life, and it is on disk before the network hears of it. So whatever is lost, a
 process or an answer, there is only that one to send again; and its amount comes back only when the network proved that

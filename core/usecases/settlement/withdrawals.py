@@ -1,5 +1,5 @@
-"""Payouts to merchants: made after each settlement, read by merchants, called off or asked for by operators (SPEC "What
-the service does", 2; DECISIONS 4). How they get onto the chain is in withdrawal_progress.py."""
+"""Payouts to merchants: made after each settlement, read by merchants, called off or asked for by operators
+(docs/settlement.md "Payouts"). How they get onto the chain is in withdrawal_progress.py."""
 
 import logging
 from heapq import nlargest

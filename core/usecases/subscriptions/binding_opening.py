@@ -1,4 +1,4 @@
-"""The payer opens the link of our window (SPEC "Behavior", 3)."""
+"""The payer opens the link of our window (docs/subscriptions.md "How the payer binds")."""
 
 from datetime import datetime
 
@@ -14,8 +14,8 @@ from .bindings import WAITING, ask_for, begin, pick_binder
 
 
 async def open_binding(ports: Ports, subscription_id: str) -> None:
-    """The payer opened the link of our window: ask a bank, unless a QR is alive already (SPEC "Behavior", 3). Two
-    openings at once make one binding.
+    """The payer opened the link of our window: ask a bank, unless a QR is alive already
+    (docs/subscriptions.md "How the payer binds"). Two openings at once make one binding.
 
     Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank can be asked.
     """

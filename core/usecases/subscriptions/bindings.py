@@ -1,4 +1,5 @@
-"""Asking a bank to bind a payer: from the recorded operation to a QR, or to a definite no (SPEC "Behavior", 2 and 3).
+"""Asking a bank to bind a payer: from the recorded operation to a QR, or to a definite no
+(docs/subscriptions.md "How the payer binds").
 
 The binding payment and the subscription's `binding` are committed before the bank is called. One operation id is one
 binding however often it is sent, so whatever happens in between, the watch (binding_progress.py) simply asks again.
@@ -50,7 +51,7 @@ def watch_id(payment_id: str) -> str:
 
 
 def page_of(ports: Ports, subscription_id: str) -> str:
-    """Where the payer confirms in our own window (DECISIONS 2)."""
+    """Where the payer confirms in our own window (docs/window.md "Subscriptions")."""
     return f"{ports.places.pay_url}/s/{subscription_id}"
 
 

@@ -1,5 +1,5 @@
-"""How a charge lives on at the bank: sent, asked about, repeated under one operation id, until there is an end (SPEC
-"Charge errors"; ARCHITECTURE.md, "Three ends").
+"""How a charge lives on at the bank: sent, asked about, repeated under one operation id, until there is an end
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends").
 
 The payment is written before the bank hears of it, and its id is the operation. So whoever asks or sends again, the
 merchant's repeat, the watch or both at once, speaks of one debit.
@@ -30,7 +30,7 @@ FIRST_LOOK = timedelta(seconds=10)
 """When a charge whose request did not come to an end is taken up by the watch."""
 
 _REPORTED = {
-    # A charge that the bank works on is pending (SPEC "Subscription charge periods").
+    # A charge that the bank works on is pending (docs/subscriptions.md "Periods and attempts").
     ChargeStatus.PROCESSING: PaymentStatus.PENDING,
     ChargeStatus.PAID: PaymentStatus.PAID,
     ChargeStatus.FAILED: PaymentStatus.FAILED,
@@ -83,7 +83,7 @@ async def send(ports: Ports, payment: Payment, subscription: Subscription) -> Pa
     except Refused as fault:
         return await _fail(ports, payment, FailureReason(MANDATE_REVOKED) if fault.reason == _GONE else _why(fault))
     except (OutcomeUnknown, Unavailable):
-        # Not executed for certain is treated alike: it stays pending, and the same request is repeated (SPEC).
+        # Not executed for certain is treated alike: it stays pending, and the same request is repeated.
         return await note_unknown(ports, payment)
     return await conclude(ports, payment, state)
 

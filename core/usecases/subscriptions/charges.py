@@ -1,5 +1,5 @@
-"""What merchants do with charges by a mandate: make one, list them, see when one may be made (SPEC "Endpoints:
-Subscriptions", DECISIONS 5). What becomes of one at the bank is in charge_progress.py."""
+"""What merchants do with charges by a mandate: make one, list them, see when one may be made
+(docs/subscriptions.md "Charging"). What becomes of one at the bank is in charge_progress.py."""
 
 from collections.abc import Callable
 
@@ -179,7 +179,7 @@ async def _send_first(ports: Ports, taken: _Taken) -> Payment:
         raise _refused(payment)
     if payment.opening is not Opening.OPEN:
         raise _nobody_knows()
-    # As the bank took it (SPEC: 201 with `pending`), also where the end came at once.
+    # As the bank took it (`pending`), also where the end came at once.
     return msgspec.structs.replace(taken.payment, opening=Opening.OPEN, bank_reference=payment.bank_reference)
 
 
@@ -229,7 +229,7 @@ async def _read(ports: Ports, payment_id: str) -> Payment | None:
 
 async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Payment | None:
     """The charge of a known key, once its first request has come to an end; of an unknown outcome the bank is asked
-    again (SPEC "Charge errors", 503)."""
+    again (docs/subscriptions.md "When a charge is refused")."""
     payment = await once_made(
         ports, lambda: _read(ports, payment_id), lambda found: found.opening is not Opening.ASKING
     )
@@ -251,7 +251,7 @@ async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Paymen
 async def list_charges(
     ports: Ports, caller: Caller, subscription_id: str, read_page: Callable[[], tuple[int, int]]
 ) -> Page:
-    """The payments of a subscription, its binding's among them, newest first (SPEC "Behavior", 5).
+    """The payments of a subscription, its binding's among them, newest first (docs/subscriptions.md "Charging").
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, then what `read_page` raises.
     """

@@ -1,4 +1,4 @@
-"""A merchant's subscriptions, by pages (SPEC "Endpoints: Subscriptions")."""
+"""A merchant's subscriptions, by pages (docs/subscriptions.md "Making one")."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""Ending the bank's side of a subscription: of its mandate, and of bindings that are open (SPEC "Subscription
-statuses": the service retries the bank side itself)."""
+"""Ending the bank's side of a subscription: of its mandate, and of bindings that are open
+(docs/subscriptions.md "Changing and ending")."""
 
 import msgspec
 
@@ -39,7 +39,8 @@ async def plan_revoking(ports: Ports, unit: Unit, subscription: Subscription) ->
 
 async def end_open_binding(ports: Ports, unit: Unit, subscription: Subscription, *, but: Payment | None = None) -> None:
     """Let the open binding payment of a subscription that is over end with it, in the caller's unit: money that still
-    comes is then nobody's, and waits for the operator (DECISIONS 5). `but`: one that the unit has saved already."""
+    comes is then nobody's, and waits for the operator (docs/subscriptions.md "How the payer binds"). `but`: one that
+    the unit has saved already."""
     binding = subscription.binding
     if binding is None or binding.payment_id is None or (but is not None and but.id == binding.payment_id):
         return

@@ -1,5 +1,5 @@
-"""What merchants do with subscriptions: create, read, patch, cancel, bind anew (SPEC "Endpoints: Subscriptions";
-DECISIONS 5)."""
+"""What merchants do with subscriptions: create, read, patch, cancel, bind anew (docs/subscriptions.md "Making one",
+"Changing and ending")."""
 
 from collections.abc import Callable
 
@@ -42,8 +42,8 @@ async def create_subscription(
     one only the shop counts.
 
     In the window scheme no bank is called; in the calendar scheme one is asked for the link.
-    Raises: Refusal, in the order of DECISIONS 1 and of `subscription_orders.RULES`; IDEMPOTENCY_KEY_REUSED for another
-    shop; PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers.
+    Raises: Refusal, in the order of `subscription_orders.RULES`; IDEMPOTENCY_KEY_REUSED for another shop;
+    PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers.
     """
 
     async def make(lock: Lock) -> Subscription:

@@ -1,5 +1,5 @@
 """The clock of a subscription: deadlines of its first binding and of a pause, and a look at its mandate once a day
-where no notice came (SPEC "Subscription statuses"; DECISIONS 5)."""
+where no notice came (docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds")."""
 
 from datetime import datetime, timedelta
 

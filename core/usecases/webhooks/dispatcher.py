@@ -1,4 +1,4 @@
-"""Sending events to merchants' receivers (SPEC "Events", 1-3; DECISIONS 7).
+"""Sending events to merchants' receivers (docs/webhooks.md "When you do not answer", "Webhooks").
 
 Every receiver (an account's, in one mode) has one job that stands while something is due there. Whoever holds its
 lease serves that receiver alone, so its deliveries never compete for its breaker; several letters are under way at a

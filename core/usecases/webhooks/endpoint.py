@@ -1,4 +1,4 @@
-"""How a merchant's receiver does, and a letter to try it with (DECISIONS 7)."""
+"""How a merchant's receiver does, and a letter to try it with (docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import datetime
 from typing import Literal

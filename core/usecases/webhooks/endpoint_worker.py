@@ -29,7 +29,8 @@ _ENOUGH = 64
 """Outcomes that are worth a commit while further letters are under way: a receiver that answers at once would else
 cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
 _ACCOUNT_SECONDS = 1.0
-"""How old what is known of the account may be, its address and its secrets among it (DESIGN 3: two seconds)."""
+"""How old what is known of the account may be, its address and its secrets among it (docs/decisions.md "Storage": two
+seconds)."""
 
 
 class Shared(msgspec.Struct):

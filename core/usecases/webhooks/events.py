@@ -1,4 +1,5 @@
-"""What merchants and operators see of events: lists, and one with its letters (DECISIONS 7)."""
+"""What merchants and operators see of events: lists, and one with its letters
+(docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import datetime
 from enum import StrEnum

@@ -1,4 +1,5 @@
-"""Announcing lives here and nowhere else: an event is written in the unit that makes it true (SPEC "Events")."""
+"""Announcing lives here and nowhere else: an event is written in the unit that makes it true
+(docs/webhooks.md "Events")."""
 
 from datetime import timedelta
 from functools import partial

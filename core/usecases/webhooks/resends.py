@@ -1,4 +1,4 @@
-"""Sending events again, one or many (SPEC "Events", 3; DECISIONS 7)."""
+"""Sending events again, one or many (docs/webhooks.md "When you do not answer", "Looking, and sending again")."""
 
 from datetime import timedelta
 

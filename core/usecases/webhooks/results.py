@@ -1,5 +1,5 @@
 """What letters came to, entered: the deliveries, a row for every attempt, the breaker, and when to look again, all in
-one unit (SPEC "Events", 1 and 3; DECISIONS 7).
+one unit (docs/webhooks.md "When you do not answer").
 
 A receiver's job (outbox.py: `ask_to_deliver`) stands while something is due. What is due later only is remembered by
 the receiver's timer: one job, due no later than the first of them. It asks for the other one when it rings.

@@ -1,4 +1,4 @@
-"""The signed letter of an event (SPEC "Authentication", 4; DECISIONS 7)."""
+"""The signed letter of an event (docs/webhooks.md "The signature")."""
 
 from datetime import datetime
 
