@@ -14,9 +14,9 @@ import msgspec
 from benchmarks.processes import peak_mib
 from benchmarks.rows import rows_into
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
 from cambist.core.domain.money import Rub

@@ -19,10 +19,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.turns import in_turns
 from cambist.adapters.clock import SystemClock
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.idempotency import IdempotencyKey, key_id

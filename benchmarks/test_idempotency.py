@@ -20,12 +20,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.rows import rows_into
 from cambist.adapters.clock import SystemClock
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.postgres import PostgresStorage
-from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.idempotency import IdempotencyKey, key_id
 from cambist.ports.storage import Storage

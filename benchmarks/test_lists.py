@@ -23,9 +23,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.rows import rows_into
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment, PaymentStatus

@@ -12,8 +12,8 @@ from ..adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, V
 from ..adapters.files.local import LocalFiles
 from ..adapters.meter.memory import MemoryMeter
 from ..adapters.queue.memory import MemoryQueue
-from ..adapters.storage.memory import MemoryStorage
-from ..adapters.storage.worlds import WorldStorage
+from ..adapters.storage.memory.memory import MemoryStorage
+from ..adapters.storage.test_clock import WorldStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
@@ -149,7 +149,7 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, 
         return MemoryStorage(clock or SystemClock(), kick)
     if url.startswith("sqlite:///"):
         with needing("sql", "SQLite"):
-            from ..adapters.storage.sqlite import SqliteStorage
+            from ..adapters.storage.sqlite.sqlite import SqliteStorage
 
         path = Path(url.removeprefix("sqlite:///"))
         return await SqliteStorage.open(path, clock or SystemClock(), kick, patient=patient)
@@ -157,7 +157,7 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, 
         elsewhere = StorageTools(url=url, clock=clock or SystemClock(), kick=kick)
         return await opened_storage(scheme_of(url), elsewhere)
     with needing("sql", "Postgres"):
-        from ..adapters.storage.postgres import PostgresStorage
+        from ..adapters.storage.postgres.postgres import PostgresStorage
 
     return await PostgresStorage.open(url, clock, kick)
 

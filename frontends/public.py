@@ -3,9 +3,9 @@
 `cambist` loads this room when one of them is first asked for. Rooms may move; these names stay (docs/versioning.md).
 """
 
-from ..adapters.storage.catalogue import CATALOGUE as CATALOGUE
-from ..adapters.storage.catalogue import Table as Table
-from ..adapters.storage.memory import MemoryStorage as MemoryStorage
+from ..adapters.storage.memory.memory import MemoryStorage as MemoryStorage
+from ..adapters.storage.table.catalogue import CATALOGUE as CATALOGUE
+from ..adapters.storage.table.catalogue import Table as Table
 from ..core.domain.accounts import Mode as Mode
 from ..core.domain.errors import Refusal as Refusal
 from ..core.domain.events import EventType as EventType

@@ -1,5 +1,5 @@
 """Bringing the schema up beside processes that run: which of them may go on is the schema's word
-(`adapters/storage/revisions.py: BESIDE`)."""
+(`adapters/storage/sql/revisions.py: BESIDE`)."""
 
 import re
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ def open_roll(settings: Settings) -> Roll | None:
 
         return FileRoll(Path(url.removeprefix("sqlite:///")))
     from ..adapters.presence.postgres import PostgresRoll
-    from ..adapters.storage.revisions import head
+    from ..adapters.storage.sql.revisions import head
 
     return PostgresRoll(url, revision=head())
 
@@ -32,11 +32,11 @@ def open_beside(settings: Settings) -> Beside:
     """What stands beside the database and tells a copy of it; nothing does for one in memory or from elsewhere."""
     url = settings.storage_url
     if url.startswith("sqlite:///"):
-        from ..adapters.storage.sqlite_marks import FileMarks
+        from ..adapters.storage.sqlite.marks import FileMarks
 
         return FileMarks(Path(url.removeprefix("sqlite:///")))
     if has_own_schema(url):
-        from ..adapters.storage.postgres_place import PostgresPlace
+        from ..adapters.storage.postgres.place import PostgresPlace
 
         return PostgresPlace(url)
     return Nowhere()
@@ -62,14 +62,14 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
     url = settings.storage_url
     if not has_own_schema(url):
         return None
-    from ..adapters.storage.revisions import head
+    from ..adapters.storage.sql.revisions import head
 
     if url.startswith("sqlite:///"):
-        from ..adapters.storage.sqlite_facts import sqlite_facts
+        from ..adapters.storage.sqlite.facts import sqlite_facts
 
         version, revision, said = await sqlite_facts(Path(url.removeprefix("sqlite:///")))
         return DatabaseFacts(kind="SQLite", version=version, revision=revision, head=head(), settings=said)
-    from ..adapters.storage.postgres_facts import postgres_facts
+    from ..adapters.storage.postgres.facts import postgres_facts
 
     version, revision, said = await postgres_facts(url)
     return DatabaseFacts(kind="Postgres", version=version, revision=revision, head=head(), settings=said)
@@ -77,7 +77,7 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
 
 def oldest_beside() -> str:
     """The oldest revision whose programs may run beside this one."""
-    from ..adapters.storage.revisions import BESIDE
+    from ..adapters.storage.sql.revisions import BESIDE
 
     return BESIDE
 
@@ -92,10 +92,10 @@ async def database_damage(settings: Settings, progress: Callable[[str], None]) -
     if not has_own_schema(url):
         return None
     if url.startswith("sqlite:///"):
-        from ..adapters.storage.sqlite_damage import sqlite_damage
+        from ..adapters.storage.sqlite.damage import sqlite_damage
 
         return await sqlite_damage(Path(url.removeprefix("sqlite:///")), progress)
-    from ..adapters.storage.postgres_damage import postgres_damage
+    from ..adapters.storage.postgres.damage import postgres_damage
 
     return await postgres_damage(url, progress)
 
@@ -130,21 +130,21 @@ async def copy_database(settings: Settings, target: Path, progress: Callable[[in
     url = settings.storage_url
     if not url.startswith("sqlite:///"):
         raise NotSupported("this copies SQLite and Postgres only")
-    from ..adapters.storage.sqlite_copy import copy
+    from ..adapters.storage.sqlite.copy import copy
 
     await copy(Path(url.removeprefix("sqlite:///")), target, progress)
 
 
 async def copy_sqlite(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:
     """The same of any SQLite file. Raises: Unavailable, also for one that is damaged."""
-    from ..adapters.storage.sqlite_copy import copy
+    from ..adapters.storage.sqlite.copy import copy
 
     await copy(source, target, progress)
 
 
 def close_sqlite_log(path: Path) -> None:
     """Leave one file, with nothing in a log beside it. Raises: sqlite3.Error."""
-    from ..adapters.storage.sqlite_swap import close_log
+    from ..adapters.storage.sqlite.swap import close_log
 
     close_log(path)
 
@@ -154,7 +154,7 @@ def swap_sqlite(draft: Path, target: Path, former: Path) -> Path | None:
 
     Raises: Refused while somebody has it open; Unavailable.
     """
-    from ..adapters.storage.sqlite_swap import put_in_place
+    from ..adapters.storage.sqlite.swap import put_in_place
 
     return put_in_place(draft, target, former)
 
@@ -166,7 +166,7 @@ def is_postgres(settings: Settings) -> bool:
 
 async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], None]) -> None:
     """The database as of one moment, in the new file `target`. Raises: NotConfigured without pg_dump; Unavailable."""
-    from ..adapters.storage import postgres_dump
+    from ..adapters.storage.postgres import dump as postgres_dump
 
     await postgres_dump.dump(settings.storage_url, target, tell)
     await postgres_dump.check(target)
@@ -174,13 +174,13 @@ async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], 
 
 async def load_postgres(settings: Settings, source: Path, tell: Callable[[str], None], *, replace: bool) -> None:
     """The database from a dump, all of it or nothing. Raises: NotConfigured without pg_restore; Unavailable."""
-    from ..adapters.storage import postgres_dump
+    from ..adapters.storage.postgres import dump as postgres_dump
 
     await postgres_dump.load(settings.storage_url, source, tell, replace=replace)
 
 
 async def is_postgres_empty(settings: Settings) -> bool:
     """Whether there is no table in it. Raises: Unavailable."""
-    from ..adapters.storage import postgres_dump
+    from ..adapters.storage.postgres import dump as postgres_dump
 
     return await postgres_dump.is_empty(settings.storage_url)

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cambist.adapters.storage import revisions
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.schema import metadata
+from cambist.adapters.storage.sql import revisions
+from cambist.adapters.storage.sql.schema import metadata
 from tests.houses import TestHouse, open_test_house
 from tests.servers import database, empty, postgres_server
 

@@ -14,8 +14,8 @@ from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
-from cambist.adapters.storage.memory import MemoryStorage
-from cambist.adapters.storage.sqlite_marks import FileMarks
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.storage.sqlite.marks import FileMarks
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.exchanges import Exchange
 from cambist.core.domain.ledger import Purse

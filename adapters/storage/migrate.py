@@ -11,9 +11,9 @@ from pathlib import Path
 from sqlalchemy import exc
 
 from ...ports.faults import NotConfigured, Unavailable
-from .postgres_migrate import migrate_postgres, postgres_current
-from .revisions import head
-from .sqlite_migrate import migrate_sqlite, sqlite_current
+from .postgres.migrate import migrate_postgres, postgres_current
+from .sql.revisions import head
+from .sqlite.migrate import migrate_sqlite, sqlite_current
 
 
 async def current(url: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...adapters.clock import VirtualClock
-from ...adapters.storage.catalogue import CATALOGUE, Table, Unique
+from ...adapters.storage.table.catalogue import CATALOGUE, Table, Unique
 from ...core.domain.accounts import Mode, Shop
 from ...core.domain.idempotency import IdempotencyKey
 from ...core.domain.money import Rub, Usdt

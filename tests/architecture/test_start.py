@@ -20,7 +20,7 @@ PAGES = ("jinja2", "segno", "cambist.frontends.http.openapi", "cambist.frontends
 NOT_IN_A_SANDBOX = (
     *PAGES,
     *("sqlalchemy", "aiosqlite", "asyncpg", "alembic", "aiohttp", "cryptography", "uvicorn", "redis", "dramatiq"),
-    *("prometheus_client", "textual", "cambist.adapters.vault.sealed", "cambist.adapters.storage.sql"),
+    *("prometheus_client", "textual", "cambist.adapters.vault.sealed", "cambist.adapters.storage.sql.sql"),
 )
 NOT_IN_A_SERVICE_ON_SQLITE = (
     *PAGES,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.storage import sqlite_file
+from cambist.adapters.storage.sqlite import file as sqlite_file
 from tests.cli.conftest import Call, Outcome
 
 SECRET = "a-webhook-secret-of-the-tests"

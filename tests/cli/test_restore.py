@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cambist.adapters.presence.file import FileRoll
-from cambist.adapters.storage import sqlite_swap
-from cambist.adapters.storage.revisions import head
-from cambist.adapters.storage.sqlite_migrate import sqlite_current
+from cambist.adapters.storage.sql.revisions import head
+from cambist.adapters.storage.sqlite import swap as sqlite_swap
+from cambist.adapters.storage.sqlite.migrate import sqlite_current
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends import restore as room
 from cambist.frontends.compose import open_house

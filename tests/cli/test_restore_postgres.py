@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cambist.adapters.presence.postgres import PostgresRoll
-from cambist.adapters.storage import postgres_dump
 from cambist.adapters.storage.migrate import migrate
+from cambist.adapters.storage.postgres import dump as postgres_dump
 from cambist.ports.presence import Part
 from tests.cli.conftest import Call
 from tests.servers import client_programs, database

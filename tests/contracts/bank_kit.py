@@ -10,7 +10,7 @@ import pytest
 from cambist.adapters.bank.script import Script
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.bank import (
     Bank,
     BankCapabilities,

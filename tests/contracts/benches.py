@@ -24,7 +24,7 @@ from cambist.adapters.notifier.http import HttpNotifier
 from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
 from cambist.frontends.conformance.benches import (

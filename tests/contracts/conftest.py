@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.postgres import PostgresStorage
-from cambist.adapters.storage.schema import metadata
-from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.sql.schema import metadata
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.ports.storage import Storage
 from cambist.ports.tools import Kick
 from tests.contracts.storage_kit import KIT_CATALOGUE, Place

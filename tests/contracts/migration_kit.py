@@ -10,7 +10,7 @@ from alembic.config import Config
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.storage import migrate as migrations
-from cambist.adapters.storage.schema import metadata
+from cambist.adapters.storage.sql.schema import metadata
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.payouts.script import SenderScript
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME, SimulatedSender
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.tron import tron_address
 from cambist.ports.clock import Ids
 from cambist.ports.faults import Fault

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.deposits.script import DepositScript, Ending, Twist
 from cambist.adapters.deposits.simulator import FINALITY, SimulatedDeposits
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.tron import is_tron_address, tron_address
 from cambist.frontends.compose import open_house

@@ -12,8 +12,8 @@ from alembic.config import Config
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage import migrate as migrations
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.schema import metadata
-from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.sql.schema import metadata
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.clients import Client, KycStatus
 
 OLD = """INSERT INTO clients (id, account_id, mode, phone, phone_digest, kyc, created_at, verified_at, blocked, version)

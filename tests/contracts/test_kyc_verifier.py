@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.kyc.script import Ending, Twist, VerifierScript
 from cambist.adapters.kyc.simulator import SimulatedVerifier
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import (
     CheckRequest,

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage import migrate as migrations
-from cambist.adapters.storage.codec import microseconds
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.schema import metadata
+from cambist.adapters.storage.sql.schema import metadata
+from cambist.adapters.storage.table.codec import microseconds
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.domain.payments import PaymentStatus

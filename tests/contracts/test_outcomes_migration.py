@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import command
 
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome

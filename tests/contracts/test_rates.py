@@ -14,7 +14,7 @@ from cambist.adapters.rates.rapira import RapiraRates
 from cambist.adapters.rates.script import Ending, RateScript, Twist
 from cambist.adapters.rates.shared import SharedSource
 from cambist.adapters.rates.simulator import RATE, SimulatedRates
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.conformance.benches import RatesBench
 from cambist.frontends.conformance.rates import LONG, TestRates, TestWhatItSays
 from cambist.ports.faults import Fault, NotConfigured, Unavailable

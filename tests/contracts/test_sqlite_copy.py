@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.storage import sqlite_copy as room
-from cambist.adapters.storage import sqlite_file
-from cambist.adapters.storage.sqlite_copy import copy
+from cambist.adapters.storage.sqlite import copy as room
+from cambist.adapters.storage.sqlite import file as sqlite_file
+from cambist.adapters.storage.sqlite.copy import copy
 from cambist.ports.faults import Unavailable
 
 

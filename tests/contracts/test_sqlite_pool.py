@@ -1,4 +1,4 @@
-"""Connections for the longer reads of a SQLite file (adapters/storage/sqlite_pool.py)."""
+"""Connections for the longer reads of a SQLite file (adapters/storage/sqlite/pool.py)."""
 
 import asyncio
 import shutil
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.storage import sqlite_pool
-from cambist.adapters.storage.sqlite_pool import ReadingPool, ask_on
+from cambist.adapters.storage.sqlite import pool as sqlite_pool
+from cambist.adapters.storage.sqlite.pool import ReadingPool, ask_on
 from cambist.ports.faults import Unavailable
 
 LONG = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000) SELECT max(x) FROM n"

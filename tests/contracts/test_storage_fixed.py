@@ -4,7 +4,7 @@ that a slip of ours shows in every test."""
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.payments import Payment
 from tests.contracts.storage_kit import payment, put
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.storage.codec import Codec
-from cambist.adapters.storage.due import DueJobs
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.due import DueJobs
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.storage.table.codec import Codec
 from cambist.frontends.conformance.storage_jobs import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_jobs import at, claimed
 from cambist.ports.jobs import Job

@@ -1,4 +1,4 @@
-"""Postgres dies under a commit (adapters/storage/postgres_commits.py): the unit is carried out once, whether the dead
+"""Postgres dies under a commit (adapters/storage/postgres/commits.py): the unit is carried out once, whether the dead
 server had committed it or not, and whoever waits for it hears a success."""
 
 import asyncio
@@ -9,8 +9,8 @@ import asyncpg
 import msgspec
 import pytest
 
-from cambist.adapters.storage import postgres_commits
-from cambist.adapters.storage.postgres import PostgresStorage
+from cambist.adapters.storage.postgres import commits as postgres_commits
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import Payment
 from cambist.core.domain.tallies import Turnover

@@ -21,16 +21,16 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage import migrate as migrations
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.codec import Codec
-from cambist.adapters.storage.criteria import query
-from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import current, migrate
-from cambist.adapters.storage.postgres import PostgresStorage
-from cambist.adapters.storage.revisions import BESIDE, SchemaMismatch, head
-from cambist.adapters.storage.schema import metadata
-from cambist.adapters.storage.sqlite import SqliteStorage
-from cambist.adapters.storage.tables import Tables
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.sql.revisions import BESIDE, SchemaMismatch, head
+from cambist.adapters.storage.sql.schema import metadata
+from cambist.adapters.storage.sql.tables import Tables
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.codec import Codec
+from cambist.adapters.storage.table.criteria import query
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.audit import AuditEntry
 from cambist.core.domain.breaker import Breaker
@@ -143,7 +143,7 @@ async def test_a_schema_at_head_is_not_touched_and_alembic_is_not_imported(tmp_p
     url = f"sqlite:///{tmp_path / 'a.db'}"
     await migrate(url)
     script = (
-        "import asyncio, sys; from cambist.adapters.storage.sqlite import SqliteStorage; "
+        "import asyncio, sys; from cambist.adapters.storage.sqlite.sqlite import SqliteStorage; "
         "from cambist.adapters.clock import SystemClock\n"
         "async def main():\n"
         "    storage = await SqliteStorage.open(sys.argv[1], SystemClock())\n"

@@ -1,13 +1,13 @@
-"""What new rows leave out, because it is null anyway (adapters/storage/nulls.py)."""
+"""What new rows leave out, because it is null anyway (adapters/storage/sql/nulls.py)."""
 
 import asyncio
 from typing import Any
 
 import msgspec
 
-from cambist.adapters.storage import nulls
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep, kept_of
+from cambist.adapters.storage.sql import nulls
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep, kept_of
 from cambist.core.domain.payments import Payment
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import payment, put, read

@@ -11,8 +11,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cambist.adapters.storage.postgres_damage import postgres_damage
-from cambist.adapters.storage.sqlite_damage import sqlite_damage
+from cambist.adapters.storage.postgres.damage import postgres_damage
+from cambist.adapters.storage.sqlite.damage import sqlite_damage
 from cambist.frontends.compose import migrate
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Unavailable

@@ -8,12 +8,12 @@ import asyncpg
 import pytest
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.criteria import query
-from cambist.adapters.storage.kept import keep
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.postgres import PostgresStorage
-from cambist.adapters.storage.tables import Tables
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.sql.tables import Tables
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.criteria import query
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.feed import FeedEntry

@@ -1,4 +1,4 @@
-"""Arrays as text (adapters/storage/postgres_arrays.py), read by a real server."""
+"""Arrays as text (adapters/storage/postgres/arrays.py), read by a real server."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.storage.codec import Storing
-from cambist.adapters.storage.postgres_arrays import TYPES, array
+from cambist.adapters.storage.postgres.arrays import TYPES, array
+from cambist.adapters.storage.table.codec import Storing
 
 TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 TRICKY = ["", "null", "NULL", '"', "\\", '\\"', "{a,b}", ",", " a ", "a\nb", "\x1f", "'", "цена", '","', "\\\\N"]

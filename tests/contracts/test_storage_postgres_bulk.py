@@ -1,4 +1,4 @@
-"""Many writes as one statement on Postgres (adapters/storage/postgres_bulk.py). What long units mean is in the contract
+"""Many writes as one statement on Postgres (adapters/storage/postgres/bulk.py). What long units mean is in the contract
 of all storages (frontends/conformance/storage_long_units.py)."""
 
 from typing import Any
@@ -7,12 +7,12 @@ import asyncpg
 import msgspec
 import pytest
 
-from cambist.adapters.storage import postgres_bulk
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import Kept
-from cambist.adapters.storage.postgres_bulk import Bulk, _text, parted
-from cambist.adapters.storage.postgres_commits import Commits
-from cambist.adapters.storage.unit import Increase, Remove, Write
+from cambist.adapters.storage.postgres import bulk as postgres_bulk
+from cambist.adapters.storage.postgres.bulk import Bulk, _text, parted
+from cambist.adapters.storage.postgres.commits import Commits
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import Kept
+from cambist.adapters.storage.table.unit import Increase, Remove, Write
 from cambist.core.domain.payments import Payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Storage

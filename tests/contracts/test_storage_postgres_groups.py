@@ -1,4 +1,4 @@
-"""Group commit on Postgres (adapters/storage/postgres_groups.py)."""
+"""Group commit on Postgres (adapters/storage/postgres/groups.py)."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cambist.adapters.storage import postgres_groups
+from cambist.adapters.storage.postgres import groups as postgres_groups
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.domain.payments import Payment

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy.dialects import postgresql
 
-from cambist.adapters.storage.kept import Kept, keep
-from cambist.adapters.storage.postgres_joined import joined
-from cambist.adapters.storage.postgres_lookups import Lookups
-from cambist.adapters.storage.schema import TablesByName
-from cambist.adapters.storage.tables import Tables
-from cambist.adapters.storage.unit import Accrue, Add, Save, Write
+from cambist.adapters.storage.postgres.joined import joined
+from cambist.adapters.storage.postgres.lookups import Lookups
+from cambist.adapters.storage.sql.schema import TablesByName
+from cambist.adapters.storage.sql.tables import Tables
+from cambist.adapters.storage.table.kept import Kept, keep
+from cambist.adapters.storage.table.unit import Accrue, Add, Save, Write
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.domain.payments import Payment

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from cambist.adapters.storage import recent
-from cambist.adapters.storage.unit import Pending, Remove
+from cambist.adapters.storage.sql import recent
+from cambist.adapters.storage.table.unit import Pending, Remove
 from cambist.core.domain.accounts import Account
 from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename

@@ -15,9 +15,11 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.adapters.storage import committer, room, sqlite_file, turnstile
-from cambist.adapters.storage.sqlite import SqliteStorage
-from cambist.adapters.storage.turnstile import Turnstile
+from cambist.adapters.storage.sql import room
+from cambist.adapters.storage.sqlite import committer, turnstile
+from cambist.adapters.storage.sqlite import file as sqlite_file
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
+from cambist.adapters.storage.sqlite.turnstile import Turnstile
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.limit_hits import LimitHits, limit_hits
 from cambist.core.domain.payments import Payment
@@ -473,7 +475,7 @@ LOAD = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])
 from cambist.adapters.clock import SystemClock
-from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from tests.contracts.storage_kit import job, key, payment, put
 
 async def create(storage, worker):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.storage.postgres import PostgresStorage
-from cambist.adapters.storage.postgres_stall import Stall
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.postgres.stall import Stall
 from cambist.frontends.compose import migrate
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Unavailable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.storage.codec import Codec
+from cambist.adapters.storage.table.codec import Codec
 from cambist.core.domain.money import Rub, Usdt
 from cambist.frontends.conformance.storage_values import *  # noqa: F403 - its tests
 from cambist.ports.storage import Storage

@@ -1,5 +1,5 @@
 """A storage seen from a world: its jobs are due by the world's time there, and by the storage's clock for whoever
-claims them (adapters/storage/worlds.py)."""
+claims them (adapters/storage/test_clock.py)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.storage.worlds import ASIDE
+from cambist.adapters.storage.test_clock import ASIDE
 from cambist.ports.bundle import Ports
 from cambist.ports.clock import World
 from cambist.ports.jobs import Job

@@ -7,7 +7,7 @@ import pytest
 
 from cambist.adapters.presence.postgres import PostgresRoll
 from cambist.adapters.storage.migrate import current, migrate
-from cambist.adapters.storage.revisions import head
+from cambist.adapters.storage.sql.revisions import head
 from cambist.frontends import upgrade as upgrades
 from cambist.frontends.settings import Settings
 from cambist.frontends.upgrade import OlderRuns, upgrade

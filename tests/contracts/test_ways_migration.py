@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import command
 
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.kept import keep
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.kept import keep
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.exchange_funds import ExchangeTransfer, deposit_source, transfer_id
 from cambist.core.domain.exchange_returns import MoneyReturn

@@ -122,7 +122,7 @@ def test_a_name_that_is_not_installed_is_a_wrong_setting_and_not_quoted(name: st
 
 
 STORAGE = """
-from cambist.adapters.storage.memory import MemoryStorage
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.faults import Unavailable
 
 opened = []

@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, shops, terminals

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.storage.committer import Committer
-from cambist.adapters.storage.sqlite import SqliteStorage
+from cambist.adapters.storage.sqlite.committer import Committer
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.breaker import Breaker, lane_id
 from cambist.core.domain.events import Delivery, DeliveryStatus

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.storage.sqlite_marks import FileMarks, marks_path
+from cambist.adapters.storage.sqlite.marks import FileMarks, marks_path
 from cambist.core.domain.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because, Installation
 from cambist.core.domain.orders import PaymentOrder

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 import cambist
-from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.accounts import Account
 from cambist.core.domain.clients import Client

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from cambist.adapters.storage.catalogue import CATALOGUE
+from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, LedgerAccount

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from cambist.adapters.storage import worlds
+from cambist.adapters.storage import test_clock as worlds
 from cambist.core.domain.exchanges import DirectionSwitch
 from cambist.core.usecases.refunds.progress import begin
 from cambist.core.usecases.units import TRIES, retrying

@@ -20,9 +20,9 @@ import msgspec
 import pytest
 
 from cambist.adapters.meter.memory import MemoryMeter
-from cambist.adapters.storage.catalogue import CATALOGUE
-from cambist.adapters.storage.codec import Column, Storing
-from cambist.adapters.storage.kept import Kept, keep
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.adapters.storage.table.codec import Column, Storing
+from cambist.adapters.storage.table.kept import Kept, keep
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due

@@ -1,0 +1,1 @@
+"""The storage in memory, of one process."""

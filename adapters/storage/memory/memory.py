@@ -1,0 +1,306 @@
+"""The storage in memory: for embedding without a database, for demos and for simulations.
+
+It holds the same rows as the databases do and judges them by the same plain values, so that what passes here passes
+there. All of it happens on one event loop; nothing is kept when the process ends.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from ....ports.clock import Clock
+from ....ports.faults import Conflict, Stale, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import R, Snapshot, Unit
+from ..table.catalogue import CATALOGUE, Table
+from ..table.codec import Row, integer, microseconds, moment
+from ..table.criteria import Condition, Query, Relation, conditions
+from ..table.kept import Keeping, Kept, keep, kept_of
+from ..table.unit import (
+    Accrue,
+    Add,
+    Increase,
+    Kick,
+    Pending,
+    Remove,
+    Save,
+    WorkUnit,
+    Write,
+    added,
+    kick_safely,
+    lease_microseconds,
+    lone_read,
+    no_kick,
+    refuse_both,
+    snapshot_over,
+)
+from .due import DueKinds
+
+_TESTS: dict[Relation, Callable[[Any, Any], bool]] = {
+    Relation.EQUAL: lambda value, asked: value is not None and value == asked,
+    Relation.AT_MOST: lambda value, asked: value is not None and value <= asked,
+    Relation.AT_LEAST: lambda value, asked: value is not None and value >= asked,
+    Relation.BELOW: lambda value, asked: value is not None and value < asked,
+    Relation.ONE_OF: lambda value, asked: value is not None and value in asked,
+    Relation.NULL: lambda value, _: value is None,
+    Relation.ONE_OF_OR_NULL: lambda value, asked: value is None or value in asked,
+}
+
+Rows = dict[str, Row]
+
+
+class _Rows:
+    """The rows of one table. A change while `shared` with a snapshot copies them first."""
+
+    def __init__(self, kept: Kept[Any]) -> None:
+        self.kept = kept
+        self.rows: Rows = {}
+        self.taken: list[dict[tuple[Any, ...], str]] = [{} for _ in kept.rules]
+        """For every unique rule, the keys that are taken, and by which record."""
+        self.shared = False
+
+    def put(self, record_id: str, row: Row | None) -> None:
+        """Set a row, or take it away. Raises Conflict, and then nothing has changed."""
+        old = self.rows.get(record_id)
+        keys = [(rule.key(old) if old else None, rule.key(row) if row else None) for rule in self.kept.rules]
+        for rule, taken, (_, key) in zip(self.kept.rules, self.taken, keys, strict=True):
+            if key is not None and taken.get(key, record_id) != record_id:
+                raise Conflict(rule.name)
+        for taken, (before, key) in zip(self.taken, keys, strict=True):
+            if before is not None:
+                del taken[before]
+            if key is not None:
+                taken[key] = record_id
+        if self.shared:
+            self.rows, self.shared = dict(self.rows), False
+        if row is None:
+            del self.rows[record_id]
+        else:
+            self.rows[record_id] = row
+
+    def at(self, record_id: str, version: int | None) -> Row:
+        """The row, when it has this version (None: any). Raises Stale."""
+        row = self.rows.get(record_id)
+        if row is None or (version is not None and row[self.kept.codec.place["version"]] != version):
+            raise Stale(f"{self.kept.name} {record_id} changed since it was read, or is gone")
+        return row
+
+    def apply(self, write: Write) -> None:
+        """Carry out one write. Raises Conflict or Stale, and then nothing has changed."""
+        match write:
+            case Add(_, record_id, row):
+                if record_id in self.rows:
+                    raise Conflict(self.kept.id_rule)
+                self.put(record_id, row)
+            case Save(_, record_id, version, row, _):
+                stored = self.at(record_id, version)
+                for place in self.kept.fixed:
+                    if stored[place] != row[place]:
+                        raise TypeError(f"{self.kept.name}.{self.kept.codec.names[place]} is declared fixed")
+                self.put(record_id, [stored[n] if n in self.kept.sums else value for n, value in enumerate(row)])
+            case Remove(_, record_id, version, sums):
+                row = self.at(record_id, version)
+                if sums != tuple(row[place] for place in self.kept.sums_in_order):
+                    raise Stale(f"{self.kept.name} {record_id} changed since it was read")
+                self.put(record_id, None)
+            case Increase(_, record_id, field, by):
+                place = self.kept.codec.place[field]
+                changed = list(self.at(record_id, None))
+                changed[place] = integer(changed[place] + by)
+                self.put(record_id, changed)
+            case Accrue(_, record_id, row):
+                present = self.rows.get(record_id)
+                self.put(record_id, row if present is None else added(write, present))
+
+
+class _Reader:
+    """Reads of the rows as `rows_of` gives them: those of now, or those of a snapshot."""
+
+    def __init__(self, rows_of: Callable[[str], Rows]) -> None:
+        self._rows_of = rows_of
+
+    async def get(self, kept: Kept[R], record_id: str) -> R | None:
+        row = self._rows_of(kept.name).get(record_id)
+        return None if row is None else kept.codec.decode(row)
+
+    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
+        place, number = kept.codec.place[asked.order], kept.codec.place["id"]
+        rows = _matching(self._rows_of(kept.name), kept, asked.conditions)
+        # A null is the largest value (criteria.py).
+        rows.sort(
+            key=lambda row: (row[place] is None, 0 if row[place] is None else row[place], row[number]),
+            reverse=asked.descending,
+        )
+        return [kept.codec.decode(row) for row in rows[asked.offset : asked.offset + asked.limit]]
+
+    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int:
+        return len(_matching(self._rows_of(kept.name), kept, asked))
+
+    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
+        place, group, value_of = kept.codec.place[field], kept.codec.place[by], kept.codec.column(by).value_of
+        found: dict[Any, int] = {}
+        for row in _matching(self._rows_of(kept.name), kept, asked):
+            found[row[group]] = found.get(row[group], 0) + row[place]
+        return {value_of(plain): amount for plain, amount in found.items()}
+
+
+def _matching(rows: Rows, kept: Kept[Any], asked: tuple[Condition, ...]) -> list[Row]:
+    tests = [(kept.codec.place[each.field], _TESTS[each.relation], each.value) for each in asked]
+    return [row for row in rows.values() if all(test(row[place], value) for place, test, value in tests)]
+
+
+class MemoryStorage:
+    """A Storage (ports/storage.py) in memory. Leases and due times are judged by `clock`."""
+
+    def __init__(self, clock: Clock, kick: Kick = no_kick, *, catalogue: Iterable[Table] = CATALOGUE) -> None:
+        self._clock = clock
+        self._kick = kick
+        self._keeping: Keeping = keep(catalogue)
+        self._tables = {kept.name: _Rows(kept) for kept in self._keeping.values()}
+        self._reader = _Reader(self._rows_of)
+        self._jobs: Kept[Job] = self._keeping[Job]
+        self._due = DueKinds(self._jobs.codec.place)
+        self._closed = False
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        """A new unit of work."""
+        return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Reads as of the first one: the tables are shared then, and whoever writes to one copies it first."""
+        seen: dict[str, Rows] = {}
+
+        def rows_of(name: str) -> Rows:
+            self._refuse_when_closed()
+            if not seen:
+                for table in self._tables.values():
+                    table.shared = True
+                    seen[table.kept.name] = table.rows
+            return seen[name]
+
+        yield snapshot_over(self._keeping, _Reader(rows_of))
+
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        """The record as it stands."""
+        return lone_read(self._keeping, self._reader, kind, record_id)
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
+        """The record as it stands."""
+        return await self._reader.get(kept_of(self._keeping, kind), record_id)
+
+    @property
+    def by_own_clock(self) -> bool:
+        """As the port Clocked has it."""
+        return True
+
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
+        """Take due jobs, the oldest due first."""
+        refuse_both(kind, but_kind)
+        table, place = self._tables[self._jobs.name], self._jobs.codec.place
+        self._refuse_when_closed()
+        now, span = microseconds(self._clock.now()), lease_microseconds(lease)
+        claimed: list[Job] = []
+        while len(claimed) < limit:
+            job_id = self._due.due(table.rows, now, kind=kind, but_kind=but_kind)
+            if job_id is None:
+                break
+            row = list(table.rows[job_id])
+            row[place["attempts"]] += 1
+            row[place["version"]] += 1
+            row[place["leased_until"]] = now + span
+            table.put(job_id, row)
+            self._due.note(job_id, table.rows)
+            claimed.append(self._jobs.codec.decode(row))
+        return claimed
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make leases last longer."""
+        table, place = self._tables[self._jobs.name], self._jobs.codec.place
+        self._refuse_when_closed()
+        until = microseconds(self._clock.now()) + lease_microseconds(lease)
+        for job in jobs:
+            row = table.rows.get(job.id)
+            if row is not None and row[place["version"]] == job.version and row[place["leased_until"]] is not None:
+                kept = list(row)
+                kept[place["leased_until"]] = until
+                table.put(job.id, kept)
+                self._due.note(job.id, table.rows)
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest job without a living lease is due."""
+        rows = self._rows_of(self._jobs.name)
+        job_id = self._due.earliest(rows, microseconds(self._clock.now()))
+        return None if job_id is None else moment(rows[job_id][self._jobs.codec.place["due"]])
+
+    async def now(self) -> datetime:
+        """The clock given."""
+        return self._clock.now()
+
+    async def scan(
+        self,
+        kind: type[R],
+        *,
+        batch: int = 1000,
+        readable: bool = False,  # noqa: ARG002 - all is, that was never written elsewhere
+        **criteria: Any,
+    ) -> AsyncIterator[Sequence[R]]:
+        """All records that meet the criteria, in id order; one that goes or changes on the way is judged as it is
+        when its batch comes."""
+        if batch < 1:
+            raise ValueError("a batch holds at least one record")
+        kept = kept_of(self._keeping, kind)
+        asked = conditions(kept.codec, criteria)
+        ids = sorted(self._rows_of(kept.name))
+        found: list[R] = []
+        for record_id in ids:
+            row = self._rows_of(kept.name).get(record_id)
+            if row is not None and _matching({record_id: row}, kept, asked):
+                found.append(kept.codec.decode(row))
+            if len(found) == batch:
+                yield found
+                found = []
+        if found:
+            yield found
+
+    async def check(self) -> None:
+        """Memory always reads and writes, until it is closed."""
+        self._refuse_when_closed()
+
+    async def close(self) -> None:
+        """Take no more work."""
+        self._closed = True
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("the storage is closed")
+
+    def _rows_of(self, name: str) -> Rows:
+        self._refuse_when_closed()
+        return self._tables[name].rows
+
+    async def _apply(self, pending: Pending) -> None:
+        # One turn for the others, as a real commit gives them: else no unit would ever lose a race in memory, and
+        # use cases would be tried without the very thing that units are for.
+        await asyncio.sleep(0)
+        self._refuse_when_closed()
+        undo: list[tuple[_Rows, str, Row | None]] = []
+        try:
+            for write in pending.all_writes():
+                table = self._tables[write.kept.name]
+                before = table.rows.get(write.id)
+                table.apply(write)
+                undo.append((table, write.id, before))
+        except BaseException:
+            for table, record_id, before in reversed(undo):
+                table.put(record_id, before)
+            raise
+        rows = self._tables[self._jobs.name].rows
+        for job in pending.jobs:
+            if job.id in rows:
+                self._due.note(job.id, rows)
+        await kick_safely(self._kick, pending.jobs)

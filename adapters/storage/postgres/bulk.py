@@ -1,0 +1,138 @@
+"""Many writes as one statement for Postgres: the rows of one table go as arrays, whatever units they are from, so there
+are few forms of such a statement, and Postgres plans each of them once.
+
+With a round trip for each write, one after the other, a settlement takes four times as long.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from ..sql.nulls import Nulls
+from ..table.codec import Storing
+from ..table.kept import Kept
+from ..table.unit import Accrue, Add, Save, Write, added
+from .arrays import TYPES, array
+from .joined import all_or_nothing
+
+_FORMS = 256
+"""Statements that are remembered: what is written together by chance makes forms without end."""
+
+_Form = tuple[str, str, tuple[str, ...]]
+"""What is done (`add`, `save`, `accrue`), to which table, and which fields a save sets or an add writes (none: all)."""
+
+
+class Bulk:
+    """Makes such statements. What it remembers serves all units."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[_Form, ...], str] = {}
+        self._storing: dict[_Form, list[Storing]] = {}
+        self._nulls = Nulls()
+
+    def statement(self, writes: Iterable[Write]) -> tuple[str, list[Any]]:
+        """The one statement of writes that never meet in one row, sums apart, which are added up; it makes all of them
+        or none (joined.py: REFUSED). An array for each column, and the number of rows of each part.
+
+        Raises: ValueError for sums that only together are beyond 64 bits; TypeError for any other kind of write.
+        """
+        parts: dict[_Form, tuple[Kept[Any], list[Sequence[Any]]]] = {}
+        sums: dict[tuple[str, str], Accrue] = {}
+        for write in writes:
+            kept = write.kept
+            if isinstance(write, Add):
+                parts.setdefault(("add", kept.name, ()), (kept, []))[1].append(write.row)
+            elif isinstance(write, Save):
+                setting = kept.setting(write.changed)
+                values = (*(write.row[kept.codec.place[name]] for name in setting), write.id, write.version)
+                parts.setdefault(("save", kept.name, setting), (kept, []))[1].append(values)
+            elif isinstance(write, Accrue):
+                known = sums.get((kept.name, write.id))
+                moved = write if known is None else Accrue(kept, write.id, added(write, known.row))
+                sums[kept.name, write.id] = moved
+            else:
+                raise TypeError(f"{type(write).__name__} is not written in bulk")
+        # Sums last and in the order of ids, as in every unit, so that no two lock them crosswise.
+        for (name, _), accrual in sorted(sums.items()):
+            parts.setdefault(("accrue", name, ()), (accrual.kept, []))[1].append(accrual.row)
+        return self._of_parts(parts)
+
+    def _of_parts(self, parts: dict[_Form, tuple[Kept[Any], list[Sequence[Any]]]]) -> tuple[str, list[Any]]:
+        forms, arrays, counts = list[tuple[_Form, Kept[Any]]](), list[Any](), list[int]()
+        for form in sorted(parts, key=lambda form: (form[0] == "accrue", form)):
+            (what, name, setting), (kept, rows) = form, parts[form]
+            columns = list(zip(*rows, strict=True))
+            if what == "add":
+                places = self._nulls.written(kept, columns)
+                setting = tuple(kept.codec.names[place] for place in places)
+                columns = [columns[place] for place in places]
+            form = what, name, setting
+            forms.append((form, kept))
+            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, kept))
+            arrays += map(array, storing, columns)
+            counts.append(len(rows))
+        known_as = tuple(form for form, _ in forms)
+        text = self._texts.get(known_as)
+        if text is None:
+            if len(self._texts) >= _FORMS:
+                self._texts.clear()
+            text = self._texts[known_as] = _text(forms)
+        return text, [*arrays, *counts]
+
+
+def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
+    """What of a unit can go together and first: new rows, and changed ones of tables without unique rules, which may be
+    broken by one order and not by another; each named once. And the rest, in order, sums last as ever."""
+    named: dict[tuple[str, str], int] = {}
+    for write in writes:
+        if not isinstance(write, Accrue):
+            row = write.kept.name, write.id
+            named[row] = named.get(row, 0) + 1
+    together, rest = list[Add | Save](), list[Write]()
+    for write in writes:
+        goes = isinstance(write, Add) or (isinstance(write, Save) and not write.kept.rules)
+        if goes and named[write.kept.name, write.id] == 1:
+            together.append(cast("Add | Save", write))
+        else:
+            rest.append(write)
+    return together, rest
+
+
+def _text(parts: Sequence[tuple[_Form, Kept[Any]]]) -> str:
+    # Nothing from outside is in a text: names are the catalogue's.
+    changes, first = list[str](), 1
+    for number, (form, kept) in enumerate(parts):
+        change, parameters = _change(form, kept, first)
+        changes.append(f"w{number} AS ({change} RETURNING 1)")
+        first += parameters
+    counts = [f"(SELECT count(*) FROM w{number}) = ${first + number}::bigint" for number in range(len(parts))]  # noqa: S608
+    return all_or_nothing(changes, counts)
+
+
+def _change(form: _Form, kept: Kept[Any], first: int) -> tuple[str, int]:
+    """One part, whose parameters are counted from `first` on, and their number."""
+    what, table, setting = form
+    names = _names(form, kept)
+    types = [TYPES[storing] for storing in _stored_as(form, kept)]
+    arrays = ", ".join(f"${first + place}::{of}" for place, of in enumerate(types))
+    columns = ", ".join(f'"{name}"' for name in names)
+    given = f"unnest({arrays}) AS given ({columns})"
+    if what == "save":
+        values = ", ".join(f'"{name}" = given."{name}"' for name in setting)
+        guard = f'{table}.id = given.id_ COLLATE "C" AND {table}.version = given.version_'
+        return f"UPDATE {table} SET {values} FROM {given} WHERE {guard}", len(names)  # noqa: S608
+    change = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {given}"  # noqa: S608
+    if what == "accrue":
+        totals = [kept.codec.names[place] for place in kept.sums_in_order]
+        moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
+        change = f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
+    return change, len(names)
+
+
+def _names(form: _Form, kept: Kept[Any]) -> tuple[str, ...]:
+    """What the columns of a part are called there."""
+    what, _, setting = form
+    return (*setting, "id_", "version_") if what == "save" else setting or kept.codec.names
+
+
+def _stored_as(form: _Form, kept: Kept[Any]) -> list[Storing]:
+    return [kept.codec.column(name.rstrip("_")).storing for name in _names(form, kept)]

@@ -1,0 +1,68 @@
+"""Reading a whole Postgres database, to find what is damaged where nobody looked yet. May run beside a working
+service."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ....ports.faults import Unavailable
+
+_ANSWERS_WITHIN = 5
+
+Progress = Callable[[str], None]
+
+
+async def postgres_damage(url: str, progress: Progress) -> tuple[list[str], str]:
+    """What is wrong with this program's schema, table by table, and what was looked at: every value of every row is
+    read, and every index is looked at where the extension `amcheck` is there. Raises: Unavailable."""
+    import asyncpg  # here: SQLite alone needs no Postgres driver
+
+    try:
+        connection = await asyncpg.connect(url, timeout=_ANSWERS_WITHIN)
+        try:
+            return await _postgres_damage(connection, progress)
+        finally:
+            connection.terminate()
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
+        raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+
+
+async def _postgres_damage(connection: Any, progress: Progress) -> tuple[list[str], str]:
+    import asyncpg  # as above
+
+    async def faults(name: str, question: str, *parameters: Any) -> list[str]:
+        try:
+            await connection.fetchval(question, *parameters)
+        except (asyncpg.DataError, asyncpg.PostgresSystemError, asyncpg.InternalServerError) as fault:
+            # Its text alone: a detail may quote a row.
+            return [f"{name}: {fault.args[0] if fault.args else type(fault).__name__}"]
+        return []
+
+    tables = await connection.fetch(
+        "SELECT oid, relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+    )
+    found = list[str]()
+    for number, (oid, name) in enumerate(tables, start=1):
+        progress(f"table {number} of {len(tables)}: {name}")
+        quoted = await connection.fetchval("SELECT $1::oid::regclass::text", oid)
+        # As text: what is kept apart from its row (TOAST) is read, too.
+        found += await faults(name, f"SELECT count(t::text) FROM {quoted} AS t")  # noqa: S608 - its own name, quoted
+    indexes = await connection.fetch(
+        "SELECT i.indexrelid, c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid "
+        "JOIN pg_am AS a ON a.oid = c.relam WHERE a.amname = 'btree' AND i.indisvalid AND i.indrelid = ANY($1::oid[])",
+        [oid for oid, _ in tables],
+    )
+    has_amcheck = await connection.fetchval("SELECT 1 FROM pg_extension WHERE extname = 'amcheck'")
+    to_check: list[tuple[int, str]] = [*indexes] if has_amcheck else []
+    for number, (oid, name) in enumerate(to_check, start=1):
+        progress(f"index {number} of {len(indexes)}: {name}")
+        found += await faults(name, "SELECT bt_index_check($1::oid, true)", oid)
+    failures = await connection.fetchval(
+        "SELECT checksum_failures FROM pg_stat_database WHERE datname = current_database()"
+    )
+    if failures:
+        found.append(f"Postgres counted {failures} pages whose checksum was wrong (pg_stat_database)")
+    looked = f"all rows of {len(tables)} tables can be read"
+    looked += (
+        f", {len(indexes)} indexes are sound" if has_amcheck else "; no index was looked at (CREATE EXTENSION amcheck)"
+    )
+    return found, looked if failures is not None else f"{looked}; no data checksums: a changed bit is not seen"

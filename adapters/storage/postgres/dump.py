@@ -1,0 +1,126 @@
+"""A Postgres database into a file and back, by Postgres' own programs: one snapshot, one transaction."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import asyncpg
+
+from ....ports.faults import NotConfigured, Unavailable
+
+_ANSWERS_WITHIN = 5
+_LOCK_WAIT = "30s"
+"""How long pg_dump waits for a table that a migration has locked."""
+_GRACE = 10.0
+"""Seconds that a program has to end after it was told to."""
+_TOLD = 5
+"""Lines of a program that failed that its fault repeats: the last ones say why."""
+_TABLES = """
+SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relkind IN ('r', 'p') AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg_toast%'
+"""
+
+Tell = Callable[[str], None]
+
+
+async def dump(url: str, target: Path, tell: Tell) -> None:
+    """Write the database, as of one moment, into the new file `target`, beside whoever works on it.
+
+    Raises: NotConfigured without pg_dump; Unavailable with what it said.
+    """
+    given = ("--format=custom", "--no-owner", "--no-privileges", "--verbose", f"--lock-wait-timeout={_LOCK_WAIT}")
+    await _run("pg_dump", (*given, f"--file={target}"), url, tell)
+
+
+async def check(source: Path) -> None:
+    """See that a dump is one, and whole as far as its contents tell. Raises: NotConfigured; Unavailable."""
+    await _run("pg_restore", ("--list", "--file=/dev/null", str(source)), None, lambda _: None)
+
+
+async def load(url: str, source: Path, tell: Tell, *, replace: bool) -> None:
+    """Fill the database from a dump, in one transaction: it is broken off without a trace. `replace`: what the dump has
+    is dropped there first, in the same transaction.
+
+    Raises: NotConfigured without pg_restore; Unavailable with what it said.
+    """
+    given = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", "--verbose"]
+    given += ["--clean", "--if-exists"] if replace else []
+    await _run("pg_restore", (*given, str(source)), url, tell)
+
+
+async def is_empty(url: str) -> bool:
+    """Whether there is no table in the database. Raises: Unavailable."""
+    try:
+        connection = await asyncpg.connect(url, timeout=_ANSWERS_WITHIN, command_timeout=_ANSWERS_WITHIN)
+        try:
+            count: int = await connection.fetchval(_TABLES)
+        finally:
+            await connection.close(timeout=_ANSWERS_WITHIN)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
+        raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+    return count == 0
+
+
+async def _run(program: str, arguments: Sequence[str], url: str | None, tell: Tell) -> None:
+    """Run it to its end, however long that takes; what it says goes to `tell`."""
+    environ = dict(os.environ)
+    if url is not None:
+        shown, password = _without_password(url)
+        arguments = (*arguments, f"--dbname={shown}")
+        if password is not None:
+            environ["PGPASSWORD"] = password
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *arguments,
+            env=environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except FileNotFoundError:
+        raise NotConfigured(
+            f"{program} is not installed: it comes with Postgres' client programs (postgresql-client), of the server's "
+            "version"
+        ) from None
+    try:
+        last = await _listen(process, tell)
+        status = await process.wait()
+    except BaseException:
+        await _end(process)
+        raise
+    if status:
+        raise Unavailable(f"{program} failed: {'; '.join(last) or f'exit status {status}'}")
+
+
+async def _listen(process: asyncio.subprocess.Process, tell: Tell) -> Sequence[str]:
+    last: deque[str] = deque(maxlen=_TOLD)
+    while process.stderr is not None and (line := await process.stderr.readline()):
+        text = line.decode("utf-8", "replace").strip()
+        last.append(text)
+        if " table " in text:
+            tell(text.partition(": ")[2])
+    return last
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        async with asyncio.timeout(_GRACE):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+
+
+def _without_password(url: str) -> tuple[str, str | None]:
+    """The URL as everybody on the machine may see it, in the list of processes, and the password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url, None
+    before, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{before.partition(':')[0]}@{host}")), unquote(parts.password)

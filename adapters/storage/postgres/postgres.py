@@ -1,0 +1,309 @@
+"""The storage in Postgres: for several processes, on several machines.
+
+Units, `get` and claims run on connections of their own pool; longer reads on a second one, whose connections are
+read-only, so that a slow list never keeps a payment from being written.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Self
+
+import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
+
+from ....ports.clock import Clock
+from ....ports.faults import NotConfigured, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import R
+from ....ports.unreadable import UnreadableRow
+from ..sql.asides import taken_out_of_postgres
+from ..sql.revisions import require_head
+from ..sql.room import Room
+from ..sql.schema import HEARTBEAT
+from ..sql.sql import Ask, SqlStorage
+from ..sql.statements import JobStatements, beat
+from ..table.catalogue import CATALOGUE, Table
+from ..table.codec import Row, microseconds, nearest_moment
+from ..table.kept import kept_of
+from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick
+from .bulk import Bulk
+from .commits import Commits
+from .faults import translated
+from .groups import Groups
+from .lookups import HotReader
+from .migrate import postgres_beside, postgres_current
+from .pool import ACQUIRE_SECONDS, Connections
+from .stall import Stall
+
+_COMMAND_SECONDS = 15
+_READ_SECONDS = 60
+_STALL_SECONDS = 5
+"""After which a server that hangs is asked anew whether it still does."""
+_SETTINGS = {
+    "application_name": "cambist",
+    "lock_timeout": "5s",
+    # A process that stops in the middle of a unit must not hold its rows for ever.
+    "idle_in_transaction_session_timeout": "10s",
+}
+_BY_INDEX = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+"""All that units do goes by an index and is planned once. Left to itself Postgres plans it for the small tables of its
+last ANALYZE, and then walks ones that have grown: by measurement, twice the work within a minute of a new database."""
+_STATEMENTS = 512
+"""Kept prepared on each connection: units have some hundred forms, and one that was dropped is planned anew."""
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+"""A commit that returned is on disk, whatever the server's default; a stronger setting is left alone."""
+_DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
+
+_RENEW = """
+WITH held AS (
+    SELECT jobs.id FROM jobs
+    JOIN unnest($1::text[], $2::bigint[]) AS ours (id, version)
+    ON jobs.id = ours.id COLLATE "C" AND jobs.version = ours.version
+    WHERE jobs.leased_until IS NOT NULL FOR UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs
+SET leased_until = coalesce($3::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $4::bigint
+FROM held WHERE jobs.id = held.id
+"""
+
+
+def _require_utf8(encoding: str) -> None:
+    """Raises NotConfigured for a database that would refuse some texts, or keep them unread."""
+    if encoding != "UTF8":
+        raise NotConfigured(f"the database's encoding must be UTF8, not {encoding}")
+
+
+async def _prepare(connection: Any) -> None:
+    await connection.execute(_DURABLE)
+
+
+async def _ask_by_itself(url: str) -> None:
+    """One question on a new connection. Raises: what asyncpg does; TimeoutError."""
+    connection = await asyncpg.connect(url, timeout=_STALL_SECONDS, command_timeout=_STALL_SECONDS)
+    try:
+        await connection.fetchval("SELECT 1")
+    finally:
+        connection.terminate()
+
+
+async def _leave(_: Any) -> None:
+    """Connections go back to their pool as they are: nothing here changes a session, and asyncpg itself ends
+    transactions. Its usual reset is one more round trip for every use."""
+
+
+def _is_full(fault: BaseException | None) -> bool:
+    return isinstance(fault, asyncpg.DiskFullError)
+
+
+class PostgresStorage(SqlStorage):
+    """A Storage (ports/storage.py) in Postgres.
+
+    Leases and due times are judged by the database's clock, so that a machine with a wrong clock neither stalls nor
+    doubles work; by `clock` where one is given (tests, simulations).
+    """
+
+    def __init__(
+        self,
+        pool: Connections,
+        reading: Connections,
+        stall: Stall,
+        clock: Clock | None,
+        kick: Kick,
+        catalogue: Sequence[Table],
+    ) -> None:
+        dialect = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
+        super().__init__(dialect, catalogue, kick)
+        self._clock = clock
+        self._pool = pool
+        self._long = reading
+        self._stall = stall
+        self._room = Room(time.monotonic if clock is None else clock.monotonic, _is_full)
+        self._hot = HotReader(self._tables, self._ask, self._fetch, self._met)
+        bulk = Bulk()
+        self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
+        self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect, _DATABASE_NOW)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        clock: Clock | None = None,
+        kick: Kick = no_kick,
+        *,
+        connections: int = 10,
+        catalogue: Sequence[Table] = CATALOGUE,
+    ) -> Self:
+        """Connect to `postgresql://…`. Units have `connections` at most, longer reads as many besides.
+
+        Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
+        only `cambist migrate` changes it); NotConfigured for a database that does not keep every text; Unavailable
+        when the server does not answer.
+        """
+        with translated():
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=connections,
+                timeout=ACQUIRE_SECONDS,
+                command_timeout=_COMMAND_SECONDS,
+                statement_cache_size=_STATEMENTS,
+                server_settings={**_SETTINGS, **_BY_INDEX},
+                init=_prepare,
+                reset=_leave,
+            )
+        try:
+            with translated():
+                async with pool.acquire() as connection:
+                    encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
+                    found, beside = await postgres_current(connection), await postgres_beside(connection)
+            _require_utf8(encoding)
+            require_head(found, beside)
+            # Its connections are made when they are first needed.
+            with translated():
+                reading = await asyncpg.create_pool(
+                    url,
+                    min_size=0,
+                    max_size=connections,
+                    timeout=ACQUIRE_SECONDS,
+                    command_timeout=_READ_SECONDS,
+                    server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
+                    reset=_leave,
+                )
+        except BaseException:
+            pool.terminate()
+            raise
+        stall = Stall(lambda: _ask_by_itself(url))
+        units, reads = Connections(pool, stall), Connections(reading, stall, kept=0)
+        stall.watch(units, reads)
+        return cls(units, reads, stall, clock, kick, catalogue)
+
+    @property
+    def _reader(self) -> Reader:
+        return self._hot
+
+    async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+        self._refuse_when_closed()
+        with translated():
+            return await self._long.fetch(text, parameters)
+
+    @asynccontextmanager
+    async def _seen_at_once(self) -> AsyncIterator[Ask]:
+        with translated():
+            connection = await self._long.take()
+        try:
+            seen = connection.transaction(isolation="repeatable_read", readonly=True)
+            with translated():
+                await seen.start()
+
+            async def ask(text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+                with translated():
+                    rows: Sequence[Row] = await connection.fetch(text, *parameters)
+                return rows
+
+            try:
+                yield ask
+            finally:
+                with translated():
+                    await seen.rollback()
+        finally:
+            await self._long.drop(connection)
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        """The record as it was read at most `within` seconds ago."""
+        known = self._recent.known(kind, record_id, within)
+        if known is not None:
+            return known[1]
+        return await self._recent.read(kept_of(self._keeping, kind), record_id, self._hot.get)
+
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
+        """Take due jobs, skipping those that another worker is just taking."""
+        span = lease_microseconds(lease)
+        claim = self._job_statements.claim(limit=limit, lease=span, now=self._now(), kind=kind, but_kind=but_kind)
+        if limit <= 0:
+            return []
+        return await self._claimed(await self._fetch(*claim))
+
+    async def _take_out(self, row: Row, note: UnreadableRow) -> None:
+        await self._fetch(*taken_out_of_postgres(self._jobs, row, note))
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make leases last longer. Those that a unit is just writing are passed over, or the two could wait for each
+        other; they are renewed the next time."""
+        span = lease_microseconds(lease)
+        if jobs:
+            await self._fetch(_RENEW, ([job.id for job in jobs], [job.version for job in jobs], self._now(), span))
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest job without a living lease is due."""
+        rows = await self._fetch(*self._job_statements.next_due.with_values(now=self._now()))
+        return nearest_moment(rows[0][0]) if rows else None
+
+    async def now(self) -> datetime:
+        """The clock given, or the database's."""
+        if self._clock is not None:
+            return self._clock.now()
+        found: datetime = (await self._fetch("SELECT clock_timestamp()"))[0][0]
+        return found
+
+    async def check(self) -> None:
+        """Write and read the heartbeat, over both pools; what does not fit is known from the last unit that did not."""
+        self._room.check()
+        now = microseconds(await self.now())
+        await self._fetch(beat("$1"), (now,))
+        await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
+
+    async def close(self) -> None:
+        """Let running units end, then disconnect."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._stall.end()
+        try:
+            # A connection that hangs must not keep the process from ending.
+            await asyncio.wait_for(self._end(), _COMMAND_SECONDS)
+        except TimeoutError:
+            self._pool.terminate()
+            self._long.terminate()
+
+    async def _end(self) -> None:
+        await self._groups.close()
+        await self._kicked_late()
+        await self._pool.close()
+        await self._long.close()
+        self._recent.forget_all()
+
+    def _now(self) -> int | None:
+        """What the statements take for the present; None lets the database judge."""
+        return None if self._clock is None else microseconds(self._clock.now())
+
+    async def _fetch(self, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
+        """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
+        self._refuse_when_closed()
+        with translated():
+            return await self._pool.fetch(statement, parameters)
+
+    async def _apply(self, pending: Pending) -> None:
+        self._refuse_when_closed()
+        try:
+            with translated():
+                await self._groups.carry_out(pending.all_writes(), lambda: self._wrote_late(pending))
+        except Unavailable as fault:
+            self._room.refused(fault)
+            raise
+        else:
+            self._room.taken()
+        finally:
+            self._recent.forget(pending)
+        await kick_safely(self._kick, pending.jobs)

@@ -1,0 +1,1 @@
+"""What both databases share: the schema, its revisions, statements and what is asked by them."""

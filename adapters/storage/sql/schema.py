@@ -1,0 +1,103 @@
+"""The catalogue as SQLAlchemy tables, for both databases: for statements, and to hold the migrations against."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..table.catalogue import CATALOGUE, Table
+from ..table.codec import Storing
+from ..table.kept import Kept, Rule
+
+HEARTBEAT = "heartbeat"
+"""A table of one row that a health check writes to: a disk that is full still reads."""
+
+
+def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
+    match storing:
+        case Storing.TEXT:
+            # Compared by code points, as SQLite and Python do; else order would depend on the server's language.
+            return sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+        case Storing.JSON:
+            return sa.Text()
+        case Storing.INTEGER:
+            return sa.BigInteger()
+        case Storing.BOOLEAN:
+            return sa.Boolean()
+        case Storing.BYTES:
+            return sa.LargeBinary()
+
+
+class TablesByName(dict[str, sa.Table]):
+    """For statements: tables without indexes, each made when it is first asked for. All of them would be 25 ms and two
+    megabytes, and for indexes SQLAlchemy loads the dialects of all databases that one names."""
+
+    def __init__(self, catalogue: Iterable[Table]) -> None:
+        super().__init__()
+        self._catalogue = {declared.name: declared for declared in catalogue}
+
+    def __missing__(self, name: str) -> sa.Table:
+        schema = sa.MetaData()
+        made = _heartbeat(schema) if name == HEARTBEAT else _table(schema, self._catalogue[name])
+        return self.setdefault(name, made)
+
+
+@cache
+def metadata(catalogue: tuple[Table, ...] = CATALOGUE) -> sa.MetaData:
+    """All tables, made once for the process. A unique rule is a unique index of its name, because only an index may be
+    partial."""
+    schema = sa.MetaData()
+    for declared in catalogue:
+        _add_indexes(_table(schema, declared), declared)
+    _heartbeat(schema)
+    return schema
+
+
+def _heartbeat(schema: sa.MetaData) -> sa.Table:
+    return sa.Table(
+        HEARTBEAT,
+        schema,
+        sa.Column("id", _type(Storing.TEXT), nullable=False),
+        sa.Column("beaten_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=f"{HEARTBEAT}_id"),
+    )
+
+
+def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
+    columns = Kept(declared.kind, declared).codec.columns
+    return sa.Table(
+        declared.name,
+        schema,
+        *(sa.Column(column.name, _type(column.storing), nullable=column.nullable) for column in columns),
+        sa.PrimaryKeyConstraint("id", name=f"{declared.name}_id"),
+        sqlite_with_rowid=not declared.narrow,
+    )
+
+
+def _add_indexes(table: sa.Table, declared: Table) -> None:
+    for rule in Kept(declared.kind, declared).rules:
+        where = _where(table, rule)
+        columns = [table.c[field] for field in rule.fields]
+        sa.Index(rule.name, *columns, unique=True, postgresql_where=where, sqlite_where=where)
+    for fields in declared.indexes:
+        sa.Index(_index_name(declared, fields), *(_ordered(table, field) for field in fields))
+    for fields in declared.sparse:
+        some = table.c[fields[0]].is_not(None)
+        name, ordered = _index_name(declared, fields), (_ordered(table, field) for field in fields)
+        sa.Index(name, *ordered, postgresql_where=some, sqlite_where=some)
+
+
+def _index_name(declared: Table, fields: Sequence[str]) -> str:
+    return "_".join((declared.name, *(field.removeprefix("-") for field in fields), "ix"))
+
+
+def _ordered(table: sa.Table, field: str) -> sa.ColumnElement[Any]:
+    column = table.c[field.removeprefix("-")]
+    return column.desc() if field.startswith("-") else column
+
+
+def _where(table: sa.Table, rule: Rule) -> sa.ColumnElement[bool] | None:
+    # Compiled as literals by SQLAlchemy, because an index is made by a statement that takes no parameters.
+    clauses = [table.c[field] == sa.literal(value, table.c[field].type) for field, value in rule.where.items()]
+    return sa.and_(*clauses) if clauses else None

@@ -1,0 +1,271 @@
+"""What SQLite and Postgres share: reading by statements that SQLAlchemy Core wrote, units over it, snapshots and scans.
+
+Statements run as text on the drivers (tables.py): an engine of SQLAlchemy around them would cost each read some hundred
+microseconds, and every process eight megabytes.
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import Context
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine.interfaces import Dialect
+
+from ....ports.faults import Conflict, Stale, Unavailable, Unreadable
+from ....ports.jobs import Job
+from ....ports.storage import R, Snapshot, Unit
+from ....ports.unreadable import UnreadableRow
+from ..table.catalogue import Table
+from ..table.codec import Row
+from ..table.criteria import Condition, Query, Unread, conditions
+from ..table.kept import Kept, keep, kept_of
+from ..table.unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
+from .asides import note_of, unpacked
+from .recent import Recent
+from .tables import Tables
+
+_log = logging.getLogger("cambist.storage")
+
+_TOLD = 1000
+"""Rows that a process tells of: where more cannot be read, that is told."""
+
+Met = Callable[[Kept[Any], Row, Unreadable], None]
+Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
+"""All rows of a statement, in the words of ports/faults.py."""
+
+
+class SqlReader(Reader):
+    """Reads over whatever runs a statement. `met` is told of each row that cannot be read."""
+
+    def __init__(self, tables: Tables, ask: Ask, met: Met) -> None:
+        self.tables = tables
+        self._ask = ask
+        self._met = met
+
+    async def get(self, kept: Kept[R], record_id: str) -> R | None:
+        row = await self._row(kept, record_id)
+        if row is None:
+            return None
+        try:
+            return kept.codec.decode(row)
+        except Unreadable as fault:
+            self._met(kept, row, fault)
+            raise
+
+    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
+        rows = await self._rows(kept, asked)
+        records, unreadable = self.records(kept, rows, asked.unread)
+        while unreadable and asked.unread is Unread.NEXT and len(rows) == asked.limit:
+            asked = msgspec.structs.replace(asked, offset=asked.offset + asked.limit, limit=unreadable)
+            rows = await self._rows(kept, asked)
+            more, unreadable = self.records(kept, rows, asked.unread)
+            records += more
+        return records
+
+    def records(self, kept: Kept[R], rows: Sequence[Row], unread: Unread) -> tuple[list[R], int]:
+        """The records of rows, and how many cannot be read. Raises Unreadable where they are asked for whole."""
+        records, unreadable = kept.codec.readable(rows)
+        for row, fault in unreadable:
+            self._met(kept, row, fault)
+        if unreadable and unread is Unread.RAISE:
+            raise unreadable[0][1]
+        return records, len(unreadable)
+
+    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
+        rows = await self._ask(self.tables.statements(kept).get, (record_id,))
+        return rows[0] if rows else None
+
+    async def _rows(self, kept: Kept[Any], asked: Query) -> Sequence[Row]:
+        return await self._ask(*self.tables.found(kept, asked))
+
+    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int:
+        total: int = (await self._ask(*self.tables.count(kept, asked)))[0][0]
+        return total
+
+    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
+        value_of = kept.codec.column(by).value_of
+        return {value_of(row[0]): row[1] for row in await self._ask(*self.tables.sums(kept, field, by, asked))}
+
+
+class SqlStorage(ABC):
+    """The half of a Storage (ports/storage.py) that does not depend on the database."""
+
+    def __init__(self, dialect: Dialect, catalogue: Sequence[Table], kick: Kick) -> None:
+        self._keeping = keep(catalogue)
+        self._jobs: Kept[Job] = self._keeping[Job]
+        self._tables = Tables.shared(catalogue, dialect)
+        self._kick = kick
+        self._recent = Recent()
+        self._kicking: set[asyncio.Task[None]] = set()
+        self._told: set[tuple[str, str]] = set()
+        """Rows that cannot be read, by table and id, of which this process has told."""
+        self._closed = False
+
+    @property
+    @abstractmethod
+    def _reader(self) -> Reader:
+        """How units read."""
+
+    @abstractmethod
+    async def _apply(self, pending: Pending) -> None:
+        """Commit a unit."""
+
+    @abstractmethod
+    async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+        """All rows of a statement that may take long. Raises: Unavailable."""
+
+    @abstractmethod
+    def _seen_at_once(self) -> AbstractAsyncContextManager[Ask]:
+        """Asks one connection, whose reads all see what the first one saw. Raises: Unavailable."""
+
+    @abstractmethod
+    async def _take_out(self, row: Row, note: UnreadableRow) -> None:
+        """Take a job, read as this row, out of the jobs, and write the note of it, unless it moved since."""
+
+    async def _claimed(self, rows: Sequence[Row]) -> list[Job]:
+        """The jobs of claimed rows, the oldest due first. What cannot be read is set aside; where that fails, its lease
+        keeps it away for a while, and the next claim tries again."""
+        jobs, unreadable = self._jobs.codec.readable(rows)
+        for row, fault in unreadable:
+            _log.error("%s; it is set aside", fault)
+            await self._set_aside(row, fault)
+        return sorted(jobs, key=lambda job: (job.due, job.id))
+
+    async def _set_aside(self, row: Row, fault: Unreadable) -> None:
+        try:
+            await self._take_out(row, note_of(self._jobs, row, fault, await self.now(), held=True))
+        except Exception:  # noqa: BLE001 - whatever keeps it here, the others are claimed and must be done
+            _log.exception("it could not be set aside")
+        self._told.discard((self._jobs.name, fault.record_id))
+
+    @abstractmethod
+    async def now(self) -> datetime:
+        """The clock by which leases and due times are judged."""
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        """A new unit of work."""
+        return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
+
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        """The record as it stands."""
+        return lone_read(self._keeping, self._reader, kind, record_id)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Reads in one transaction, one after another, on one connection."""
+        self._refuse_when_closed()
+        async with self._seen_at_once() as ask:
+            turn = asyncio.Lock()
+
+            async def in_turn(text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+                async with turn:
+                    return await ask(text, parameters)
+
+            yield snapshot_over(self._keeping, SqlReader(self._tables, in_turn, self._met))
+
+    async def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        """All records that meet the criteria, in id order; no connection is held between two batches."""
+        if batch < 1:
+            raise ValueError("a batch holds at least one record")
+        kept = kept_of(self._keeping, kind)
+        asked = conditions(kept.codec, criteria)
+        last: str | None = None
+        reader, unread = SqlReader(self._tables, self._ask, self._met), Unread.NEXT if readable else Unread.RAISE
+        while True:
+            rows = await self._ask(*self._tables.after(kept, asked, last, batch))
+            if rows:
+                records, _ = reader.records(kept, rows, unread)
+                if records:
+                    yield records
+                last = rows[-1][kept.codec.place["id"]]
+            if len(rows) < batch:
+                return
+
+    async def count_noted(self) -> int:
+        """As the port SettingAside has it."""
+        await self._kicked_late()
+        async with self.unit() as unit:
+            return await unit[UnreadableRow].total()
+
+    async def take_up(self) -> int:
+        """As the port SettingAside has it."""
+        taken = 0
+        async for batch in self.scan(UnreadableRow, readable=True):
+            for note in batch:
+                taken += await self._taken_up(note)
+        return taken
+
+    async def _taken_up(self, note: UnreadableRow) -> bool:
+        kept = next((each for each in self._keeping.values() if each.name == note.source), None)
+        if kept is None:
+            return False
+        try:
+            if note.held is None:
+                await self._reader.get(kept, note.row_id)
+                record = None
+            else:
+                record = kept.codec.decode(unpacked(note.held))
+        except (Unreadable, ValueError):
+            return False
+        try:
+            await self._put_back(note, record)
+        except Conflict:  # it was written anew meanwhile
+            await self._put_back(note, None)
+        except Stale:
+            return False
+        self._told.discard((note.source, note.row_id))
+        _log.info("%s %s can be read again", note.source, note.row_id)
+        return True
+
+    async def _put_back(self, note: UnreadableRow, job: Job | None) -> None:
+        async with self.unit() as unit:
+            unit[UnreadableRow].remove(note)
+            if job is not None:
+                unit[Job].add(msgspec.structs.replace(job, leased_until=None))
+            await unit.commit()
+
+    def _met(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
+        """Tell of a row that cannot be read, once: in the log, and in a row beside its table."""
+        place = kept.name, fault.record_id
+        if place in self._told or len(self._told) >= _TOLD or kept.kind is UnreadableRow:
+            return
+        self._told.add(place)
+        _log.error("%s", fault)
+        telling = self._set_aside(row, fault) if kept.of_jobs else self._note(kept, row, fault)
+        # In a context of its own: it is not one request's.
+        task = asyncio.get_running_loop().create_task(telling, context=Context())
+        self._kicking.add(task)
+        task.add_done_callback(self._kicking.discard)
+
+    async def _note(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
+        try:
+            async with self.unit() as unit:
+                unit[UnreadableRow].add(note_of(kept, row, fault, await self.now(), held=False))
+                await unit.commit()
+        except Conflict:
+            return  # it is known already
+        except Exception as other:  # noqa: BLE001 - who asked for the row has heard; whoever meets it next notes it
+            _log.warning("it could not be noted: %s", other)
+            self._told.discard((kept.name, fault.record_id))
+
+    def _wrote_late(self, pending: Pending) -> None:
+        """Tell of what was written after who committed it was cancelled."""
+        self._recent.forget(pending)
+        task = asyncio.get_running_loop().create_task(kick_safely(self._kick, pending.jobs))
+        self._kicking.add(task)
+        task.add_done_callback(self._kicking.discard)
+
+    async def _kicked_late(self) -> None:
+        while self._kicking:
+            await asyncio.wait(self._kicking)
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("the storage is closed")

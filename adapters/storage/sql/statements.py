@@ -1,0 +1,254 @@
+"""The statements of the hot path, made once by SQLAlchemy Core and then run as text on the driver.
+
+SQLAlchemy's own execution costs some hundred microseconds a statement, several times what SQLite or a round trip to
+Postgres takes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import Dialect
+
+from ..table.codec import Row
+from ..table.kept import Kept, Rule
+from ..table.unit import Accrue, Add, Increase, Remove, Save, Write, refuse_both
+from .schema import HEARTBEAT
+
+Statement = tuple[str, Sequence[Any]]
+"""Text and parameters, as the driver takes them."""
+
+
+def beat(parameter: str) -> str:
+    """Write the heartbeat's one row; `parameter` is how the driver spells one (microseconds)."""
+    return (
+        f"INSERT INTO {HEARTBEAT} (id, beaten_at) VALUES ('storage', {parameter})"  # noqa: S608 - nothing from outside
+        " ON CONFLICT (id) DO UPDATE SET beaten_at = excluded.beaten_at"
+    )
+
+
+class Prepared:
+    """A statement as text, with the order in which the driver wants its parameters. One that SQLAlchemy itself put
+    in (an offset of 0) is known beforehand."""
+
+    def __init__(self, statement: sa.sql.ClauseElement, dialect: Dialect) -> None:
+        compiled: Any = statement.compile(dialect=dialect)
+        self.text = str(compiled)
+        self._names: tuple[str, ...] = tuple(compiled.positiontup)
+        self._constants: dict[str, Any] = {k: v for k, v in compiled.params.items() if v is not None}
+
+    def with_values(self, **values: Any) -> Statement:
+        """The statement with its parameters, by name."""
+        known = {**self._constants, **values}
+        return self.text, [known[name] for name in self._names]
+
+    def expect(self, *names: str) -> str:
+        """The text, for callers who give the parameters in this order themselves."""
+        if self._names != names:
+            raise ValueError(f"the parameters are {self._names}, not {names}")
+        return self.text
+
+
+class TableStatements:
+    """What is done to one table by id. A write other than an insert changes no row when the record is stale."""
+
+    def __init__(self, kept: Kept[Any], table: sa.Table, dialect: Dialect) -> None:
+        self._kept = kept
+        self._table = table
+        self._dialect = dialect
+        names = kept.codec.names
+        values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
+        self.get = Prepared(sa.select(table).where(table.c.id == values["id"]), dialect).expect("id")
+        self._insert = Prepared(table.insert().inline().values(values), dialect).expect(*names)
+        # Parameters may not share a name with a column that is set, hence the underscores.
+        self._guard = sa.and_(
+            table.c.id == sa.bindparam("id_", type_=table.c.id.type),
+            table.c.version == sa.bindparam("version_", type_=table.c.version.type),
+        )
+        self._inserts: dict[tuple[int, ...], str] = {}
+        self._updates: dict[tuple[str, ...], tuple[str, Callable[[Row], Any]]] = {}
+        sums = [names[number] for number in kept.sums_in_order]
+        unmoved = [table.c[name] == sa.bindparam(f"{name}_", type_=table.c[name].type) for name in sums]
+        self._delete = Prepared(table.delete().where(self._guard, *unmoved), dialect).expect(
+            "id_", "version_", *(f"{name}_" for name in sums)
+        )
+        self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
+        self._upserts: dict[int, str] = {}
+        taken: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(table).where(table.c.id == values["id"])
+        self._id_taken = Prepared(taken, dialect).expect("id")
+        self._rules = [(rule, self._holder(rule)) for rule in kept.rules]
+
+    def of(self, write: Write) -> Statement:
+        """The statement that carries out a write."""
+        # The two of nearly all writes first: a match takes as long as SQLite does.
+        if isinstance(write, Add):
+            return self._insert, write.row
+        if isinstance(write, Save):
+            text, changed = self._updates.get(write.changed) or self._update(write.changed)
+            return text, (*changed(write.row), write.id, write.version)
+        match write:
+            case Remove(_, record_id, version, sums):
+                return self._delete, (record_id, version, *sums)
+            case Increase(_, record_id, field, by):
+                return self._increases[field].with_values(id_=record_id, by_=by)
+            case Accrue():
+                return self.accrue([write])
+
+    def insert(self, places: tuple[int, ...]) -> str:
+        """The text that adds a row of the fields at these places, all others being null."""
+        known = self._inserts.get(places)
+        if known is None:
+            names = [self._kept.codec.names[place] for place in places]
+            values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in names}
+            insert = Prepared(self._table.insert().inline().values(values), self._dialect)
+            known = self._inserts[places] = insert.expect(*names)
+        return known
+
+    def accrue(self, accruals: Sequence[Accrue]) -> Statement:
+        """The one statement that carries out accruals, in their order."""
+        return self._upsert(len(accruals)), [value for accrual in accruals for value in accrual.row]
+
+    def clashes(self, write: Write) -> Iterator[tuple[str, Statement]]:
+        """The unique rules that bind a write, as the catalogue has them, and a statement that finds a row if the rule
+        would be broken. Databases name any of several broken rules; use cases must always hear the same one."""
+        match write:
+            case Add(_, record_id, row):
+                yield self._kept.id_rule, (self._id_taken, (record_id,))
+            case Save(_, record_id, _, row, _):
+                pass
+            case _:
+                return
+        for rule, holder in self._rules:
+            key = rule.key(row)
+            if key is not None:
+                values = dict(zip(rule.fields, key, strict=True)) | rule.where
+                yield rule.name, holder.with_values(**values, id_=record_id)
+
+    def _holder(self, rule: Rule) -> Prepared:
+        columns = [self._table.c[field] for field in (*rule.fields, *rule.where)]
+        clauses = [column == sa.bindparam(column.name, type_=column.type) for column in columns]
+        others = self._table.c.id != sa.bindparam("id_", type_=self._table.c.id.type)
+        return Prepared(
+            sa.select(sa.literal_column("1")).select_from(self._table).where(*clauses, others), self._dialect
+        )
+
+    def _update(self, changed: tuple[str, ...]) -> tuple[str, Callable[[Row], Any]]:
+        """The text that sets these fields, or all where none is named, and what takes their values out of a row; made
+        when they are first asked for."""
+        setting = self._kept.setting(changed)
+        columns = self._table.c
+        values = {name: sa.bindparam(name, type_=columns[name].type) for name in setting}
+        update = self._table.update().values(values).where(self._guard)
+        text = Prepared(update, self._dialect).expect(*setting, "id_", "version_")
+        places = [self._kept.codec.place[name] for name in setting]
+        # Of one place itemgetter would make no tuple.
+        taking = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
+        self._updates[changed] = text, taking
+        return text, taking
+
+    def _increase(self, field: str) -> Prepared:
+        column = self._table.c[field]
+        total = self._whole(column + sa.bindparam("by_", type_=sa.BigInteger()))
+        identified = self._table.c.id == sa.bindparam("id_", type_=self._table.c.id.type)
+        return Prepared(self._table.update().values({field: total}).where(identified), self._dialect)
+
+    def _whole(self, total: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """SQLite makes a float of a sum beyond 64 bits. A null instead is refused by the column."""
+        if self._dialect.name != "sqlite":
+            return total
+        return sa.case((sa.func.typeof(total) == sa.literal_column("'integer'"), total))
+
+    def _upsert(self, rows: int) -> str:
+        """The text for so many rows, made when it is first asked for."""
+        if rows not in self._upserts:
+            names, columns = self._kept.codec.names, self._table.c
+            insert = self._inserting()
+            values = [
+                {name: sa.bindparam(f"{name}_{row}", type_=columns[name].type) for name in names} for row in range(rows)
+            ]
+            sums = [names[place] for place in sorted(self._kept.sums)]
+            insert = insert.values(values).on_conflict_do_update(
+                index_elements=[columns.id],
+                set_={name: self._whole(columns[name] + insert.excluded[name]) for name in sums},
+            )
+            order = [f"{name}_{row}" for row in range(rows) for name in names]
+            self._upserts[rows] = Prepared(insert, self._dialect).expect(*order)
+        return self._upserts[rows]
+
+    def _inserting(self) -> Any:
+        # Here: each dialect is some megabytes, and a process speaks one of them.
+        if self._dialect.name == "sqlite":
+            from sqlalchemy.dialects import sqlite
+
+            return sqlite.insert(self._table)
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(self._table)
+
+
+def ids_of_kind(kind: str) -> tuple[str, str]:
+    """Where the ids of a kind of jobs begin, and what is behind the last of them (ports/jobs.py: Job.id)."""
+    return f"{kind}:", f"{kind};"
+
+
+class JobStatements:
+    """Claiming jobs. `now` comes from the storage's clock, or, when that is the database, from `now_in_database`."""
+
+    def __init__(self, jobs: sa.Table, dialect: Dialect, now_in_database: sa.ColumnElement[int] | None = None) -> None:
+        now: sa.ColumnElement[Any] = sa.bindparam("now", type_=sa.BigInteger())
+        if now_in_database is not None:
+            now = sa.func.coalesce(now, now_in_database, type_=sa.BigInteger())
+        free = sa.or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
+        low, high = (sa.bindparam(name, type_=jobs.c.id.type) for name in ("low", "high"))
+        # Adding nothing keeps SQLite from walking all that is due for the few of one kind.
+        due = jobs.c.due if dialect.name != "sqlite" else jobs.c.due + sa.literal_column("0")
+
+        def claim(order: sa.ColumnElement[Any], *which: sa.ColumnElement[bool]) -> Prepared:
+            # Locked rows are skipped (Postgres), so that claimers do not wait for each other; as a CTE, because the
+            # planner may run a plain subquery with a limit more than once.
+            picked = (
+                sa.select(jobs.c.id)
+                .where(order <= now, free, *which)
+                .order_by(order, jobs.c.id)
+                .limit(sa.bindparam("limit", type_=sa.BigInteger()))
+                .with_for_update(skip_locked=True)
+                .cte("picked")
+            )
+            taken = jobs.update().where(jobs.c.id.in_(sa.select(picked.c.id)))
+            taken = taken.values(
+                attempts=jobs.c.attempts + sa.literal_column("1"),
+                version=jobs.c.version + sa.literal_column("1"),
+                leased_until=now + sa.bindparam("lease", type_=sa.BigInteger()),
+            )
+            return Prepared(taken.returning(*jobs.c), dialect)
+
+        of_kind = (jobs.c.id >= low, jobs.c.id < high)
+        of_others = (sa.or_(jobs.c.id < low, jobs.c.id >= high),)
+        self._claims = {
+            (False, False): claim(jobs.c.due),
+            (True, False): claim(due, *of_kind),
+            (False, True): claim(jobs.c.due, *of_others),
+        }
+        some: sa.Select[Any] = sa.select(sa.literal_column("1")).limit(sa.literal_column("1"))
+        self._of_kind_due = Prepared(some.where(*of_kind, due <= now, free), dialect)
+        self._of_others_due = Prepared(some.where(*of_others, jobs.c.due <= now, free), dialect)
+        held, version = sa.bindparam("id_", type_=jobs.c.id.type), sa.bindparam("version_", type_=sa.BigInteger())
+        until = now + sa.bindparam("lease", type_=sa.BigInteger())
+        whose = sa.and_(jobs.c.id == held, jobs.c.version == version, jobs.c.leased_until.is_not(None))
+        self.renew = Prepared(jobs.update().where(whose).values(leased_until=until), dialect)
+        self.next_due = Prepared(
+            sa.select(jobs.c.due).where(free).order_by(jobs.c.due, jobs.c.id).limit(sa.literal_column("1")), dialect
+        )
+
+    def claim(self, *, limit: int, lease: int, now: int | None, kind: str | None, but_kind: str | None) -> Statement:
+        """Take due jobs. Raises ValueError where both one kind and all but one are asked for."""
+        refuse_both(kind, but_kind)
+        low, high = ids_of_kind(kind or but_kind or "")
+        claim = self._claims[kind is not None, but_kind is not None]
+        return claim.with_values(now=now, limit=limit, lease=lease, low=low, high=high)
+
+    def any_due(self, *, now: int, kind: str | None, but_kind: str | None) -> Statement:
+        """Find a row if there is such a due job."""
+        low, high = ids_of_kind(kind or but_kind or "")
+        return (self._of_others_due if kind is None else self._of_kind_due).with_values(now=now, low=low, high=high)

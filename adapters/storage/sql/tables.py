@@ -1,0 +1,220 @@
+"""The catalogue's tables in SQL, for one dialect: a unit's statements, and the questions that readers ask."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, ClassVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import Dialect
+
+from ..table.catalogue import Table
+from ..table.criteria import Condition, Query, Relation
+from ..table.kept import Kept
+from ..table.unit import Accrue, Write
+from .schema import TablesByName
+from .statements import Statement, TableStatements
+
+_ROWS_TOGETHER = 64
+"""Accrued rows in one statement at most: databases bound the number of parameters."""
+
+
+class Tables:
+    """The catalogue's tables and their statements, for one dialect."""
+
+    _shared: ClassVar[dict[tuple[tuple[Table, ...], str], "Tables"]] = {}
+
+    def __init__(self, of: Mapping[str, sa.Table], dialect: Dialect) -> None:
+        self.of = of
+        self.dialect = dialect
+        self._statements: dict[str, TableStatements] = {}
+        self._questions: dict[Any, tuple[str, list[Any]]] = {}
+
+    @classmethod
+    def shared(cls, catalogue: Sequence[Table], dialect: Dialect) -> "Tables":
+        """One for all storages of the process that keep the same in the same kind of database: to make the statements
+        takes far longer than to open a file or to connect."""
+        key = tuple(catalogue), dialect.name
+        known = cls._shared.get(key)
+        if known is None:
+            known = cls._shared[key] = cls(TablesByName(catalogue), dialect)
+        return known
+
+    def statements(self, kept: Kept[Any]) -> TableStatements:
+        """A table's statements, made when they are first asked for: all of them together would make every command of
+        the command line wait."""
+        known = self._statements.get(kept.name)
+        if known is None:
+            known = self._statements[kept.name] = TableStatements(kept, self.of[kept.name], self.dialect)
+        return known
+
+    def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
+        """A unit's statements, in order: one for each write, but one for many rows that are accrued in one table,
+        after all others, as the unit gives them."""
+        found: list[tuple[Write, Statement]] = []
+        accruals: list[Accrue] = []
+        for write in writes:
+            if type(write) is Accrue:
+                accruals.append(write)
+            else:
+                found.append((write, self.statements(write.kept).of(write)))
+        if not accruals:
+            return found
+        for _, group in groupby(accruals, key=lambda accrual: accrual.kept.name):
+            rows = list(group)
+            for start in range(0, len(rows), _ROWS_TOGETHER):
+                part = rows[start : start + _ROWS_TOGETHER]
+                found.append((part[0], self.statements(part[0].kept).accrue(part)))
+        return found
+
+    def found(self, kept: Kept[Any], asked: Query) -> Statement:
+        """The rows that a query asks for."""
+        conditions = _padded(asked.conditions)
+        form = ("found", kept.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
+        ends = [asked.limit, asked.offset] if asked.offset else [asked.limit]
+
+        def found() -> sa.Select[Any]:
+            return self._select(kept, msgspec.structs.replace(asked, conditions=conditions))
+
+        return self._question(form, found, [*_values(conditions), *ends])
+
+    def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> Statement:
+        """How many rows meet all conditions."""
+        conditions, table = _padded(asked), self.of[kept.name]
+
+        def count() -> sa.Select[Any]:
+            return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in conditions))
+
+        return self._question(("count", kept.name, _form(conditions)), count, _values(conditions))
+
+    def sums(self, kept: Kept[Any], field: str, by: str, asked: tuple[Condition, ...]) -> Statement:
+        """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
+        conditions, table = _padded(asked), self.of[kept.name]
+
+        def sums() -> sa.Select[Any, Any]:
+            amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
+            clauses = [_clause(table, each) for each in conditions]
+            return sa.select(table.c[by], amount).where(*clauses).group_by(table.c[by])
+
+        return self._question(("sums", kept.name, field, by, _form(conditions)), sums, _values(conditions))
+
+    def after(self, kept: Kept[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> Statement:
+        """The next rows in the order of ids; from the first one when `last` is None."""
+        conditions, table = _padded(asked), self.of[kept.name]
+        ends: list[Any] = [limit] if last is None else [last, limit]
+
+        def after() -> sa.Select[Any]:
+            clauses = [_clause(table, each) for each in conditions]
+            if last is not None:
+                clauses.append(table.c.id > last)
+            return sa.select(table).where(*clauses).order_by(table.c.id).limit(limit)
+
+        form = ("after", kept.name, _form(conditions), last is None)
+        return self._question(form, after, [*_values(conditions), *ends])
+
+    def _question(self, form: Any, select: Callable[[], sa.sql.ClauseElement], values: list[Any]) -> Statement:
+        """The text for the driver, with its parameters. It is made once for all questions of its form; there are as
+        many forms as there are places in the code that ask."""
+        known = self._questions.get(form)
+        if known is None:
+            compiled: Any = select().compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
+            parameters = [compiled.params[name] for name in compiled.positiontup]
+            if parameters[: len(values)] != values:
+                raise ValueError(f"the parameters of {compiled} are not the values in their order")
+            known = self._questions[form] = str(compiled), parameters[len(values) :]
+        text, rest = known
+        return text, [*values, *rest]
+
+    def _select(self, kept: Kept[Any], asked: Query) -> sa.Select[Any]:
+        table = self.of[kept.name]
+        found = sa.select(table)
+        if not asked.offset:
+            return self._bounded(found, kept, asked)
+        # Of the pages before only ids are walked, which the indexes hold; whole rows are read for this page only.
+        ids = self._bounded(sa.select(table.c.id), kept, asked).offset(asked.offset)
+        return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
+
+    def _bounded(self, found: sa.Select[Any], kept: Kept[Any], asked: Query) -> sa.Select[Any]:
+        table = self.of[kept.name]
+        clauses = [_clause(table, each) for each in asked.conditions]
+        order = [*_nulls_before(table, kept.table, asked), *_order(table, asked)]
+        return found.where(*clauses).order_by(*order).limit(asked.limit)
+
+
+def _nulls_before(table: sa.Table, declared: Table, asked: Query) -> list[sa.ColumnElement[Any]]:
+    """What is null in all that is asked for, where an index has it before the order.
+
+    It orders nothing. But Postgres knows only of values that are equal to something that they order nothing: it would
+    not see that the index has the order, and sort all there is for the first few.
+    """
+    same = {each.field: each.relation for each in asked.conditions if each.relation in (Relation.EQUAL, Relation.NULL)}
+    order = ("id",) if asked.order == "id" else (asked.order, "id")
+    for index in declared.indexes:
+        before = index[: -len(order)]
+        nulls = [field for field in before if same.get(field) is Relation.NULL]
+        if nulls and index == (*before, *order) and same.keys() >= set(before):
+            return [table.c[field].desc() if asked.descending else table.c[field].asc() for field in nulls]
+    return []
+
+
+def _order(table: sa.Table, asked: Query) -> list[sa.ColumnElement[Any]]:
+    column = table.c[asked.order]
+    order: sa.ColumnElement[Any] = column.desc() if asked.descending else column.asc()
+    if asked.nulls:
+        order = order.nulls_first() if asked.descending else order.nulls_last()
+    return [order] if asked.order == "id" else [order, table.c.id.desc() if asked.descending else table.c.id.asc()]
+
+
+def _values(conditions: Sequence[Condition]) -> list[Any]:
+    return [value for each in conditions for value in _values_of(each)]
+
+
+def _values_of(condition: Condition) -> tuple[Any, ...]:
+    match condition.relation:
+        case Relation.NULL:
+            return ()
+        case Relation.ONE_OF | Relation.ONE_OF_OR_NULL:
+            return tuple(condition.value)
+        case _:
+            return (condition.value,)
+
+
+def _form(conditions: Sequence[Condition]) -> tuple[Any, ...]:
+    return tuple((each.field, each.relation, len(_values_of(each))) for each in conditions)
+
+
+def _padded(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Several values made up to a power of two by the last one, so that there are few forms of them."""
+    return tuple(_padded_one(each) for each in conditions)
+
+
+def _padded_one(condition: Condition) -> Condition:
+    if condition.relation not in (Relation.ONE_OF, Relation.ONE_OF_OR_NULL) or not condition.value:
+        return condition
+    size = 1 << (len(condition.value) - 1).bit_length()
+    values = (*condition.value, *condition.value[-1:] * (size - len(condition.value)))
+    return Condition(condition.field, condition.relation, values)
+
+
+def _clause(table: sa.Table, condition: Condition) -> sa.ColumnElement[bool]:
+    column, value = table.c[condition.field], condition.value
+    match condition.relation:
+        case Relation.EQUAL:
+            return column == sa.literal(value, column.type)
+        case Relation.AT_MOST:
+            return column <= sa.literal(value, column.type)
+        case Relation.AT_LEAST:
+            return column >= sa.literal(value, column.type)
+        case Relation.BELOW:
+            return column < sa.literal(value, column.type)
+        case Relation.ONE_OF:
+            return _one_of(column, value)
+        case Relation.NULL:
+            return column.is_(None)
+        case Relation.ONE_OF_OR_NULL:
+            return sa.or_(column.is_(None), _one_of(column, value))
+
+
+def _one_of(column: sa.ColumnElement[Any], values: Sequence[Any]) -> sa.ColumnElement[bool]:
+    # Each a parameter of its own: a list as one is written out after all others were numbered.
+    return column.in_([sa.literal(value, column.type) for value in values])

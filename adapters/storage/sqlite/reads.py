@@ -1,0 +1,90 @@
+"""Quick reads of the SQLite file, on the event loop: one by primary key takes 10 microseconds, a hop to a thread
+several times that. All longer reads run in threads."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ....ports.faults import Unavailable
+from ..sql.asides import tolerant
+from ..sql.sql import Ask, Met, SqlReader
+from ..sql.tables import Tables
+from ..table.codec import Row
+from ..table.criteria import Query
+from ..table.kept import Kept
+from . import file as sqlite_file
+from .place import Place
+
+
+class Reading:
+    """A connection that only reads."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, place: Place) -> None:
+        self._path = path
+        self._place = place
+        self._connection = connection
+        self._cursor = connection.cursor()  # one for all: to make one costs as much as a small read
+        self._closed = False
+
+    async def all(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a quick statement, whatever it takes. Raises Unavailable."""
+        rows = self.at_once(statement, parameters)
+        return await self.patiently(statement, parameters) if rows is None else rows
+
+    def at_once(self, statement: str, parameters: Sequence[Any]) -> list[Row] | None:
+        """The rows of a quick statement; None when the file is locked (another process is opening or closing it).
+        Raises Unavailable."""
+        if self._closed:
+            raise Unavailable("the storage is closed")
+        self._place.require()
+        try:
+            rows: list[Row] = self._cursor.execute(statement, parameters).fetchall()
+        except sqlite3.Error:
+            return None
+        return rows
+
+    async def patiently(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a statement, read in a thread. Raises Unavailable."""
+        try:
+            return await asyncio.to_thread(self._in_thread, statement, parameters)
+        except sqlite3.Error as fault:
+            raise Unavailable(f"SQLite could not read: {fault}") from fault
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._closed = True
+        # A cursor that is left open keeps the file open behind a connection that is closed.
+        self._cursor.close()
+        self._connection.close()
+
+    def _in_thread(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
+        connection = sqlite_file.connect_to_read(self._path, wait=True)
+        connection.text_factory = tolerant
+        try:
+            rows: list[Row] = connection.execute(statement, parameters).fetchall()
+        finally:
+            connection.close()
+        return rows
+
+
+class HotReader(SqlReader):
+    """Reads of units: `get` and what is quick on the event loop, all else as everywhere."""
+
+    def __init__(self, tables: Tables, ask: Ask, reading: Reading, met: Met) -> None:
+        super().__init__(tables, ask, met)
+        self._reading = reading
+
+    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
+        text = self.tables.statements(kept).get
+        rows = self._reading.at_once(text, (record_id,))
+        if rows is None:
+            rows = await self._reading.patiently(text, (record_id,))
+        return rows[0] if rows else None
+
+    async def _rows(self, kept: Kept[Any], asked: Query) -> Sequence[Row]:
+        # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
+        if not asked.quick:
+            return await super()._rows(kept, asked)
+        return await self._reading.all(*self.tables.found(kept, asked))

@@ -1,0 +1,265 @@
+"""The storage in a SQLite file: one process that serves, and others (command line, console) beside it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import exc
+from sqlalchemy.dialects.sqlite import pysqlite
+
+from ....ports.clock import Clock
+from ....ports.faults import Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import R
+from ....ports.unreadable import UnreadableRow
+from ..sql.asides import take_out_of_sqlite, tolerant
+from ..sql.revisions import require_head
+from ..sql.room import Room, check_disk
+from ..sql.schema import HEARTBEAT
+from ..sql.sql import Ask, SqlStorage
+from ..sql.statements import JobStatements, beat
+from ..table.catalogue import CATALOGUE, Table
+from ..table.codec import Row, microseconds, nearest_moment
+from ..table.kept import kept_of
+from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
+from . import file as sqlite_file
+from .committer import Committer
+from .migrate import migrate_sqlite, sqlite_current
+from .place import Place
+from .pool import ReadingPool, ask_on
+from .reads import HotReader, Reading
+from .turnstile import Turnstile
+from .units import Units, Work
+
+
+def _absolute(path: Path | str) -> Path:
+    """So that a later change of folder does not matter."""
+    return Path(path).absolute()
+
+
+def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """The connections that write and that read. The writing one first: reading alone cannot set up a log."""
+    if migrate:
+        migrate_sqlite(path)
+    else:
+        require_head(sqlite_current(path))
+    writing = sqlite_file.connect(path)
+    try:
+        writing.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the log
+        return writing, sqlite_file.connect_to_read(path, wait=False)
+    except BaseException:
+        writing.close()
+        raise
+
+
+def _is_full(fault: BaseException | None) -> bool:
+    return isinstance(fault, sqlite3.Error) and getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+class SqliteStorage(SqlStorage):
+    """A Storage (ports/storage.py) in one file. Leases and due times are judged by `clock`.
+
+    Units go through the group commit (committer.py). `get` runs on the event loop, on a connection of its own: a read
+    by primary key takes 10 microseconds, a hop to a thread several times that. All longer reads run in threads.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        writing: sqlite3.Connection,
+        reading: sqlite3.Connection,
+        clock: Clock,
+        kick: Kick,
+        catalogue: Sequence[Table],
+        busy: float,
+    ) -> None:
+        dialect = pysqlite.dialect()
+        super().__init__(dialect, catalogue, kick)
+        self._clock = clock
+        self._path = path
+        self._room = Room(clock.monotonic, _is_full)
+        self._units = Units(self._tables)
+        self._place = Place(path)
+        self._committer = Committer(
+            writing, Turnstile(path), self._place, begin=self._units.begin, end=self._units.end, busy=busy
+        )
+        self._seen: int | None = None
+        self._looked = False
+        self._reading = Reading(path, reading, self._place)
+        self._long = ReadingPool(path)
+        self._hot = HotReader(self._tables, self._ask, self._reading, self._met)
+        self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
+
+    @property
+    def by_own_clock(self) -> bool:
+        """As the port Clocked has it."""
+        return True
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path | str,
+        clock: Clock,
+        kick: Kick = no_kick,
+        *,
+        migrate: bool = True,
+        catalogue: Sequence[Table] = CATALOGUE,
+        patient: bool = False,
+    ) -> Self:
+        """Open the file; with `migrate`, make it where there is none, and bring its schema up. Who is `patient` waits
+        longer for other processes that write.
+
+        Raises SchemaMismatch when the schema does not fit; Unavailable when the file cannot be opened.
+        """
+        where = _absolute(path)
+        try:
+            writing, reading = await asyncio.to_thread(_open_file, where, migrate=migrate)
+        except (sqlite3.Error, exc.DBAPIError, OSError) as fault:
+            raise Unavailable(f"SQLite could not open {where}: {fault}") from fault
+        busy = sqlite_file.BUSY_PATIENT if patient else sqlite_file.BUSY
+        return cls(where, writing, reading, clock, kick, catalogue, busy)
+
+    @property
+    def _reader(self) -> Reader:
+        return self._hot
+
+    async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+        self._refuse_when_closed()
+        self._place.require()
+        return await self._long.ask(text, parameters)
+
+    @asynccontextmanager
+    async def _seen_at_once(self) -> AsyncIterator[Ask]:
+        self._place.require()
+        async with self._long.connection() as connection:
+            await ask_on(connection, "BEGIN", ())
+            yield partial(ask_on, connection)
+            await ask_on(connection, "ROLLBACK", ())
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
+        """The record as it stands: the file tells whether another process wrote since it was read."""
+        if not self._looked and not self._look():
+            return await self._hot.get(kept_of(self._keeping, kind), record_id)
+        known = self._recent.known(kind, record_id, inf)
+        if known is not None:
+            return known[1]
+        return await self._recent.read(kept_of(self._keeping, kind), record_id, self._hot.get)
+
+    def _look(self) -> bool:
+        """Forget what was read when another process wrote since. False: that cannot be told just now."""
+        seen = self._committer.others_wrote()
+        if seen is None:
+            return False
+        if seen != self._seen:
+            self._recent.forget_all()
+            self._seen = seen
+        # One look is enough for all that runs in this turn of the loop.
+        self._looked = True
+        asyncio.get_running_loop().call_soon(self._look_again)
+        return True
+
+    def _look_again(self) -> None:
+        self._looked = False
+
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
+        """Take due jobs. Where none is due nothing is written, so that a worker may ask often."""
+        span = lease_microseconds(lease)
+        refuse_both(kind, but_kind)
+        due = await self.next_due()
+        if limit <= 0 or due is None or due > self._clock.now():
+            return []
+        if (kind or but_kind) is not None and not await self._is_due(kind, but_kind):
+            return []
+
+        def work(cursor: sqlite3.Cursor) -> list[Row]:
+            now = microseconds(self._clock.now())
+            claim = self._job_statements.claim(limit=limit, lease=span, now=now, kind=kind, but_kind=but_kind)
+            # A row that cannot be fetched would fail the whole transaction, and all units in it.
+            cursor.connection.text_factory = tolerant
+            try:
+                rows: list[Row] = cursor.execute(*claim).fetchall()
+            finally:
+                cursor.connection.text_factory = str
+            return rows
+
+        return await self._claimed(await self._committer.run(work))
+
+    async def _take_out(self, row: Row, note: UnreadableRow) -> None:
+        await self._committer.run(lambda cursor: take_out_of_sqlite(cursor, self._jobs, row, note))
+
+    async def _is_due(self, kind: str | None, but_kind: str | None) -> bool:
+        now = microseconds(self._clock.now())
+        return bool(await self._reading.all(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)))
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        """Make leases last longer, in one transaction."""
+        span = lease_microseconds(lease)
+        if not jobs:
+            return
+
+        def work(cursor: sqlite3.Cursor) -> None:
+            now = microseconds(self._clock.now())
+            for job in jobs:
+                cursor.execute(
+                    *self._job_statements.renew.with_values(now=now, lease=span, id_=job.id, version_=job.version)
+                )
+
+        await self._committer.run(work)
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest job without a living lease is due."""
+        now = microseconds(self._clock.now())
+        rows = await self._reading.all(*self._job_statements.next_due.with_values(now=now))
+        return nearest_moment(rows[0][0]) if rows else None
+
+    async def now(self) -> datetime:
+        """The clock given."""
+        return self._clock.now()
+
+    def lost(self) -> str | None:
+        """As the port Losable has it: the file is compared with what its path leads to."""
+        return self._place.look()
+
+    async def check(self) -> None:
+        """Write and read the heartbeat, and see that there is room for more. Many checks at once are one commit."""
+        self._refuse_when_closed()
+        self._room.check()
+        try:
+            check_disk(self._path)
+        except OSError as fault:
+            raise Unavailable(f"SQLite's file cannot be seen: {fault}") from fault
+        now = microseconds(self._clock.now())
+        await self._committer.run(lambda cursor: cursor.execute(beat("?"), (now,)).rowcount)
+        await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
+
+    async def close(self) -> None:
+        """Write what waits, then let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._committer.close()
+        await self._kicked_late()
+        self._reading.close()
+        self._recent.forget_all()
+        await self._long.close()
+
+    async def _apply(self, pending: Pending) -> None:
+        work = Work(self._units, pending, self._wrote_late)
+        try:
+            await self._committer.run(work.carry_out, quick=work.hope, late=work.tell_late)
+        except Unavailable as fault:
+            self._room.refused(fault)
+            raise
+        else:
+            self._room.taken()
+        finally:
+            self._recent.forget(pending)
+        await kick_safely(self._kick, pending.jobs)

@@ -1,0 +1,81 @@
+"""The catalogue's tables as storages work with them: codec, unique rules, and which columns a write moves."""
+
+import functools
+from collections.abc import Iterable
+from typing import Any, Generic
+
+from ....ports.jobs import Job
+from ....ports.storage import R
+from .catalogue import Table, Unique
+from .codec import Codec, Row
+
+
+class Rule:
+    """A unique rule of the catalogue over rows."""
+
+    def __init__(self, codec: Codec[Any], declared: Unique) -> None:
+        self.name = declared.name
+        self.fields = declared.fields
+        self._key = tuple(codec.place[field] for field in declared.fields)
+        self.where = {field: codec.column(field).encode(value) for field, value in declared.where}
+        self._where = tuple((codec.place[field], value) for field, value in self.where.items())
+
+    def key(self, row: Row) -> tuple[Any, ...] | None:
+        """What must be unique; None when the rule does not bind this row."""
+        key = tuple(row[place] for place in self._key)
+        if None in key or any(row[place] != value for place, value in self._where):
+            return None
+        return key
+
+
+class Kept(Generic[R]):
+    """A table of the catalogue, with its codec."""
+
+    def __init__(self, kind: type[R], table: Table) -> None:
+        self.kind = kind
+        self.table = table
+        self.name = table.name
+        self.id_rule = f"{table.name}_id"
+        self.codec = Codec(kind)
+        self.rules = tuple(Rule(self.codec, declared) for declared in table.uniques)
+        for field in table.sums:
+            if not self.codec.column(field).summable:
+                raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
+        self.sums = frozenset(self.codec.place[field] for field in table.sums)
+        self.sums_in_order = tuple(sorted(self.sums))
+        self.fixed = frozenset(self.codec.place[field] for field in table.fixed)
+        self.of_jobs = issubclass(kind, Job)
+        self._settings: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def setting(self, changed: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns that a save writes, in their order: of these fields, or, where none is named, of all that may
+        change; the version always."""
+        known = self._settings.get(changed)
+        if known is None:
+            staying = {self.codec.place["id"], *self.sums, *self.fixed}
+            changing = [name for place, name in enumerate(self.codec.names) if place not in staying]
+            known = tuple(name for name in changing if not changed or name in changed or name == "version")
+            self._settings[changed] = known
+        return known
+
+
+Keeping = dict[type[Any], Kept[Any]]
+
+
+def keep(catalogue: Iterable[Table]) -> Keeping:
+    """Everything a catalogue declares, by record type."""
+    return {table.kind: _kept(table) for table in catalogue}
+
+
+@functools.cache
+def _kept(table: Table) -> Kept[Any]:
+    """One for all storages of the process: it never changes, and to read the hints of all records takes a while."""
+    return Kept(table.kind, table)
+
+
+def kept_of(keeping: Keeping, kind: type[R]) -> Kept[R]:
+    """The table of a record type. Raises TypeError for a type that the catalogue does not declare."""
+    try:
+        return keeping[kind]
+    except KeyError:
+        raise TypeError(f"the catalogue declares no {kind.__name__}") from None

@@ -1,0 +1,305 @@
+"""Units and shelves as every storage has them: reads go to a Reader, writes are kept until commit.
+
+What differs between memory, SQLite and Postgres is how they read (Reader) and how they apply a unit's writes.
+
+Every request makes a dozen of these objects, so they are structs: one with an `__init__` takes six times as long.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self
+
+import msgspec
+
+from ....ports.jobs import Job
+from ....ports.storage import R, Shelf
+from .codec import Row, integer, text
+from .criteria import Condition, Query, Unread, conditions, query
+from .kept import Keeping, Kept, kept_of
+
+Kick = Callable[[Sequence[Job]], Awaitable[None]]
+"""Told of jobs that were committed, so that workers wake (Queue.kick)."""
+
+_log = logging.getLogger("cambist.storage")
+
+
+def lease_microseconds(lease: float) -> int:
+    """A lease as it is counted. Raises ValueError when it would have ended already."""
+    span = round(lease * 1_000_000)
+    if span <= 0:
+        raise ValueError("a lease is longer than nothing")
+    return span
+
+
+def refuse_both(kind: str | None, but_kind: str | None) -> None:
+    """Raises ValueError where both one kind and all but one are asked for: a slip of the caller."""
+    if kind is not None and but_kind is not None:
+        raise ValueError("either one kind, or all but one")
+
+
+class Add(msgspec.Struct, frozen=True, gc=False):
+    """A new record, as a row."""
+
+    kept: Kept[Any]
+    id: str
+    row: Row
+
+
+class Save(msgspec.Struct, frozen=True, gc=False):
+    """A changed record, as a row that carries the new version; `version` is the one it replaces."""
+
+    kept: Kept[Any]
+    id: str
+    version: int
+    row: Row
+    changed: tuple[str, ...] = ()
+    """The only fields that changed, where that is known."""
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """A record that goes. `sums` are what its sums were when it was read, in the order of the fields."""
+
+    kept: Kept[Any]
+    id: str
+    version: int
+    sums: tuple[int, ...] = ()
+
+
+class Increase(msgspec.Struct, frozen=True):
+    """A sum that moves."""
+
+    kept: Kept[Any]
+    id: str
+    field: str
+    by: int
+
+
+class Accrue(msgspec.Struct, frozen=True):
+    """A row whose sums are added to those of the stored one, or that is written as it is."""
+
+    kept: Kept[Any]
+    id: str
+    row: Row
+
+
+Write = Add | Save | Remove | Increase | Accrue
+
+
+class Reader(Protocol):
+    """How a storage, or one snapshot of it, is read."""
+
+    async def get(self, kept: Kept[R], record_id: str) -> R | None: ...
+
+    async def find(self, kept: Kept[R], asked: Query) -> list[R]: ...
+
+    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int: ...
+
+    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
+
+
+class Pending(msgspec.Struct, eq=False):
+    """What a unit has written and not yet committed. One that is `closed` takes no more."""
+
+    writes: list[Write] = []
+    """All but what is accrued."""
+    jobs: list[Job] = []
+    accruals: dict[tuple[str, str], Accrue] = {}
+    """By table and id: what is accrued twice is added up here."""
+    closed: str | None = None
+    """Why nothing more may be written; None while it may."""
+
+    __repr__ = object.__repr__  # a struct's own would show what is written, also through whatever holds this
+
+    def put(self, write: Write) -> None:
+        """Keep a write for commit. Raises RuntimeError when the unit is over or only reads: a slip of the caller."""
+        if self.closed:
+            raise RuntimeError(self.closed)
+        self.writes.append(write)
+
+    def accrue(self, accrual: Accrue) -> None:
+        """Keep an accrual. Raises RuntimeError as `put` does."""
+        if self.closed:
+            raise RuntimeError(self.closed)
+        place = accrual.kept.name, accrual.id
+        known = self.accruals.get(place)
+        self.accruals[place] = accrual if known is None else Accrue(accrual.kept, accrual.id, added(accrual, known.row))
+
+    def all_writes(self) -> list[Write]:
+        """The writes as they were made, then what was accrued, in the order of tables and ids."""
+        if not self.accruals:
+            return self.writes
+        return [*self.writes, *(accrual for _, accrual in sorted(self.accruals.items()))]
+
+
+def added(accrual: Accrue, to: Row) -> list[Any]:
+    """The row `to`, with the sums of the accrual added. Raises ValueError beyond 64 bits."""
+    return [
+        integer(value + accrual.row[place]) if place in accrual.kept.sums else value for place, value in enumerate(to)
+    ]
+
+
+class BoundShelf(msgspec.Struct, Generic[R], eq=False):
+    """A Shelf (ports/storage.py) over a reader."""
+
+    _kept: Kept[R]
+    _reader: Reader
+    _pending: Pending
+
+    async def get(self, record_id: str, /) -> R | None:
+        """The record, or None: also for an id that no record could have, because ids come from outside."""
+        try:
+            text(record_id)
+        except ValueError:
+            return None
+        return await self._reader.get(self._kept, record_id)
+
+    async def find(
+        self,
+        *,
+        order: str = "id",
+        limit: int = 1000,
+        offset: int = 0,
+        quick: bool = False,
+        readable: bool = False,
+        **criteria: Any,
+    ) -> list[R]:
+        """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
+        unread = Unread.NEXT if readable else Unread.RAISE
+        asked = query(self._kept.codec, criteria, order, limit, offset, quick=quick, unread=unread)
+        return await self._reader.find(self._kept, asked)
+
+    async def page(
+        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+    ) -> list[R]:
+        """Page `number` (from 1) of `size` records."""
+        unread = Unread.LEAVE_OUT if readable else Unread.RAISE
+        asked = query(self._kept.codec, criteria, order, size, offset=(number - 1) * size, unread=unread)
+        return await self._reader.find(self._kept, asked)
+
+    async def total(self, **criteria: Any) -> int:
+        """How many records meet all criteria."""
+        return await self._reader.total(self._kept, conditions(self._kept.codec, criteria))
+
+    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
+        """The sums of a field for each value of another. Raises TypeError for a field that holds no integer."""
+        codec = self._kept.codec
+        if not codec.column(field).summable:
+            raise TypeError(f"{self._kept.name}.{field} is no integer that can be added up")
+        return await self._reader.sums(self._kept, field, codec.column(by).name, conditions(codec, criteria))
+
+    def add(self, record: R, /) -> R:
+        """Write a new record, as it is. Raises ValueError for a value that cannot be stored."""
+        self._pending.put(Add(self._kept, record.id, self._kept.codec.encode(record)))
+        return self._written(record) if self._kept.of_jobs else record
+
+    def save(self, record: R, /) -> R:
+        """Write a changed record. Raises ValueError for a value that cannot be stored."""
+        return self.change(record)
+
+    def change(self, record: R, /, **changes: Any) -> R:
+        """Write a record with these fields changed. Raises ValueError for a value that cannot be stored."""
+        self._refuse_to_change()
+        saved: R = msgspec.structs.replace(record, version=record.version + 1, **changes)  # type: ignore[type-var]  # see Codec
+        row = self._kept.codec.encode(saved)
+        self._pending.put(Save(self._kept, record.id, record.version, row, tuple(changes)))
+        return self._written(saved) if self._kept.of_jobs else saved
+
+    def remove(self, record: R, /) -> None:
+        """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""
+        self._refuse_to_change()
+        row = self._kept.codec.encode(record) if self._kept.sums else ()
+        sums = tuple(row[place] for place in self._kept.sums_in_order)
+        self._pending.put(Remove(self._kept, text(record.id), record.version, sums))
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        """Add `by` to a field that the catalogue declares a sum. Money counts in its smallest part.
+
+        Raises TypeError for any other field, because a save would undo the increase. When the sum would leave 64
+        bits, commit raises ValueError.
+        """
+        if field not in self._kept.table.sums:
+            raise TypeError(f"{self._kept.name}.{field} is not declared a sum in the catalogue")
+        self._pending.put(Increase(self._kept, text(record_id), field, integer(by)))
+
+    def accrue(self, *records: R) -> None:
+        """Add the records' sums to the stored ones.
+
+        Raises TypeError for a table that has no sums, or a unique rule, which might refuse what must never fail;
+        ValueError for a value that cannot be stored. When a sum would leave 64 bits, commit raises ValueError.
+        """
+        if not self._kept.sums or self._kept.rules:
+            raise TypeError(f"{self._kept.name} is not declared a table of sums in the catalogue")
+        for record in records:
+            self._pending.accrue(Accrue(self._kept, record.id, self._kept.codec.encode(record)))
+            self._written(record)
+
+    def _refuse_to_change(self) -> None:
+        if self._kept.table.append_only:
+            raise TypeError(f"{self._kept.name} is declared append-only in the catalogue")
+
+    def _written(self, record: R) -> R:
+        if isinstance(record, Job):
+            self._pending.jobs.append(record)
+        return record
+
+
+class View(msgspec.Struct, eq=False):
+    """Shelves over one reader; a Snapshot, unless `pending` takes writes."""
+
+    _keeping: Keeping
+    _reader: Reader
+    _pending: Pending
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        """The shelf of a record type. Raises TypeError for a type that the catalogue does not declare."""
+        return BoundShelf(kept_of(self._keeping, kind), self._reader, self._pending)
+
+
+_NO_WRITES = Pending(closed="a snapshot only reads")
+
+
+def snapshot_over(keeping: Keeping, reader: Reader) -> View:
+    """Shelves that refuse every write."""
+    return View(keeping, reader, _NO_WRITES)
+
+
+def lone_read(keeping: Keeping, reader: Reader, kind: type[R], record_id: str) -> Coroutine[Any, Any, R | None]:
+    """What a unit's shelf gives, without the unit."""
+    return BoundShelf(kept_of(keeping, kind), reader, _NO_WRITES).get(record_id)
+
+
+class WorkUnit(View, eq=False):
+    """A Unit (ports/storage.py) that hands its writes to `apply` at commit. It is its own context manager."""
+
+    _apply: Callable[[Pending], Awaitable[None]]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pending.closed = self._pending.closed or "the unit is over"
+
+    async def commit(self) -> None:
+        """Apply all writes or none. Raises RuntimeError when the unit was committed before, or left."""
+        if self._pending.closed:
+            raise RuntimeError(self._pending.closed)
+        self._pending.closed = "the unit was committed"
+        if self._pending.writes or self._pending.accruals:
+            await self._apply(self._pending)
+
+
+async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:
+    """Tell of committed jobs. What is committed stays so: a kick that fails is logged, and the sweep finds the jobs."""
+    if not jobs:
+        return
+    try:
+        await kick(jobs)
+    except Exception:  # noqa: BLE001 - whatever a queue raises, the unit is on disk and its committer must hear so
+        _log.exception("a kick failed; the jobs wait for the sweep")
+
+
+async def no_kick(jobs: Sequence[Job], /) -> None:
+    """Nobody waits for jobs."""
