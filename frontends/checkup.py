@@ -6,7 +6,6 @@ import stat
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from ..ports.presence import Part
 from .compose import key_file, system_clock
 from .options import OPTIONS
 from .presence import counts_alone
-from .settings import PREFIX, Loaded, Settings
+from .settings import PREFIX, Loaded, Settings, is_near
 from .upkeep import DatabaseFacts, database_damage, database_facts, open_roll, redis_facts
 
 _MEGABYTE = 1024 * 1024
@@ -37,17 +36,6 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def settings(self) -> Settings:
         return self.loaded.settings
-
-
-def is_near(url: str) -> bool:
-    """Whether a server is on this very machine."""
-    host = urlsplit(url).hostname
-    if not host or host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def check_settings(place: Place) -> Finding:

@@ -49,6 +49,8 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     ports: Ports
     telemetry: Telemetry | None = None
     """What the process counts and traces; None: nothing."""
+    live_simulators: tuple[str, ...] = ()
+    """What is simulated in live mode or, without the permission of the settings, is missing there (simulators.py)."""
 
 
 @asynccontextmanager
@@ -125,7 +127,12 @@ async def open_house(
         guard = Guard(ticking)
         closing.push_async_callback(guard.close)
         seen = watched_ports(telemetry, guarded_ports(guard, ports))
-        yield House(settings=settings, ports=held_ports(seen, kept), telemetry=telemetry)
+        yield House(
+            settings=settings,
+            ports=held_ports(seen, kept),
+            telemetry=telemetry,
+            live_simulators=tuple(providers.live_simulators),
+        )
 
 
 def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:

@@ -273,6 +273,16 @@ _ROWS = (
     Option(name="deposits", read=reads_name("deposits"), meaning="who takes USDT in, in live mode"),
     Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
     Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
+    Option(
+        name="allow_live_simulators",
+        read=_boolean,
+        meaning="whether live mode may work on simulators; by itself only where base_, pay_ and app_url are loopback",
+    ),
+    Option(
+        name="allow_loopback_webhooks",
+        read=_boolean,
+        meaning="whether webhooks of test mode may go to this machine itself; by itself only there, too",
+    ),
     Option(name="shutdown_seconds", read=_seconds, meaning="how long the process may take to end on SIGTERM"),
     Option(
         name="lame_duck_seconds",

@@ -22,6 +22,7 @@ from ..ports.bank import Bank, BankCapabilities, BankRoutes
 from ..ports.chain import ChainWatcher
 from ..ports.clock import Clock
 from ..ports.deposits import DepositWatcher, DepositWatchers
+from ..ports.faults import NotConfigured
 from ..ports.kyc import KycVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
@@ -31,6 +32,7 @@ from ..ports.tools import Kick, Tools
 from .plugins import KINDS, NotInstalled, PluginError, checked, made, needing
 from .settings import Settings
 from .stopping import closed_soon
+from .wrapping import OPERATIONS, Call, wrapped
 
 SIMULATED_LINKS = "https://qr.nspk.example"
 """Reserved for examples, so that a simulated QR never leads to a real one."""
@@ -97,6 +99,8 @@ class Providers:
         self._tools = tools
         self._clock = clock
         self._made: list[Any] = []
+        self.live_simulators: list[str] = []
+        """What is simulated in live mode, or would be where it may: the setting, and who is meant."""
 
     async def close(self) -> None:
         """Close what was made here, where it can be closed."""
@@ -122,6 +126,10 @@ class Providers:
             else:
                 wired = [self._bank(name, mode, script) for name in named[mode]]
             wired += [self._simulated_bank(bank) for bank in further if bank.mode is mode]
+            if mode is Mode.LIVE:
+                wired = [
+                    bank for bank in wired if not bank.capabilities.simulated or self._may_pretend("banks", bank.name)
+                ]
             for bank in wired:
                 if bank.name in banks:
                     raise PluginError(f"two banks are named {bank.name!r}: payments are stored with the name")
@@ -141,6 +149,12 @@ class Providers:
                 asked=name == "simulator-asked",
             )
         )
+
+    def _may_pretend(self, setting: str, name: str) -> bool:
+        """Whether this simulator of live mode is wired. A stored object that went to one that is not finds no provider
+        of its name, as if the adapter were gone: nothing moves it, and no panel is offered to its payer."""
+        self.live_simulators.append(f"{setting}: {name}")
+        return bool(self._settings.allow_live_simulators)
 
     def _simulated_bank(self, bank: FurtherBank) -> Bank:
         return SimulatedBank(
@@ -165,10 +179,10 @@ class Providers:
             live += [SharedSource(source, self._clock) for source in given]
         else:
             for name in self._settings.rate_sources:
-                if name == "simulator":
-                    live.append(simulated[Mode.LIVE])
-                else:
+                if name != "simulator":
                     live.append(SharedSource(self._real_rates(name), self._clock))
+                elif self._may_pretend("rate_sources", simulated[Mode.LIVE].name):
+                    live.append(simulated[Mode.LIVE])
         return RateSources(sources={Mode.LIVE.value: tuple(live), Mode.TEST.value: (simulated[Mode.TEST],)})
 
     def _real_rates(self, name: str) -> RateSource:
@@ -182,18 +196,35 @@ class Providers:
         return self._kept(CoinGeckoRates(key=self._settings.coingecko_key))
 
     def kyc(self) -> KycVerifier:
-        """Raises: PluginError."""
+        """Live mode's: test mode has none. Raises: PluginError."""
         tools = self._tools
-        adapter = self._one(
-            "kyc", self._adapters.kyc, lambda: SimulatedVerifier("simulator", tools.storage, tools.clock)
-        )
-        return cast("KycVerifier", adapter)
+
+        def simulated() -> KycVerifier:
+            return self._unless_refused("kyc", SimulatedVerifier("simulator", tools.storage, tools.clock))
+
+        return cast("KycVerifier", self._one("kyc", self._adapters.kyc, simulated))
 
     def chain(self) -> ChainWatcher:
-        """Raises: PluginError."""
+        """Live mode's: test mode has none. Raises: PluginError."""
         tools = self._tools
-        adapter = self._one("chain", self._adapters.chain, lambda: SimulatedChain(tools.storage, tools.clock))
-        return cast("ChainWatcher", adapter)
+
+        def simulated() -> ChainWatcher:
+            return self._unless_refused("chain", SimulatedChain(tools.storage, tools.clock))
+
+        return cast("ChainWatcher", self._one("chain", self._adapters.chain, simulated))
+
+    def _unless_refused(self, kind: str, simulator: T) -> T:
+        """The simulator, or what stands for it where live mode may have none: it is asked, and is not configured."""
+        if self._may_pretend(kind, "simulator"):
+            return simulator
+
+        def refuse(operation: str, _: Call) -> Call:
+            async def refused(*_: Any, **__: Any) -> Any:
+                raise NotConfigured(f"{kind} {operation}: live mode has only a simulator, which it may not use")
+
+            return refused
+
+        return wrapped(simulator, OPERATIONS[kind], refuse)
 
     def deposits(self) -> DepositWatchers:
         """Test mode has its simulator. Raises: PluginError."""
@@ -203,8 +234,10 @@ class Providers:
             name = f"simulator-deposits-{mode}"
             return SimulatedDeposits(name, tools.storage, tools.clock, tools.ids, spell=tron_address)
 
+        both: dict[str, DepositWatcher] = {Mode.TEST.value: simulated(Mode.TEST)}
         live: DepositWatcher = self._one("deposits", self._adapters.deposits, lambda: simulated(Mode.LIVE))
-        both = {Mode.LIVE.value: live, Mode.TEST.value: simulated(Mode.TEST)}
+        if not isinstance(live, SimulatedDeposits) or self._may_pretend("deposits", live.name):
+            both[Mode.LIVE.value] = live
         return DepositWatchers(
             watchers={watcher.name: watcher for watcher in both.values()},
             modes={mode: watcher.name for mode, watcher in both.items()},
@@ -217,8 +250,10 @@ class Providers:
         def simulated(mode: Mode) -> SimulatedSender:
             return SimulatedSender(f"simulator-chain-{mode}", tools.storage, tools.clock, tools.ids)
 
+        both: dict[str, UsdtSender] = {Mode.TEST.value: simulated(Mode.TEST)}
         live: UsdtSender = self._one("payouts", self._adapters.payouts, lambda: simulated(Mode.LIVE))
-        both = {Mode.LIVE.value: live, Mode.TEST.value: simulated(Mode.TEST)}
+        if not live.capabilities.simulated or self._may_pretend("payouts", live.name):
+            both[Mode.LIVE.value] = live
         return Senders(
             senders={wallet.name: wallet for wallet in both.values()},
             modes={mode: wallet.name for mode, wallet in both.items()},
@@ -226,8 +261,11 @@ class Providers:
 
     def notifier(self) -> Notifier:
         """Raises: PluginError."""
-        adapter = self._one("notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock)))
-        return cast("Notifier", adapter)
+        loopback = bool(self._settings.allow_loopback_webhooks)
+        made = self._one(
+            "notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock, loopback=loopback))
+        )
+        return cast("Notifier", made)
 
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any]) -> Any:
         """What was given, else what the setting of the kind's own name says."""
@@ -244,9 +282,12 @@ class Providers:
         return adapter
 
 
-def http_notifier(clock: Clock) -> Notifier:
-    """Posts webhooks. Its library is imported only where something leaves the house: a test's house is open in half the
-    time. Without the library there is one that tells what to install in place of each answer."""
+def http_notifier(clock: Clock, *, loopback: bool) -> Notifier:
+    """Posts webhooks; with `loopback` those of test mode to this machine, too.
+
+    Its library is imported only where something leaves the house: a test's house is open in half the time. Without the
+    library there is one that tells what to install in place of each answer.
+    """
     try:
         with needing("http", "posting webhooks"):
             from ..adapters.notifier.http import HttpNotifier
@@ -254,4 +295,4 @@ def http_notifier(clock: Clock) -> Notifier:
         from ..adapters.notifier.absent import AbsentNotifier
 
         return AbsentNotifier(str(missing))
-    return HttpNotifier(clock)
+    return HttpNotifier(clock, loopback=loopback)

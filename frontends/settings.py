@@ -5,9 +5,10 @@ No message quotes a value: it may be a secret that stands in the wrong place.
 """
 
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -42,8 +43,21 @@ def _own_address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def is_near(url: str) -> bool:
+    """Whether a server is on this very machine, as far as its address tells: a loopback address or a name that stands
+    for one, or none at all."""
+    host = urlsplit(url).hostname
+    if not host or host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an installation is told. The three addresses fill themselves in when they are left empty."""
+    """What an installation is told. The three addresses fill themselves in when they are left empty, and by them two
+    permissions do."""
 
     data_dir: Path = Path("cambist-data")
     database_url: str | None = None
@@ -72,6 +86,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deposits: str = "simulator"
     payouts: str = "simulator"
     notifier: str = "http"
+    allow_live_simulators: bool | None = None
+    """Whether live mode may work on simulators, which move no money and which payers command; None: where all three
+    addresses are this machine's own. Without it nothing simulated is wired in live mode."""
+    allow_loopback_webhooks: bool | None = None
+    """Whether webhooks of test mode may go to this machine itself, where other services may listen; None: as above."""
     shutdown_seconds: float = 10.0
     lame_duck_seconds: float = 3.0
     """Of `shutdown_seconds`, half of them at most: how long one that serves beside others goes on after SIGTERM."""
@@ -88,6 +107,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         fill(self, "base_url", self.base_url or _own_address(self.host, self.port))
         fill(self, "pay_url", self.pay_url or self.base_url)
         fill(self, "app_url", self.app_url or self.base_url)
+        is_local = all(map(is_near, (self.base_url, self.pay_url, self.app_url)))
+        for name in ("allow_live_simulators", "allow_loopback_webhooks"):
+            fill(self, name, is_local if getattr(self, name) is None else getattr(self, name))
 
     def listening_on(self, port: int) -> "Settings":
         """The same with the port that the system chose for port 0, in the addresses made of it too."""

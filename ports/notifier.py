@@ -8,7 +8,8 @@ import msgspec
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One POST. `open_network` lets it go to plain http and to loopback addresses: test mode only."""
+    """One POST. `open_network` lets it go to plain http and, where the installation permits it
+    (`allow_loopback_webhooks`), to loopback addresses: test mode only."""
 
     url: str
     headers: Mapping[str, str]

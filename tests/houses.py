@@ -165,7 +165,15 @@ async def open_test_house(
     each mode's first bank; `further_banks` bring their own. At the end every event and letter is held against its
     schema, and the books against the objects."""
     clock, postman, script = VirtualClock(settle=at_rest), Postman(), Script()
-    wanted = Settings(**{"database_url": "memory://", "base_url": "https://pay.example", **settings})
+    wanted = Settings(
+        **{
+            "database_url": "memory://",
+            "base_url": "https://pay.example",
+            "allow_live_simulators": True,
+            "allow_loopback_webhooks": True,
+            **settings,
+        }
+    )
     async with open_house(
         wanted, clock=clock, ids=SeededIds(), notifier=postman, script=script, further_banks=further_banks
     ) as house:

@@ -119,7 +119,7 @@ class Spoilable:
 async def open_spoilable(url: str, folder: Path, *names: str) -> AsyncIterator[Spoilable]:
     """A house on this database, with merchants of these names."""
     clock, street = VirtualClock(settle=at_rest), Street()
-    settings = Settings(database_url=url, base_url="https://pay.example", data_dir=folder)
+    settings = Settings(database_url=url, base_url="https://pay.example", data_dir=folder, allow_live_simulators=True)
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=street) as house:
         with lent_app(house.ports) as face:
             transport = httpx.ASGITransport(face, raise_app_exceptions=False)

@@ -89,7 +89,8 @@ def is_loopback(address: IPv4Address | IPv6Address) -> bool:
 class SocketGuard:
     """Makes the connector's sockets, and none towards a forbidden address: no byte leaves.
 
-    `loopback`: this machine's own addresses are allowed beside the public ones (test mode).
+    `loopback`: this machine's own addresses are allowed beside the public ones (test mode, where the installation
+    permits it).
     """
 
     def __init__(self, *, loopback: bool) -> None:

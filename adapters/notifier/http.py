@@ -36,6 +36,7 @@ class HttpNotifier:
         self,
         clock: Clock,
         *,
+        loopback: bool = False,
         limit: float = 10.0,
         per_host: int = 64,
         connections: int = 1280,
@@ -46,6 +47,7 @@ class HttpNotifier:
     ) -> None:
         """Opens nothing yet.
 
+        `loopback`: letters of test mode may go to this machine itself, where other services may listen.
         `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host` and
         `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
         further letters wait, which is not charged to the receiver. Whoever posts gives out the turns
@@ -54,6 +56,7 @@ class HttpNotifier:
         `exchange`: how letters go out over connections (exchanges.py).
         """
         self._clock = clock
+        self._loopback = loopback
         self._limit = limit
         self._keep_alive = keep_alive
         self._tls = tls
@@ -147,7 +150,7 @@ class HttpNotifier:
             ttl_dns_cache=_DNS_SECONDS,
             resolver=self._resolver,
             ssl=True if self._tls is None else self._tls,
-            socket_factory=SocketGuard(loopback=open_network),
+            socket_factory=SocketGuard(loopback=open_network and self._loopback),
         )
 
 

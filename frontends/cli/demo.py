@@ -39,7 +39,13 @@ def demo(settings: Settings, *, keep: bool) -> None:
     configure_logging("error", settings.log_format)
     with tempfile.TemporaryDirectory(prefix="cambist-demo-") as folder:
         listener = _listen(settings)
-        fresh = Settings(data_dir=Path(folder), host=settings.host, port=listener.getsockname()[1])
+        fresh = Settings(
+            data_dir=Path(folder),
+            host=settings.host,
+            port=listener.getsockname()[1],
+            allow_live_simulators=True,
+            allow_loopback_webhooks=True,
+        )
         run_loop(_demo(fresh, listener, keep=keep))
 
 
@@ -125,6 +131,7 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
     ids = service.house.ports.ids
     pair = {"X-Api-Key": merchant.test.api_key, "X-Api-Secret": merchant.test.api_secret}
     _step("1", f"The service runs at {base}; it has one merchant, with live and test keys.")
+    click.echo("   All banks, chains and rates here are simulators, in live mode too: no real money moves.")
     _show({"account_id": merchant.account_id, "test key": merchant.test.api_key})
 
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE)) as client:

@@ -16,6 +16,7 @@ from ...ports.vault import VaultError
 from .. import checkup as around
 from ..compose import key_file, open_house
 from ..settings import SettingsError
+from ..simulators import judge_simulators
 from .session import loaded_settings
 
 LIMIT = 10.0
@@ -24,6 +25,7 @@ _MARGIN = 5.0
 """Seconds after which one that does not even stop is left behind."""
 
 Told = tuple[str, Finding]
+_SIMULATORS = "simulators"
 _LOOKED_AT_FIRST = ("database", "schema", "secrets")
 """What must be well before a house is opened: opening would make files, or bring the schema up."""
 
@@ -85,7 +87,7 @@ async def _checks(place: around.Place, limit: float, *, full: bool) -> AsyncIter
     if not missing and own is not None and not own.exists():
         missing = ["secrets"]
     if missing:
-        for name in checkup.CHECKS:
+        for name in (*checkup.CHECKS, _SIMULATORS):
             yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
         return
     async for each in _checks_inside(place, limit, full=full):
@@ -100,13 +102,15 @@ async def _checks_inside(place: around.Place, limit: float, *, full: bool) -> As
     if finding.level is Level.FAILED:
         yield "house", finding
         return
-    ports = opening.result().ports
+    opened = opening.result()
+    ports = opened.ports
     try:
         for name, check in checkup.CHECKS.items():
             if full and name in checkup.THOROUGH:
                 yield name, await _bounded(name, checkup.THOROUGH[name](ports, _progress), None)
             else:
                 yield name, await _bounded(name, check(ports), limit)
+        yield _SIMULATORS, judge_simulators(opened)
     finally:
         await _bounded("house", _closed(house.__aexit__(None, None, None)), limit)
 

@@ -66,7 +66,7 @@ _PAYMENTS = (
             403: ("SHOP_DISABLED",),
             422: ("VALIDATION_ERROR", "PAYMENT_UNAVAILABLE", "SHOP_MARKUP_NOT_SET", "PAYER_DATA_REQUIRED"),
             502: ("PROVIDER_ERROR",),
-            503: ("PAYMENT_ROUTE_UNAVAILABLE",),
+            503: ("PAYMENT_ROUTE_UNAVAILABLE", "PROVIDER_NOT_CONFIGURED"),
         },
     ),
     Operation(

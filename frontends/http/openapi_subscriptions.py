@@ -10,6 +10,7 @@ _PATH = f"{API}/subscriptions/{{subscription_id}}"
 _NO_SUBSCRIPTION: Refusals = {404: ("SUBSCRIPTION_NOT_FOUND",)}
 _IN_STATE: Refusals = {**_NO_SUBSCRIPTION, 409: ("INVALID_STATE",)}
 _NO_ROUTE = "PAYMENT_ROUTE_UNAVAILABLE"
+_NO_BANK = "PROVIDER_NOT_CONFIGURED"
 
 SUBSCRIPTIONS = (
     Operation(
@@ -30,7 +31,7 @@ SUBSCRIPTIONS = (
             ),
             403: ("SHOP_DISABLED",),
             422: ("SHOP_MARKUP_NOT_SET", "PAYER_DATA_REQUIRED", "PAYMENT_UNAVAILABLE"),
-            503: (_NO_ROUTE,),
+            503: (_NO_ROUTE, _NO_BANK),
         },
     ),
     Operation(
@@ -66,7 +67,7 @@ SUBSCRIPTIONS = (
         "Give the payer of a lost mandate a link to bind anew",
         answer=SubscriptionView,
         creates=True,
-        refusals={**_IN_STATE, 400: (_NO_ROUTE,), 503: (_NO_ROUTE,)},
+        refusals={**_IN_STATE, 400: (_NO_ROUTE,), 503: (_NO_ROUTE, _NO_BANK)},
     ),
     Operation(
         "post",
@@ -79,7 +80,7 @@ SUBSCRIPTIONS = (
             400: (_NO_ROUTE,),
             404: ("SUBSCRIPTION_NOT_FOUND", "NOT_FOUND"),
             409: ("INVALID_STATE",),
-            503: (_NO_ROUTE, "PROVIDER_UNAVAILABLE"),
+            503: (_NO_ROUTE, _NO_BANK, "PROVIDER_UNAVAILABLE"),
         },
     ),
 )

@@ -15,14 +15,13 @@ from math import floor
 import msgspec
 import uvicorn
 
-from ...core.domain.accounts import Mode
-from ...ports.bank import BankRoutes
 from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..presence import counts_alone, on_the_roll
 from ..settings import Settings
+from ..simulators import tell_of_simulators
 from ..stopping import Stopping
 from ..telemetry.limit_hits import hits_kept
 from ..telemetry.logs import configure_logging
@@ -73,7 +72,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
                 service = await closing.enter_async_context(running(settings, works=works, stopping=stopping))
             keep_for_good()
             await tell_if_held(service.house.ports)
-            _say_what_is_simulated(service.house.ports.banks)
+            tell_of_simulators(service.house)
             _say_whose_keys(service.house.settings)
             sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")
             sys.stdout.flush()
@@ -184,14 +183,6 @@ def _handle_signals(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
-
-
-def _say_what_is_simulated(banks: BankRoutes) -> None:
-    """A fresh installation works in live mode too, on simulators; nobody shall take that for money."""
-    for mode, names in banks.order.items():
-        pretended = [name for name in names if banks.named(name).capabilities.simulated]
-        if pretended and mode == Mode.LIVE:
-            log.warning("live mode runs on simulators (%s): no real money moves", ", ".join(pretended))
 
 
 def _say_whose_keys(settings: Settings) -> None:

@@ -233,7 +233,9 @@ def open_on(stage: Stage, options: SandboxOptions) -> Iterator[Sandbox]:
     clock, ids, advance = virtual_time(options.start)
     own_time = system_clock().now if options.receiver_time == "machine" else None
     postbox = Postbox(WEBHOOK_SECRET, clock.now, own_time)
-    settings = Settings(database_url="memory://", base_url=BASE_URL, data_dir=stage.new_folder())
+    settings = Settings(
+        database_url="memory://", base_url=BASE_URL, data_dir=stage.new_folder(), allow_live_simulators=True
+    )
     opening = open_house(settings, clock=clock, ids=ids, notifier=postbox)
     with stage.within(opening) as house:
         yield Sandbox(stage, house.ports, advance, stage.call(_account, house.ports, options), postbox)

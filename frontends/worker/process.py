@@ -14,6 +14,7 @@ from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..presence import on_the_roll
 from ..settings import Settings
+from ..simulators import tell_of_simulators
 from ..stopping import Stopping
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
@@ -41,6 +42,7 @@ def work(settings: Settings) -> None:
                 await closing.enter_async_context(scraped(settings, telemetry, house.ports))
             keep_for_good()
             await tell_if_held(house.ports)
+            tell_of_simulators(house)
             stopped = asyncio.Event()
 
             def stop(status: int = 0) -> None:

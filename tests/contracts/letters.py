@@ -41,7 +41,7 @@ exchanged_by: Callable[[TCPConnector], Exchange] = EXCHANGE
 
 @asynccontextmanager
 async def notifier(**options: Any) -> AsyncIterator[Notifier]:
-    made = HttpNotifier(SystemClock(), **{"exchange": exchanged_by, **options})
+    made = HttpNotifier(SystemClock(), **{"exchange": exchanged_by, "loopback": True, **options})
     try:
         yield made
     finally:

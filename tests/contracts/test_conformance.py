@@ -144,6 +144,6 @@ class TestHttpNotifier(of_notifiers.TestNotifier):
     @pytest.fixture
     async def notifier_bench(self) -> AsyncIterator[NotifierBench]:
         async with Receiver() as receiver:
-            notifier = HttpNotifier(SystemClock())
+            notifier = HttpNotifier(SystemClock(), loopback=True)
             yield PostedBench(receiver, notifier)
             await notifier.close()

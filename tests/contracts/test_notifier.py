@@ -257,7 +257,7 @@ def late(clock: VirtualClock, seconds: float) -> Script:
 async def test_the_time_is_measured_by_the_clock_of_the_port(receiver: Receiver) -> None:
     clock = VirtualClock()
     receiver.answer_with(late(clock, 1.5))
-    made = HttpNotifier(clock)
+    made = HttpNotifier(clock, loopback=True)
     receipt = await made.post(letter(receiver.url))
     await made.close()
     assert receipt.took_ms == 1500
@@ -390,7 +390,7 @@ async def test_all_receivers_together_get_no_more_connections_than_allowed(recei
 
 async def test_a_receiver_without_letters_is_forgotten(receiver: Receiver) -> None:
     """Merchants come and go; a worker runs for months."""
-    made = HttpNotifier(SystemClock(), per_host=1)
+    made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
     await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(3)))
     await made.close()
     assert not made._shares[True]._gates
@@ -408,7 +408,7 @@ async def test_waiting_for_a_free_connection_is_not_charged_to_the_receiver(rece
 async def test_the_measured_time_does_not_hold_the_wait_for_a_free_connection(receiver: Receiver) -> None:
     clock = VirtualClock()
     receiver.answer_with(late(clock, 5), late(clock, 1))
-    made = HttpNotifier(clock, per_host=1)
+    made = HttpNotifier(clock, loopback=True, per_host=1)
     receipts = await asyncio.gather(made.post(letter(receiver.url)), made.post(letter(receiver.url)))
     await made.close()
     assert [receipt.took_ms for receipt in receipts] == [5000, 1000]
@@ -440,7 +440,7 @@ async def test_cancelling_passes_through_and_leaves_the_notifier_sound(receiver:
 
 async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver) -> None:
     receiver.answer_with(silence())
-    made = HttpNotifier(SystemClock(), per_host=1)
+    made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
     task = asyncio.create_task(made.post(letter(receiver.url)))
     await receiver.arrived()
     waiting = asyncio.create_task(made.post(letter(receiver.url)))
@@ -454,6 +454,6 @@ async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver)
 
 
 def test_it_is_made_without_an_event_loop_and_opens_nothing_before_the_first_letter() -> None:
-    made = HttpNotifier(SystemClock())
+    made = HttpNotifier(SystemClock(), loopback=True)
     assert not made._exchanges
     asyncio.run(made.close())

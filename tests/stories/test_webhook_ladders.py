@@ -75,8 +75,8 @@ class Shop:
 @asynccontextmanager
 async def shop(url: str, limit: float = PATIENT) -> AsyncIterator[Shop]:
     clock = VirtualClock()
-    notifier = HttpNotifier(SystemClock(), limit=limit)
-    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    notifier = HttpNotifier(SystemClock(), loopback=True, limit=limit)
+    settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=notifier) as house:
         try:
             account = await create_account(house.ports, "Merchant")

@@ -84,7 +84,7 @@ class Watched:
 async def watched_house(tracing: Tracing | None = None, *, access_log: str = "off") -> AsyncIterator[Watched]:
     clock, postman, script = VirtualClock(), Postman(), Script()
     telemetry = Telemetry(clock, tracing)
-    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_house(
         settings, clock=clock, ids=SeededIds(), notifier=postman, script=script, telemetry=telemetry
     ) as house:

@@ -168,7 +168,7 @@ class Place:
 async def open_place() -> AsyncIterator[Place]:
     clock = VirtualClock(settle=at_rest)
     town = Town(clock)
-    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=town) as house:
         yield Place(house.ports, clock, town)
 

@@ -90,7 +90,7 @@ class TestLeases:
 
         monkeypatch.setattr(loop, "HANDLERS", {"slow": hangs})
         monkeypatch.setattr(loop, "start_standing", nothing)
-        settings = Settings(database_url="memory://", base_url="https://pay.example")
+        settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
         async with open_house(settings, clock=VirtualClock(), ids=SeededIds()) as house:
             now = house.ports.clock.now()
             async with house.ports.storage.unit() as unit:

@@ -90,7 +90,7 @@ class Shop:
 @pytest.fixture
 async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
     clock = VirtualClock()
-    settings = Settings(database_url="memory://", base_url="https://pay.example")
+    settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_house(settings, clock=clock, ids=SeededIds()) as house:
         yield Shop(house.ports, clock, monkeypatch)
 

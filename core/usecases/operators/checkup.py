@@ -217,20 +217,6 @@ async def check_webhooks(ports: Ports) -> Finding:
     return warning(f"webhooks go unencrypted to {len(plain)} accounts: {shown}", "ask them for an https address")
 
 
-async def check_simulators(ports: Ports) -> Finding:
-    """Live mode on simulators moves no real money."""
-    banks = ports.banks.order.get(Mode.LIVE.value, ())
-    played = [name for name in banks if ports.banks.named(name).capabilities.simulated]
-    rates = [source.name for source in ports.rates.of_mode(Mode.LIVE.value)]
-    played += [name for name in rates if name.startswith("simulator")]
-    if not played:
-        return ok("no simulator works in live mode")
-    return warning(
-        f"live mode works on simulators ({_listed(played)}): no real money moves",
-        "wire real providers before taking real payments; CAMBIST_RATE_SOURCES names real rates",
-    )
-
-
 async def check_wallets(ports: Ports) -> Finding:
     """A wallet that tells what it sent protects a restored database from sending it again."""
     try:
@@ -267,7 +253,6 @@ CHECKS: Mapping[str, Check] = {
     "suspense": check_suspense,
     "ledger": check_ledger,
     "webhooks": check_webhooks,
-    "simulators": check_simulators,
     "wallets": check_wallets,
 }
 

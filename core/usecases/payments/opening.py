@@ -16,6 +16,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
+from ...domain.accounts import Mode
 from ...domain.errors import Refusal
 from ...domain.idempotency import IdempotencyKey
 from ...domain.payments import ASKING, OPEN, Opening, Payment, lifetime
@@ -107,6 +108,13 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         if left.bank_reference is not None:
             return left
         payment = left
+
+
+def routeless(ports: Ports, mode: Mode) -> Refusal:
+    """For where no bank can take it: for good, or, where the mode has no bank at all, until one is connected."""
+    if ports.banks.order.get(mode.value):
+        return no_route(away=False)
+    return Refusal("PROVIDER_NOT_CONFIGURED", f"No bank is connected in {mode} mode yet")
 
 
 def no_route(*, away: bool) -> Refusal:

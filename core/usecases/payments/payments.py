@@ -27,7 +27,7 @@ from ..gateways.gateways import first_open
 from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
 from ..sealed import private_place
-from .opening import draw, no_route, open_at_bank, outcome_unknown
+from .opening import draw, no_route, open_at_bank, outcome_unknown, routeless
 from .tallies import add_payment
 
 KIND = "payment"
@@ -62,7 +62,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     terminal = case.terminal
     routes = ports.banks.of_mode(caller.mode, () if terminal is None else terminal.routes)
     if not routes:
-        raise no_route(away=False)
+        raise routeless(ports, caller.mode)
     bank = await first_open(ports, routes, caller.mode, caller.account_id)
     if bank is None:
         raise no_route(away=True)

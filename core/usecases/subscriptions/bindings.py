@@ -33,7 +33,7 @@ from ...domain.terminals import Terminal
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import watched
-from ..payments.opening import no_route
+from ..payments.opening import routeless
 from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
 from ..payments.tallies import remove_payment
 from ..units import retrying
@@ -76,7 +76,7 @@ async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> M
     terminal = None if method_id is None else await unit[Terminal].get(method_id)
     routes = binders(ports, subscription.mode, terminal)
     if not routes:
-        raise no_route(away=False)
+        raise routeless(ports, subscription.mode)
     return await first_open(ports, routes, subscription.mode, subscription.account_id)
 
 

@@ -1,0 +1,34 @@
+"""What a process says of simulators in live mode: that nobody takes them for money, or that they are refused."""
+
+import logging
+
+from ..core.usecases.operators.checkup import Finding, ok, warning
+from .compose import House
+
+log = logging.getLogger("cambist.simulators")
+
+ALLOW = "CAMBIST_ALLOW_LIVE_SIMULATORS"
+
+
+def judge_simulators(house: House) -> Finding:
+    """Live mode on simulators moves no real money."""
+    names = ", ".join(house.live_simulators)
+    if not names:
+        return ok("no simulator works in live mode")
+    if house.settings.allow_live_simulators:
+        return warning(
+            f"live mode works on simulators ({names}): no real money moves",
+            f"name real providers before real payments are taken; {ALLOW}=false lets nothing pretend",
+        )
+    return warning(
+        f"live mode lacks providers, because simulators are refused there ({names}): what needs them answers "
+        "PROVIDER_NOT_CONFIGURED or is not done; test mode works",
+        f"name real providers in these settings, or say {ALLOW}=true where no money is meant to move",
+    )
+
+
+def tell_of_simulators(house: House) -> None:
+    """Say it in the log, once at the start of a process that serves or works."""
+    finding = judge_simulators(house)
+    if finding.remedy is not None:
+        log.warning("%s: %s", finding.message, finding.remedy)
