@@ -1,4 +1,5 @@
-"""Which processes may serve one installation together: those that count requests in one place (DESIGN 5)."""
+"""Which processes may serve one installation together: those that count requests in one place
+(docs/cli.md "Serving")."""
 
 import logging
 import signal

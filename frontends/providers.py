@@ -49,7 +49,8 @@ _LIVE_BANK = BankCapabilities(
     remittances=True,
     remittance_max_kopecks=REMITTANCE_MOST,
 )
-"""Live mandates cannot be charged at present (SPEC "Charge errors", PROVIDER_NOT_CONFIGURED); in test mode they can."""
+"""Live mandates cannot be charged at present (docs/subscriptions.md "When a charge is refused",
+PROVIDER_NOT_CONFIGURED); in test mode they can."""
 
 log = logging.getLogger("cambist.providers")
 

@@ -1,4 +1,5 @@
-"""The settings of an installation: defaults, then `cambist.toml`, then the environment, then flags (DESIGN 5).
+"""The settings of an installation: defaults, then `cambist.toml`, then the environment, then flags
+(docs/cli.md "Settings").
 
 Every value is read by the one row of `OPTIONS` that names it, wherever it comes from, and all faults are told at once.
 No message quotes a value: it may be a secret that stands in the wrong place.
@@ -305,7 +306,7 @@ def _explain(option: Option, settings: Settings, found: _Raw | None) -> Explaine
 
 
 def for_many_processes(settings: Settings) -> Settings:
-    """The same, where several processes on several machines can share it (DESIGN 5, `api` and `worker`).
+    """The same, where several processes on several machines can share it (docs/cli.md "Serving").
 
     Raises: SettingsError with all that keeps them from it, and why.
     """

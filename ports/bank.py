@@ -81,7 +81,8 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvoiceState(msgspec.Struct, frozen=True, kw_only=True):
-    """All the bank knows of an invoice. `failure` is a failure reason as SPEC.md lists them, with FAILED."""
+    """All the bank knows of an invoice. `failure` is a failure reason of docs/payments.md "What you get", with
+    FAILED."""
 
     reference: str
     status: InvoiceStatus

@@ -38,7 +38,7 @@ class Clock(Protocol):
 
 
 class World(msgspec.Struct, frozen=True):
-    """A time of its own, in which all objects of one test account live (DECISIONS 8)."""
+    """A time of its own, in which all objects of one test account live (docs/sandbox.md "The clock")."""
 
     id: str
     """The account's."""

@@ -1,7 +1,7 @@
 """Where clients send USDT, in its own words: an address that is one operation's alone, and what came to it.
 
-Money is matched by the address it came to, never by its sender (DECISIONS 6), so no two operations share one. Faults
-of every call: Unavailable (nothing was read, nothing was begun), NotConfigured.
+Money is matched by the address it came to, never by its sender (docs/exchanges.md "Rules"), so no two operations share
+one. Faults of every call: Unavailable (nothing was read, nothing was begun), NotConfigured.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """What can go wrong beyond a port, in the few words that the core decides by.
 
-An operation at a provider has three ends: done, refused for certain, unknown. The faults keep them apart, because
-only the middle one may be tried again elsewhere (notes on outcomes: ARCHITECTURE.md, "Three ends").
+An operation at a provider has three ends: done, refused for certain, unknown. The faults keep them apart, because only
+the middle one may be tried again elsewhere (ARCHITECTURE.md "Three ends").
 """
 
 

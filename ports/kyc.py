@@ -16,7 +16,7 @@ from .faults import Unavailable
 
 class NoAnswer(Unavailable):
     """The verifier was reached and did not answer a read. Apart from Unavailable, because merchants are told so
-    (SPEC "KYC errors": 502 and 503)."""
+    (docs/kyc.md "Answers and errors")."""
 
 
 class CheckStatus(StrEnum):

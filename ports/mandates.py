@@ -21,7 +21,7 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
     first_charge_kopecks: int | None
     """The binding takes this as its first charge. None: it takes nothing; the payer confirms a symbolic QR of 1 RUB
-    that is not debited (SPEC "Subscriptions", `binding_charge`)."""
+    that is not debited (docs/subscriptions.md "How the payer binds")."""
     purpose: str
     expires_at: datetime
     """A wish: who has not confirmed by then finds the binding CLOSED."""
@@ -70,11 +70,11 @@ class MandateState(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     """What the mandate is charged by, from ACTIVE on: a secret."""
     overdue: bool = False
-    """A charge is overdue at the bank (SPEC "Subscription", `past_due`)."""
+    """A charge is overdue at the bank (docs/subscriptions.md "When the mandate is lost")."""
     transfers: tuple[Transfer, ...] = ()
     """Of the first charge. Its money goes back by `Bank.refund`, with `reference`."""
     failure: str | None = None
-    """With REFUSED: a failure reason as SPEC lists them."""
+    """With REFUSED: a failure reason of docs/payments.md "What you get"."""
 
     def __repr__(self) -> str:
         # The token is a secret, and transfers name payers.
@@ -106,7 +106,8 @@ class ChargeStatus(StrEnum):
 
 
 MANDATE_REVOKED = "mandate_revoked"
-"""The failure of a charge whose mandate the bank does not accept any more (SPEC "Charge errors", 502)."""
+"""The failure of a charge whose mandate the bank does not accept any more
+(docs/subscriptions.md "When a charge is refused")."""
 
 
 class ChargeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +116,7 @@ class ChargeState(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     status: ChargeStatus
     failure: str | None = None
-    """With FAILED: a failure reason as SPEC lists them."""
+    """With FAILED: a failure reason of docs/payments.md "What you get"."""
     transfer: Transfer | None = None
     """With PAID."""
     check_after: float | None = None
@@ -173,7 +174,8 @@ class MandateBank(Bank, Protocol):
 
 
 class MandateEvent(StrEnum):
-    """What payers and banks do to mandates. Those of DECISIONS 8 are spelled as the sandbox's outcomes."""
+    """What payers and banks do to mandates. What test mode plays is spelled as the sandbox's outcomes
+    (docs/sandbox.md "The calls")."""
 
     CONFIRM = "confirm"
     """The payer confirms: the first charge is paid, and the mandate ACTIVE."""

@@ -1,8 +1,8 @@
 """What the service sends on chain, in its own words: an operation, an address, units of USDT, a signed transfer.
 
-Sending is two calls, because a transfer has its hash before the network sees it. `sign` makes it and sends nothing;
-the caller stores what it returned; `broadcast` sends just that, as often as needed. So a crash or a lost answer never
-leads to a second transfer: there is one hash to send again, or to ask for (DECISIONS 4 "Withdrawals").
+Sending is two calls, because a transfer has its hash before the network sees it. `sign` makes it and sends nothing; the
+caller stores what it returned; `broadcast` sends just that, as often as needed. So a crash or a lost answer never leads
+to a second transfer: there is one hash to send again, or to ask for (docs/settlement.md "Payouts").
 
 Units are of 0.00000001 USDT on every network. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigured.
 """

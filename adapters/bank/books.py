@@ -17,8 +17,9 @@ DECLINED = 404_02
 ANOTHER_AMOUNT = 404_03
 OUTCOME_UNKNOWN = 404_04
 LINK_LATER = 404_05
-"""Amounts in kopecks of invoices that act without a call (DECISIONS 8, which gives refunds none). The invoice of 404.04
-exists, its answer is lost. A binding whose first charge is of 404.05 has no link until it is told."""
+"""Amounts in kopecks of invoices that act without a call (docs/sandbox.md "Amounts that act by themselves"; refunds
+have none). The invoice of 404.04 exists, its answer is lost. A binding whose first charge is of 404.05 has no link
+until it is told."""
 ACTING = frozenset((INSUFFICIENT_FUNDS, DECLINED, ANOTHER_AMOUNT, OUTCOME_UNKNOWN))
 """Of invoices: the bank must hear of one at once, to act by itself."""
 

@@ -1,4 +1,5 @@
-"""Which addresses we post to: a merchant chooses the receiver, so it could name our own network (DECISIONS 7).
+"""Which addresses we post to: a merchant chooses the receiver, so it could name our own network
+(docs/webhooks.md "Your address").
 
 Two gates. `check_url` reads the address as text and stops what can be seen there. `SocketGuard` stands where a socket
 is made, on the numeric address about to be connected to, so no name, redirect, odd spelling of a number or DNS answer

@@ -1,4 +1,4 @@
-"""Posting letters over HTTP with aiohttp (SPEC "Events", 1; DECISIONS 7)."""
+"""Posting letters over HTTP with aiohttp (docs/webhooks.md "When you do not answer")."""
 
 import os
 import ssl

@@ -18,7 +18,7 @@ def backup(*, path: Path, as_json: bool) -> None:
 
     The service may go on. Of Postgres it is a dump by pg_dump. The vault's keys are not copied: keep them apart, for
     who has both can read everything. To restore, `cambist restore`. Exit 1 when there is no backup, or when what it
-    holds is not sound. docs/operations.md, "Backup and restore".
+    holds is not sound. docs/operations.md "Backup and restore".
     """
 
     def run() -> Answer:

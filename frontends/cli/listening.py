@@ -25,7 +25,7 @@ BETWEEN = 1.5
 RECONNECT = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the next question after the service did not answer, the last one again and again."""
 LOCAL_LIMIT = 10.0
-"""Seconds for a whole local answer, as a webhook receiver has (SPEC "Events", 1)."""
+"""Seconds for a whole local answer, as a webhook receiver has (docs/webhooks.md "What a receiver does")."""
 FRESH = 60.0
 """Seconds after which letters at hand are asked for anew: their signatures carry the moment of the answer, and
 receivers take it for five minutes."""

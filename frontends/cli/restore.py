@@ -19,9 +19,9 @@ def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
     """Put the backup PATH in the place of the database, once its pages, books and seals were checked.
 
     Refused while anybody uses the database. On SQLite what stood there is kept beside it; on Postgres it is done by
-    pg_restore, and the database must be empty. The keys are not in a backup: put the
-    key file into the data folder first. What was restored is held: it sends no money in live mode until `cambist
-    resume`. Exit 1 when nothing was restored, or when its books do not hold. docs/operations.md, "Backup and restore".
+    pg_restore, and the database must be empty. The keys are not in a backup: put the key file into the data folder
+    first. What was restored is held: it sends no money in live mode until `cambist resume`. Exit 1 when nothing was
+    restored, or when its books do not hold. docs/operations.md "Backup and restore".
     """
 
     def run() -> Answer:

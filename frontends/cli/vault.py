@@ -18,7 +18,7 @@ from .session import REFUSED, answering, guarded, in_house, loaded_settings
 
 @click.group()
 def vault() -> None:
-    """The vault's keys: they seal webhook secrets, payer data and phones. docs/operations.md, "Key rotation"."""
+    """The vault's keys: they seal webhook secrets, payer data and phones. docs/operations.md "Key rotation"."""
 
 
 @vault.command("status")

@@ -1,4 +1,5 @@
-"""Events that were sent to the merchant, and how the merchant's receiver does (DECISIONS 7)."""
+"""Events that were sent to the merchant, and how the merchant's receiver does
+(docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exchanges of USDT and RUB, and the clients they are for (SPEC "Exchanges")."""
+"""Exchanges of USDT and RUB, and the clients they are for (docs/exchanges.md "Exchanges")."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -1,4 +1,5 @@
-"""Verification of end clients (SPEC "KYC"). Live mode only. None of these takes a key: the phone is one."""
+"""Verification of end clients (docs/kyc.md "KYC: verifying your clients"). Live mode only. None of these takes a key:
+the phone is one."""
 
 from typing import Literal
 

@@ -1,4 +1,5 @@
-"""Balance, rate, turnover, settlements, payouts and gateways (SPEC "Money reads", DECISIONS 4, 7)."""
+"""Balance, rate, turnover, settlements, payouts and gateways (docs/settlement.md "The rate", "Payouts";
+docs/webhooks.md "Gateways")."""
 
 from datetime import date, datetime
 from decimal import Decimal

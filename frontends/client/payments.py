@@ -1,4 +1,4 @@
-"""Payments, terminals and delivery proofs (SPEC "Endpoints: Payments")."""
+"""Payments, terminals and delivery proofs (docs/payments.md "Payments")."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Refunds (SPEC "Refunds", DECISIONS 3)."""
+"""Refunds (docs/refunds.md "Refunds")."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The sandbox: playing payer, bank and chain. Test keys only (DECISIONS 8)."""
+"""The sandbox: playing payer, bank and chain. Test keys only (docs/sandbox.md "The calls")."""
 
 from datetime import datetime
 from typing import Literal

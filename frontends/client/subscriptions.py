@@ -1,4 +1,4 @@
-"""Subscriptions and their charges (SPEC "Subscriptions", DECISIONS 5)."""
+"""Subscriptions and their charges (docs/subscriptions.md "Subscriptions")."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -156,7 +156,7 @@ class TestCharges:
 
 
 class TestMandatesThatAreOver:
-    """`mandate_revoked` (SPEC "Charge errors"), for good."""
+    """`mandate_revoked`, for good (docs/subscriptions.md "When a charge is refused")."""
 
     async def test_a_mandate_that_is_lost_fails_and_is_charged_again_when_it_is_back(
         self, bank_bench: BankBench
@@ -177,7 +177,7 @@ class TestMandatesThatAreOver:
         await self._is_revoked(bank_bench, mandate)
 
     async def test_a_charge_under_way_does_not_end_with_its_mandate(self, bank_bench: BankBench) -> None:
-        """DECISIONS 5: a success that still arrives after cancelling."""
+        """A success may still arrive after cancelling (docs/subscriptions.md "Changing and ending")."""
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))
         await bank.revoke(mandate.reference)
@@ -192,7 +192,7 @@ class TestWhatItSays:
     """Of itself, and of charges."""
 
     async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, bank_bench: BankBench) -> None:
-        """SPEC "Charge errors", PROVIDER_NOT_CONFIGURED: nothing is made."""
+        """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): nothing is made."""
         bank = binder(bank_bench)
         if bank.capabilities.mandate_charges:
             pytest.skip("the bank charges mandates")

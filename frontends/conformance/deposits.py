@@ -24,7 +24,7 @@ async def came(watcher: DepositWatcher, address: str) -> list[tuple[int, bool]]:
 
 
 class TestAddresses:
-    """Deposits are matched by address, never by sender (DECISIONS 6)."""
+    """Deposits are matched by address, never by sender (docs/exchanges.md "Rules")."""
 
     async def test_an_operation_has_one_address_for_ever(self, deposits_bench: DepositsBench) -> None:
         watcher = deposits_bench.watcher

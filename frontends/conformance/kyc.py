@@ -151,7 +151,7 @@ class TestFailures:
         assert found is None or again.reference == found.reference, "a person would be checked, and paid for, twice"
 
     async def test_a_read_without_an_answer_is_no_answer(self, kyc_bench: KycBench) -> None:
-        """SPEC "KYC errors": 502 where the verifier is silent."""
+        """502 where the verifier is silent (docs/kyc.md "Answers and errors")."""
         begun = await kyc_bench.verifier.register(either(kyc_bench))
         await kyc_bench.be_silent()
         with pytest.raises(NoAnswer):

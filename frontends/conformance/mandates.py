@@ -143,7 +143,7 @@ class TestConfirmation:
     """A payer confirms, and pays the first charge where there is one; or refuses."""
 
     async def test_the_first_charge_is_paid_and_the_mandate_given(self, bank_bench: BankBench) -> None:
-        """SPEC "Subscription statuses": the payer confirms, the binding payment is paid."""
+        """The payer confirms, the binding payment is paid (docs/subscriptions.md "How the payer binds")."""
         state = await bound(bank_bench)
         assert state.token, "a mandate is charged by its token"
         assert (state.failure, state.overdue) == (None, False)
@@ -155,7 +155,8 @@ class TestConfirmation:
         await has_debited(bank_bench, state.reference, FIRST)
 
     async def test_without_a_first_charge_nothing_is_debited(self, bank_bench: BankBench) -> None:
-        """SPEC "Subscriptions", `binding_charge` `none`: a symbolic QR of 1 RUB that the bank does not debit."""
+        """With `binding_charge` `none` the QR is of a symbolic 1 RUB, which the bank does not debit
+        (docs/subscriptions.md "How the payer binds")."""
         state = await bound(bank_bench, first=None)
         assert (state.status, state.transfers) == (MandateStatus.ACTIVE, ())
         assert state.token, "a mandate is charged by its token"
@@ -169,7 +170,8 @@ class TestConfirmation:
         assert state.failure, "with REFUSED there is a reason"
 
     async def test_a_mandate_may_be_lost_and_come_back(self, bank_bench: BankBench) -> None:
-        """DECISIONS 5: paused to active when the bank reports the token valid again."""
+        """Paused to active when the bank reports the token valid again
+        (docs/subscriptions.md "When the mandate is lost")."""
         await bound(bank_bench)
         await bank_bench.lose_mandate(BINDING)
         assert (await state_of(binder(bank_bench))).status is MandateStatus.LOST

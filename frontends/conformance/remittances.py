@@ -94,7 +94,8 @@ class TestRemittances:
         await self._refused(bank_bench, to(bank_bench, amount_kopecks=kopecks), "amount")
 
     async def test_more_than_the_bound_is_refused_and_the_bound_itself_is_sent(self, bank_bench: BankBench) -> None:
-        """DECISIONS 6: a cap below the amount is met by several payouts, so the bank must say where it lies."""
+        """A cap below the amount is met by several payouts, so the bank must say where it lies
+        (docs/exchanges.md "Rules")."""
         most = remitter(bank_bench).capabilities.remittance_max_kopecks
         if most is None:
             pytest.skip("the bank has no bound")

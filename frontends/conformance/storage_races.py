@@ -29,7 +29,7 @@ async def outcome(storage: Storage, *records: object) -> str:
 
 
 async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: Place) -> None:
-    """DECISIONS 1: two requests with the same new key at once, exactly one creates."""
+    """Two requests with the same new key at once, exactly one creates (docs/concepts.md "Idempotency")."""
     storages = await open_some(place)
     outcomes = await asyncio.gather(
         *(
@@ -212,7 +212,7 @@ async def test_a_unit_reads_nothing_half_done(place: Place) -> None:
 
 
 async def test_a_unit_holds_no_lock_while_it_thinks(place: Place) -> None:
-    """DESIGN 1: no transaction and no lock is ever held across an await."""
+    """No transaction and no lock is ever held across an await (ARCHITECTURE.md "Units and jobs")."""
     storages = await open_some(place)
     await put(storages[0], payment("pay_1"))
     async with storages[0].unit() as slow:

@@ -130,7 +130,7 @@ async def test_find_returns_at_most_limit(storage: Storage) -> None:
 
 
 async def test_pages_count_from_1_and_are_empty_past_the_end(storage: Storage) -> None:
-    """SPEC "Pagination"; `-id` is newest first, because ids are ordered by time."""
+    """Pages (docs/concepts.md "Lists"); `-id` is newest first, because ids are ordered by time."""
     await put(storage, *(payment(f"pay_{n}", mode=Mode.LIVE if n == 3 else Mode.TEST) for n in range(6)))
     async with storage.unit() as unit:
         shelf = unit[Payment]
@@ -260,7 +260,7 @@ async def test_records_may_be_written_while_they_are_scanned(storage: Storage) -
 
 
 async def test_two_storages_on_one_database_see_each_others_commits_at_once(shared_place: Place) -> None:
-    """DESIGN 3: API, worker, command line and console share one database."""
+    """API, worker, command line and console share one database (docs/decisions.md "Storage")."""
     one, other = await shared_place.open(), await shared_place.open()
     for n in range(20):
         writer, reader = (one, other) if n % 2 else (other, one)

@@ -27,7 +27,7 @@ async def test_an_id_added_twice_in_one_unit_is_a_conflict(storage: Storage) -> 
 
 
 async def test_a_broken_unique_rule_is_a_conflict_that_names_it(storage: Storage) -> None:
-    """SPEC "Shop": names are unique in the account ignoring case."""
+    """Names are unique in the account ignoring case (docs/concepts.md "Shops")."""
     await put(storage, shop("s1", "Касса"), shop("s2", "Other"), shop("s3", "Касса", "acc_2"))
     with pytest.raises(Conflict) as added:
         await put(storage, shop("s4", "КАССА"))

@@ -1,4 +1,4 @@
-"""Who asks: the guard of everything under /api/v1 but the health check (SPEC "Authentication", 1-2)."""
+"""Who asks: the guard of everything under /api/v1 but the health check (docs/concepts.md "Accounts, keys, modes")."""
 
 from typing import Any
 
@@ -41,6 +41,6 @@ async def enter(ports: Ports, scope: Scope, api_key: str, api_secret: str) -> Ca
 
 
 async def require_test_mode(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    """The sandbox is not there for live keys (DECISIONS 8)."""
+    """The sandbox is not there for live keys (docs/sandbox.md "The calls")."""
     if connection.auth.mode is not Mode.TEST:
         raise endpoint_not_found()

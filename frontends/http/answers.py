@@ -31,7 +31,7 @@ def answer(view: Any, *, status: int = 200) -> Response[bytes]:
 
 
 def created(view: Any, *, replayed: bool) -> Response[bytes]:
-    """201 the first time; 200 and `Idempotent-Replayed` for a repeat (DECISIONS 1.7)."""
+    """201 the first time; 200 and `Idempotent-Replayed` for a repeat (docs/concepts.md "Idempotency")."""
     return Response(
         _ENCODER.encode(view),
         status_code=200 if replayed else 201,

@@ -1,5 +1,5 @@
 """The page where a payer confirms a subscription, over HTTP: the page, its live status, and the panel that plays the
-payer (SPEC "Behavior", 3; DECISIONS 2 "Payer window", 8).
+payer (docs/window.md "Subscriptions"; docs/subscriptions.md "How the payer binds").
 
 There are no cookies and no sessions: who has the link is the payer. Opening the page asks a bank for a QR; a page that
 looks again by itself does not.

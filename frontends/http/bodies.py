@@ -1,4 +1,5 @@
-"""Reading bodies and query values, strictly: everything odd is a documented refusal, never a 500 (DECISIONS 1)."""
+"""Reading bodies and query values, strictly: everything odd is a documented refusal, never a 500
+(docs/concepts.md "Requests in general")."""
 
 import re
 from collections.abc import Mapping
@@ -81,5 +82,5 @@ def whole(query: Mapping[str, str], name: str, default: int, largest: int) -> in
 
 
 def page_of(query: Mapping[str, str]) -> tuple[int, int]:
-    """`page` and `per_page` (SPEC "Conventions"). Raises: Refusal VALIDATION_ERROR."""
+    """`page` and `per_page` (docs/concepts.md "Lists"). Raises: Refusal VALIDATION_ERROR."""
     return whole(query, "page", 1, PAGE_MAX), whole(query, "per_page", 20, PER_PAGE_MAX)

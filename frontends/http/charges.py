@@ -1,4 +1,5 @@
-"""Charges of subscriptions over HTTP. No rule lives here (SPEC "Endpoints: Subscriptions"; DECISIONS 5, 8)."""
+"""Charges of subscriptions over HTTP. No rule lives here (docs/subscriptions.md "Charging";
+docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar import Response, get, post
@@ -18,7 +19,8 @@ from .views import payment_view, payments_view
 
 
 class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):
-    """The period that a charge would be for, and whether one may be made now (DECISIONS 5). All moments in UTC."""
+    """The period that a charge would be for, and whether one may be made now (docs/subscriptions.md "Charging"). All
+    moments in UTC."""
 
     period_ref: str | None
     opens_at: str | None

@@ -1,4 +1,5 @@
-"""End clients over HTTP. No rule lives here (SPEC "Exchange client", GET /exchange-clients; DECISIONS 8)."""
+"""End clients over HTTP. No rule lives here (docs/exchanges.md "Finding exchanges and clients";
+docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar import Response, get, post
@@ -30,7 +31,8 @@ class KycDetailsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientView(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Exchange client". `nickname` and `messenger_user_id` are null: no way tells us of them."""
+    """See docs/exchanges.md "Finding exchanges and clients". `nickname` and `messenger_user_id` are null: no way tells
+    us of them."""
 
     id: str
     phone: str
@@ -90,7 +92,7 @@ def clients_router(ports: Ports) -> Router:
 
 
 def played_clients_router(ports: Ports) -> Router:
-    """POST /sandbox/exchange-clients, for test keys only (DECISIONS 8)."""
+    """POST /sandbox/exchange-clients, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/", status_code=200)
     async def play(request: ApiRequest) -> Response[bytes]:

@@ -1,4 +1,4 @@
-"""`GET /openapi.json` and `GET /docs`: the interface, described (DECISIONS 7, SPEC "Versioning").
+"""`GET /openapi.json` and `GET /docs`: the interface, described (docs/versioning.md "The API").
 
 They need no key and are not counted, like the health check. Most processes are never asked for them, so what makes them
 is imported when they are: that and the making take some hundred milliseconds, once, in a thread.

@@ -1,4 +1,5 @@
-"""The outermost layer: what every request meets before routing, and every answer after it (DECISIONS 1.1-1.3).
+"""The outermost layer: what every request meets before routing, and every answer after it
+(docs/concepts.md "What is refused first").
 
 It wraps the framework from outside, because the framework's own middleware never runs for an unknown path or a wrong
 method, and reads the body after the guards.

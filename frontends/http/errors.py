@@ -1,4 +1,5 @@
-"""The one place that turns a refusal into the documented envelope (SPEC "Conventions", DECISIONS 1)."""
+"""The one place that turns a refusal into the documented envelope (docs/errors.md "Errors";
+docs/concepts.md "Requests in general")."""
 
 import logging
 from collections.abc import Mapping

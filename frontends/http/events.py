@@ -1,4 +1,4 @@
-"""Events and the merchant's receiver over HTTP. No rule lives here (DECISIONS 7).
+"""Events and the merchant's receiver over HTTP. No rule lives here (docs/webhooks.md "Looking, and sending again").
 
 None of these calls makes a resource, so none needs an Idempotency-Key.
 """

@@ -1,4 +1,4 @@
-"""Exchanges over HTTP. No rule lives here (SPEC "Exchange", "Endpoints: Exchanges"; DECISIONS 6, 8)."""
+"""Exchanges over HTTP. No rule lives here (docs/exchanges.md "Exchanges"; docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar import Response, get, post
@@ -40,7 +40,7 @@ class NewExchangeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
-    """The exchange object (SPEC "Exchange")."""
+    """The exchange object (docs/exchanges.md "Making one")."""
 
     id: str
     status: str
@@ -142,7 +142,8 @@ def exchanges_router(ports: Ports) -> Router:
 
 
 def played_exchanges_router(ports: Ports) -> Router:
-    """POST /sandbox/exchanges, POST /sandbox/exchanges/{id}/simulate, for test keys only (DECISIONS 8)."""
+    """POST /sandbox/exchanges, POST /sandbox/exchanges/{id}/simulate, for test keys only
+    (docs/sandbox.md "The calls")."""
 
     @post("/")
     async def begin(request: ApiRequest) -> Response[bytes]:

@@ -1,4 +1,4 @@
-"""Gateways over HTTP (DECISIONS 7 and 8). No rule lives here."""
+"""Gateways over HTTP (docs/webhooks.md "Gateways"; docs/sandbox.md "The calls"). No rule lives here."""
 
 import msgspec
 from litestar import Response, get, post

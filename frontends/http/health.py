@@ -21,7 +21,8 @@ log = logging.getLogger("cambist.health")
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """SPEC "Conventions", health check. `core` tells of the storage, without which nothing works."""
+    """The answer of /health (docs/operations.md "Health rules"). `core` tells of the storage, without which nothing
+    works."""
 
     status: str
     timestamp: str

@@ -1,4 +1,5 @@
-"""KYC over HTTP. No rule lives here (SPEC "KYC"). Register takes no Idempotency-Key: the phone is one."""
+"""KYC over HTTP. No rule lives here (docs/kyc.md "KYC: verifying your clients"). Register takes no Idempotency-Key: the
+phone is one."""
 
 import msgspec
 from litestar import Response, post
@@ -16,10 +17,10 @@ from .routing import Router
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of POST /kyc/check, spelled as SPEC has it."""
+    """The answer of POST /kyc/check, spelled as the interface has it."""
 
     status: str
-    accountNumber: str | UnsetType = UNSET  # noqa: N815  (SPEC's spelling)
+    accountNumber: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
     kyc_url: str | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
@@ -28,8 +29,8 @@ class RegistrationView(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of POST /kyc/register, which spells the link in another way."""
 
     status: str
-    accountNumber: str | UnsetType = UNSET  # noqa: N815  (SPEC's spelling)
-    kycUrl: str | UnsetType = UNSET  # noqa: N815  (SPEC's spelling)
+    accountNumber: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
+    kycUrl: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
     error: str | UnsetType = UNSET
 
 

@@ -1,4 +1,4 @@
-"""The hosted KYC page `{app_url}/kyc`: forms, uploads with progress, status (SPEC "KYC").
+"""The hosted KYC page `{app_url}/kyc`: forms, uploads with progress, status (docs/kyc.md "A page that does it").
 
 No cookie, no key, no third party: who has the link is the client. The page's script calls three paths of its own, with
 the link's `session` in the body, and PUTs files to their granted addresses.

@@ -1,4 +1,4 @@
-"""The feed of test letters over HTTP, which `cambist listen` follows (DESIGN 5). Test keys only."""
+"""The feed of test letters over HTTP, which `cambist listen` follows (docs/cli.md "Commands"). Test keys only."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Terminals over HTTP, as merchants choose them (SPEC "Payment method (terminal) entry")."""
+"""Terminals over HTTP, as merchants choose them (docs/payments.md "Terminals")."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def methods_router(ports: Ports) -> Router:
 
     @get("/{_:str}/exchange-rate")
     async def rate() -> Response[bytes]:
-        # For every method, whatever the id, and whether or not terminals are on (SPEC "Endpoints: Payments").
+        # For every method, whatever the id, and whether or not terminals are on (docs/payments.md "Terminals").
         raise Refusal("EXCHANGE_RATE_NOT_SUPPORTED", "Methods have no rate of their own; see GET /rates")
 
     return Router("/payment-methods", route_handlers=[every, rate])

@@ -1,4 +1,4 @@
-"""The balance and the rate (SPEC "Money reads")."""
+"""The balance and the rate (docs/settlement.md "The rate")."""
 
 import msgspec
 from litestar import Response, get
@@ -17,7 +17,7 @@ NOTE = "Informational: the credit is computed at full precision with the rate of
 
 
 class BalanceView(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Balance"."""
+    """See docs/settlement.md "The balance"."""
 
     available_usdt: str
     reserved_usdt: str
@@ -28,7 +28,7 @@ class BalanceView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RateView(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Rate": RUB for 1 USDT, with two decimals."""
+    """The rates, RUB for 1 USDT, with two decimals (docs/settlement.md "The rate")."""
 
     pair: str
     rate_market: str

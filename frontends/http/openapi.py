@@ -1,4 +1,4 @@
-"""The interface and its webhooks as OpenAPI 3.1 (DECISIONS 7, SPEC "Versioning").
+"""The interface and its webhooks as OpenAPI 3.1 (docs/versioning.md "The API").
 
 It is made of what the service itself uses: the views, the bodies, the payloads of events and the catalogue of refusals.
 """
@@ -20,7 +20,7 @@ from .openapi_operations import OPERATIONS
 from .openapi_values import VALUES
 
 VERSION = "1"
-"""Of the interface (the path's `/v1`) and of the description of its webhooks (SPEC "Versioning", 1)."""
+"""Of the interface (the path's `/v1`) and of the description of its webhooks (docs/versioning.md "The API")."""
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What the fields of bodies and answers mean, for the OpenAPI document: SPEC.md's own words, shortened.
+"""What the fields of bodies and answers mean, for the OpenAPI document.
 
 A field is described by its name, and where the same name means something else, by its schema and name.
 """

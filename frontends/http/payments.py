@@ -1,4 +1,4 @@
-"""Payments over HTTP. No rule lives here (SPEC "Endpoints: Payments")."""
+"""Payments over HTTP. No rule lives here (docs/payments.md "Taking one")."""
 
 from litestar import Response, get, post
 from litestar.params import FromPath

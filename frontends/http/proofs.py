@@ -1,4 +1,4 @@
-"""Delivery proofs over HTTP. No rule lives here (SPEC "Endpoints: Payments")."""
+"""Delivery proofs over HTTP. No rule lives here (docs/payments.md "Delivery proofs")."""
 
 import msgspec
 from litestar import Response, get, post
@@ -15,7 +15,7 @@ from .routing import Router
 
 
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Delivery proof"."""
+    """See docs/payments.md "Delivery proofs"."""
 
     network: str | None
     tx_hash: str | None

@@ -1,4 +1,4 @@
-"""Refunds over HTTP. No rule lives here (SPEC "Refunds"; DECISIONS 3, 8)."""
+"""Refunds over HTTP. No rule lives here (docs/refunds.md "Refunds"; docs/sandbox.md "The calls")."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from .views import Pagination, pagination
 
 
 class RefundView(msgspec.Struct, frozen=True, kw_only=True):
-    """The refund object (DECISIONS 3). `id` and `refund_id` are the same."""
+    """The refund object (docs/refunds.md "Refunds"). `id` and `refund_id` are the same."""
 
     id: str
     refund_id: str
@@ -105,7 +105,7 @@ def refunds_router(ports: Ports) -> Router:
 
 
 def played_refunds_router(ports: Ports) -> Router:
-    """POST /sandbox/refunds/{id}/simulate, for test keys only (DECISIONS 8)."""
+    """POST /sandbox/refunds/{id}/simulate, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/{refund_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, refund_id: FromPath[str]) -> Response[bytes]:

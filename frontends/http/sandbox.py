@@ -1,4 +1,4 @@
-"""The sandbox over HTTP, for test keys only (DECISIONS 8)."""
+"""The sandbox over HTTP, for test keys only (docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar import Response, delete, post

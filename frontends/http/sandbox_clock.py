@@ -1,4 +1,4 @@
-"""The clock of a test account over HTTP, for test keys only (DECISIONS 8)."""
+"""The clock of a test account over HTTP, for test keys only (docs/sandbox.md "The clock")."""
 
 import msgspec
 from litestar import Response, get, post

@@ -1,4 +1,4 @@
-"""Settlements over HTTP. No rule lives here (DECISIONS 4)."""
+"""Settlements over HTTP. No rule lives here (docs/settlement.md "Reconciling")."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ _FORMATS = ("json", "csv")
 
 
 class SettlementView(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement (DECISIONS 4)."""
+    """A statement (docs/settlement.md "Reconciling")."""
 
     id: str
     cutoff: str
@@ -176,7 +176,7 @@ def settlements_router(ports: Ports) -> Router:
 
 
 def played_settlements_router(ports: Ports) -> Router:
-    """POST /sandbox/settlements, for test keys only (DECISIONS 8)."""
+    """POST /sandbox/settlements, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/", status_code=200)
     async def settle(request: ApiRequest) -> Response[bytes]:

@@ -1,4 +1,4 @@
-"""Subscriptions over HTTP. No rule lives here (SPEC "Endpoints: Subscriptions"; DECISIONS 5, 8)."""
+"""Subscriptions over HTTP. No rule lives here (docs/subscriptions.md "Subscriptions"; docs/sandbox.md "The calls")."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ from .views import Pagination, pagination
 
 
 class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Subscription"."""
+    """See docs/subscriptions.md "Making one"."""
 
     id: str
     status: str
@@ -92,7 +92,7 @@ def subscriptions_view(page: SubscriptionPage) -> SubscriptionsView:
 
 
 def named_shop(body: bytes) -> str | None | UnsetType:
-    """The shop that a repeated body names; UNSET where nothing can be read of it (DECISIONS 1.7)."""
+    """The shop that a repeated body names; UNSET where nothing can be read of it (docs/concepts.md "Idempotency")."""
     try:
         return msgspec.json.decode(body, type=_ShopOnly).shop_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -144,7 +144,7 @@ def subscriptions_router(ports: Ports) -> Router:
 
 
 def played_subscriptions_router(ports: Ports) -> Router:
-    """POST /sandbox/subscriptions/{id}/simulate, for test keys only (DECISIONS 8)."""
+    """POST /sandbox/subscriptions/{id}/simulate, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/{subscription_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:

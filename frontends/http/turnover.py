@@ -1,4 +1,4 @@
-"""Turnover over HTTP. No rule lives here (DECISIONS 4)."""
+"""Turnover over HTTP. No rule lives here (docs/settlement.md "Turnover")."""
 
 import msgspec
 from litestar import Response, get

@@ -1,4 +1,4 @@
-"""What merchants see of an object: SPEC "Resources and their fields", field by field."""
+"""What merchants see of a payment, field by field (docs/payments.md "What you get")."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...ports.bundle import Ports
 
 
 class PaymentView(msgspec.Struct, frozen=True, kw_only=True):
-    """SPEC "Payment"."""
+    """See docs/payments.md "What you get"."""
 
     id: str
     status: str
@@ -47,7 +47,7 @@ class Pagination(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pagination(number: int, size: int, total: int) -> Pagination:
-    """SPEC "Conventions": which page this is, and of how many."""
+    """Which page this is, and of how many (docs/concepts.md "Lists")."""
     return Pagination(page=number, per_page=size, total=total, total_pages=-(-total // size))
 
 

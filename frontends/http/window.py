@@ -1,5 +1,5 @@
 """The payer window over HTTP: the page, its live status, and in test mode the panel that plays the payer
-(SPEC "Payments" creation rules 3 and 9, DECISIONS 2 "Payer window").
+(docs/window.md "Back to the shop", "How long it is there").
 
 There are no cookies and no sessions: who has the link is the payer.
 """

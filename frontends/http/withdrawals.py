@@ -1,4 +1,4 @@
-"""Payouts over HTTP, and the discontinued manual withdrawal (SPEC "What the service does", 2; DECISIONS 4).
+"""Payouts over HTTP, and the discontinued manual withdrawal (docs/settlement.md "Payouts").
 
 No rule lives here.
 """
@@ -23,7 +23,7 @@ from .views import Pagination, pagination
 
 
 class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
-    """A payout: the fields of its event (SPEC "Withdrawal payload"), and what is known around them."""
+    """A payout: the fields of its event (docs/payloads.md "Payout"), and what is known around them."""
 
     id: str
     withdrawal_id: str
