@@ -1,5 +1,5 @@
 """The books against the objects: every balance follows from payments, refunds, settlements, withdrawals and exchanges,
-and the ledger proves itself (DECISIONS 4; invariants of the domain)."""
+and the ledger proves itself (ARCHITECTURE.md "Money")."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -138,7 +138,7 @@ def _check_statements(records: Records) -> None:
 
 
 def _check_unknown_outcomes(records: Records) -> None:
-    """There is a row for each payment of unknown outcome, and for no other (DECISIONS 2)."""
+    """There is a row for each payment of unknown outcome, and for no other (ARCHITECTURE.md "Three ends")."""
     unknown = [unknown_outcome(payment) for payment in records[Payment] if is_outcome_unknown(payment)]
     assert sorted(records[UnknownOutcome], key=_id) == sorted(unknown, key=_id)
 

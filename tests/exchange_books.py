@@ -1,4 +1,4 @@
-"""What exchanges say of the books (DECISIONS 6): for tests/books.py."""
+"""What exchanges say of the books (docs/exchanges.md "Rules"): for tests/books.py."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The house stands as DESIGN 1 draws it. The contracts between the floors themselves are import-linter's."""
+"""The house stands as ARCHITECTURE.md "Four floors" draws it. The contracts between the floors themselves are
+import-linter's."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""`cambist client …` (DESIGN 5)."""
+"""`cambist client …` (docs/cli.md "Commands")."""
 
 import asyncio
 from pathlib import Path

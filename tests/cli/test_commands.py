@@ -1,4 +1,4 @@
-"""What the commands do, on a real data folder (DESIGN 5: a contract that scripts rely on)."""
+"""What the commands do, on a real data folder (docs/cli.md "Answers")."""
 
 import re
 import sqlite3
@@ -38,7 +38,7 @@ def account(ask: Ask) -> Any:
 
 class TestAccount:
     def test_create_answers_exactly_what_the_contract_says(self, account: Any) -> None:
-        """DESIGN 5: `{account_id, default_shop_id, live: {api_key, api_secret}, test: {api_key, api_secret}}`."""
+        """Scripts read these names (docs/cli.md "A new account")."""
         assert set(account) == {"account_id", "default_shop_id", "live", "test"}
         for mode in ("live", "test"):
             assert set(account[mode]) == {"api_key", "api_secret"}

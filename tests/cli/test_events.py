@@ -1,4 +1,4 @@
-"""`cambist event list` and `event resend` (DESIGN 5, DECISIONS 7)."""
+"""`cambist event list` and `event resend` (docs/cli.md "Commands"; docs/webhooks.md "Looking, and sending again")."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`cambist exchange …`: the operator's acts on exchanges (DECISIONS 6)."""
+"""`cambist exchange …`: the operator's acts on exchanges (docs/exchanges.md "Rules")."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The frame around every command: help, statuses, errors, and what start-up loads (DESIGN 5)."""
+"""The frame around every command: help, statuses, errors, and what start-up loads (docs/cli.md "Answers")."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -174,7 +174,7 @@ class TestFaults:
 
 class TestConfigCheck:
     def test_every_setting_is_explained_with_its_origin(self, call: Call, folder: Path) -> None:
-        """DESIGN 5: `cambist config check` explains them."""
+        """`cambist config check` explains them (docs/cli.md "Settings")."""
         (folder / "cambist.toml").write_text('log_format = "json"\n')
         env = {"CAMBIST_DATABASE_URL": "postgresql://u:hunter2@h/db", "CAMBIST_PORT": "9000"}
         outcome = call("--data-dir", "elsewhere", "config", "check", "--json", env=env)

@@ -1,4 +1,4 @@
-"""`cambist gateway …` and `cambist openapi` (DESIGN 5)."""
+"""`cambist gateway …` and `cambist openapi` (docs/cli.md "Commands")."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`cambist listen` over real sockets: what it forwards, how it goes on, and what it prints (DESIGN 5)."""
+"""`cambist listen` over real sockets: what it forwards, how it goes on, and what it prints (docs/cli.md "Commands")."""
 
 import asyncio
 import contextlib
@@ -244,7 +244,7 @@ async def test_what_is_not_the_service_ends_it_or_is_waited_for(served: Served, 
 
 
 def test_the_key_keeps_room_for_the_merchants_own_program() -> None:
-    """60 requests a minute per key (SPEC "Limits"); listening takes at most two thirds of them."""
+    """60 requests a minute per key (docs/limits.md "Requests"); listening takes at most two thirds of them."""
     assert 60 / BETWEEN <= 40
     assert 60 / WAIT < 3
 

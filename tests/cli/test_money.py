@@ -1,4 +1,4 @@
-"""`cambist settle` and `cambist ledger verify` (DECISIONS 4, DESIGN 5)."""
+"""`cambist settle` and `cambist ledger verify` (docs/settlement.md "When"; docs/cli.md "Commands")."""
 
 import asyncio
 import sqlite3
@@ -121,7 +121,7 @@ def test_settled_twice_live_shows_the_same_batch_and_test_has_nothing_more(books
 
 
 def test_live_takes_only_the_days_before_and_test_takes_what_is_paid_by_now(books: Books) -> None:
-    """SPEC "What the service does", 2: payments paid before 00:00 UTC of the day."""
+    """Payments paid before 00:00 UTC of the day (docs/settlement.md "When")."""
     books.pay(Mode.LIVE, days_ago=0)
     books.pay(Mode.TEST, days_ago=0)
     live, test = books.settle()

@@ -1,4 +1,5 @@
-"""`cambist payment …`: the review of a mismatch and the money in suspense (DESIGN 5, DECISIONS 2)."""
+"""`cambist payment …`: the review of a mismatch and the money in suspense (docs/cli.md "Commands";
+docs/payments.md "Money that cannot count")."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`cambist payout …` (DECISIONS 4 "Withdrawals")."""
+"""`cambist payout …` (docs/settlement.md "Payouts")."""
 
 import asyncio
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""`cambist refund …` and `cambist payment return`: the operator's acts on money that goes back (DESIGN 5, DECISIONS 2,
-3)."""
+"""`cambist refund …` and `cambist payment return`: the operator's acts on money that goes back (docs/cli.md "Commands";
+docs/payments.md "How it ends"; docs/refunds.md "How it ends")."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""`cambist serve` as a shell starts it (DESIGN 5)."""
+"""`cambist serve` as a shell starts it (docs/cli.md "Serving")."""
 
 import signal
 import socket
@@ -11,7 +11,7 @@ from tests.cli.conftest import PROGRAM, Call
 
 
 def test_serve_says_where_it_serves_in_one_line_and_ends_well_on_sigterm(folder: Path) -> None:
-    """DESIGN 5: prints one line with the base URL when it accepts requests; SIGTERM drains."""
+    """It prints one line with its address when it accepts requests; SIGTERM drains (docs/cli.md "Serving")."""
     arguments = [sys.executable, "-c", PROGRAM, "serve", "--port", "0", "--workers", "2"]
     with (
         (folder / "log").open("wb") as log,

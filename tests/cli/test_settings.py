@@ -1,4 +1,4 @@
-"""Settings: where they come from, in which order, and what is said of wrong ones (DESIGN 5)."""
+"""Settings: where they come from, in which order, and what is said of wrong ones (docs/cli.md "Settings")."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -39,7 +39,7 @@ class TestPrecedence:
         assert settings.trusted_proxies == ()
 
     def test_file_over_defaults_environment_over_file_flags_over_environment(self, folder: Path) -> None:
-        """DESIGN 5: the environment, a `cambist.toml`, then flags; the last has the last word."""
+        """The file, the environment, then flags; the last has the last word (docs/cli.md "Settings")."""
         (folder / "cambist.toml").write_text('port = 1001\nhost = "10.0.0.1"\nlog_level = "debug"\n')
         loaded = _load({"CAMBIST_PORT": "1002", "CAMBIST_HOST": "10.0.0.2"}, {"port": 1003, "host": None}, folder)
         settings = loaded.settings
@@ -159,7 +159,8 @@ class TestReading:
 
     @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
     def test_a_secret_may_come_from_a_file(self, folder: Path, ending: str) -> None:
-        """DESIGN 5: CAMBIST_*_FILE for secrets; the closing newline is not part of it."""
+        """Secrets may come from files; the closing newline is not part of it
+        (docs/operations.md "Settings and secrets")."""
         (folder / "secret").write_bytes(f"{URL}{ending}".encode())
         loaded = _load({"CAMBIST_DATABASE_URL_FILE": str(folder / "secret")})
         assert loaded.settings.database_url == URL
@@ -271,7 +272,7 @@ class TestFaults:
 
 
 class TestManyProcesses:
-    """DESIGN 5: `api` and `worker` need what several processes can share."""
+    """`api` and `worker` need what several processes can share (docs/cli.md "Serving")."""
 
     SHARED: ClassVar[dict[str, str]] = {
         "CAMBIST_DATABASE_URL": URL,

@@ -1,4 +1,4 @@
-"""`cambist terminal …` (DESIGN 5)."""
+"""`cambist terminal …` (docs/cli.md "Commands")."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`cambist doctor`, `vault` and `backup` as an operator knows them (DESIGN 5: `--json`, exit codes, logs to stderr)."""
+"""`cambist doctor`, `vault` and `backup` as an operator knows them (docs/cli.md "Answers")."""
 
 import asyncio
 import os

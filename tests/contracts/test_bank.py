@@ -143,7 +143,8 @@ class TestPretend:
     async def test_money_comes_in_whatever_was_before(
         self, world: World, bank: SimulatedBank, status: InvoiceStatus
     ) -> None:
-        """Late and impossible payments happen; what becomes of them is the core's to decide (DECISIONS 2)."""
+        """Late and impossible payments happen; what becomes of them is the core's to decide
+        (docs/payments.md "How it ends")."""
         await bank.create_invoice(world.request())
         await bank.pretend(OPERATION, Pretence(status=status))
         await world.clock.advance(7 * 3600)
@@ -215,7 +216,7 @@ class TestTime:
 
 
 class TestAmountsThatAct:
-    """DECISIONS 8."""
+    """The amounts of docs/sandbox.md "Amounts that act by themselves"."""
 
     @pytest.mark.parametrize(("kopecks", "failure"), [(404_01, "insufficient_funds"), (404_02, "declined_by_bank")])
     async def test_404_01_and_404_02_fail_after_a_second(
@@ -320,7 +321,7 @@ class TestScript:
     async def test_every_end_of_a_read(
         self, world: World, bank: SimulatedBank, verb: str, ending: Ending, fault: type[Fault]
     ) -> None:
-        """A failed read is Unavailable, never an unknown outcome (DESIGN, rules)."""
+        """A failed read is Unavailable, never an unknown outcome (ARCHITECTURE.md "Three ends")."""
         await bank.create_invoice(world.request())
         getattr(world.script, verb).append(Twist(ending=ending))
         call = {"find": _find, "state": _state}[verb]

@@ -62,7 +62,8 @@ class TestCharge:
     async def test_a_mandate_that_is_over_fails_for_good(
         self, world: World, bank: SimulatedBank, mandate: MandateState, events: tuple[MandateEvent, ...]
     ) -> None:
-        """`mandate_revoked` (SPEC "Charge errors"); without events, because we revoked it."""
+        """`mandate_revoked` (docs/subscriptions.md "When a charge is refused"); without events, because we revoked
+        it."""
         await tell(bank, *events)
         if not events:
             await bank.revoke(mandate.reference)
@@ -76,7 +77,7 @@ class TestCharge:
     async def test_a_charge_under_way_does_not_end_with_its_mandate(
         self, world: World, bank: SimulatedBank, mandate: MandateState, event: MandateEvent
     ) -> None:
-        """DECISIONS 5: a success that still arrives after cancelling."""
+        """A success may still arrive after cancelling (docs/subscriptions.md "Changing and ending")."""
         await bank.charge(debit(mandate))
         await tell(bank, event)
         await world.clock.advance(1)
@@ -92,7 +93,8 @@ class TestCharge:
         assert await bank.find_charge(CHARGE) is None
 
     async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, world: World) -> None:
-        """SPEC "Charge errors", PROVIDER_NOT_CONFIGURED: nothing is made; what was charged before is known."""
+        """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): nothing is made; what was charged
+        before is known."""
         bank = world.bank(capabilities=BankCapabilities(simulated=True, mandates=True))
         mandate = await bound(bank)
         with pytest.raises(NotConfigured):

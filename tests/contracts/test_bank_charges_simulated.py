@@ -51,7 +51,7 @@ async def mandate(bank: SimulatedBank) -> MandateState:
 
 
 class TestNextCharge:
-    """`POST /sandbox/subscriptions/{id}/next-charge` (DECISIONS 8)."""
+    """`POST /sandbox/subscriptions/{id}/next-charge` (docs/sandbox.md "The calls")."""
 
     @pytest.mark.parametrize(
         ("result", "at_once", "later"),
@@ -89,7 +89,8 @@ class TestNextCharge:
         assert (await charge_of(bank)).status is C.PAID
 
     async def test_unavailable_may_have_debited(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
-        """SPEC "Charge errors", PROVIDER_UNAVAILABLE: the same request again, and no second debit."""
+        """PROVIDER_UNAVAILABLE (docs/subscriptions.md "When a charge is refused"): the same request again, and no
+        second debit."""
         await bank.pretend_next_charge(BINDING, NEXT_UNAVAILABLE)
         request = debit(mandate)
         answers = await asyncio.gather(bank.charge(request), bank.charge(request), return_exceptions=True)
@@ -143,7 +144,7 @@ class TestNextCharge:
         assert (await restarted.charge(debit(mandate, operation="pay_8"))).failure == "insufficient_funds"
 
     async def test_a_revoked_mandate_is_lost_with_the_charge(self, bank: SimulatedBank, mandate: MandateState) -> None:
-        """SPEC "Charge errors": `mandate_revoked`, retrying is pointless."""
+        """`mandate_revoked`, retrying is pointless (docs/subscriptions.md "When a charge is refused")."""
         await bank.pretend_next_charge(BINDING, "mandate_revoked")
         assert (await bank.charge(debit(mandate))).failure == "mandate_revoked"
         assert (await state_of(bank)).status is S.LOST
@@ -155,7 +156,8 @@ class TestNextCharge:
 
 
 class TestAmountsThatAct:
-    """DECISIONS 8, for charges: the bank's answer comes at once (SPEC "Charge errors", 502)."""
+    """The amounts of payments act for charges, too, and the bank's answer comes at once
+    (docs/sandbox.md "Amounts that act by themselves")."""
 
     @pytest.mark.parametrize(("kopecks", "failure"), [(404_01, "insufficient_funds"), (404_02, "declined_by_bank")])
     async def test_404_01_and_404_02_fail(
@@ -254,7 +256,8 @@ class TestBooks:
 
 
 class TestOverdue:
-    """`past_due` (SPEC "Subscription statuses"; DECISIONS 5: clears when the bank clears it or a charge succeeds)."""
+    """`past_due` clears when the bank clears it or a charge succeeds
+    (docs/subscriptions.md "When the mandate is lost")."""
 
     async def test_until_the_bank_clears_it(self, bank: SimulatedBank) -> None:
         mandate = await bound(bank)

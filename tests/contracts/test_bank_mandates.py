@@ -61,7 +61,7 @@ class TestBinding:
 
 class TestConfirmation:
     async def test_the_first_charge_is_paid_and_the_mandate_given(self, world: World, bank: SimulatedBank) -> None:
-        """SPEC "Subscription statuses": the payer confirms, the binding payment is paid."""
+        """The payer confirms, the binding payment is paid (docs/subscriptions.md "How the payer binds")."""
         made = await bank.bind(binding())
         await world.clock.advance(30)
         await tell(bank, E.CONFIRM, payer_name="Ivan Petrovich P.")
@@ -73,7 +73,8 @@ class TestConfirmation:
         assert state.token
 
     async def test_without_a_first_charge_nothing_is_debited(self, bank: SimulatedBank) -> None:
-        """SPEC "Subscriptions", `binding_charge` `none`: a symbolic 1 RUB QR that the bank does not debit."""
+        """With `binding_charge` `none` the QR is of a symbolic 1 RUB, which the bank does not debit
+        (docs/subscriptions.md "How the payer binds")."""
         made = await bank.bind(binding(None))
         assert made.payload is not None
         assert "sum=100&" in made.payload
@@ -93,7 +94,7 @@ class TestConfirmation:
     async def test_money_and_mandate_come_in_any_order(
         self, bank: SimulatedBank, events: tuple[MandateEvent, ...], between: tuple[MandateStatus, int]
     ) -> None:
-        """SPEC "Subscription statuses": the order of the two is not guaranteed."""
+        """The order of the two is not guaranteed (docs/subscriptions.md "How the payer binds")."""
         await bank.bind(binding())
         await tell(bank, events[0])
         state = await state_of(bank)

@@ -117,7 +117,7 @@ class TestPretend:
 
 
 class TestLink:
-    """SPEC "Subscriptions: Behavior", 2: the link may be issued asynchronously."""
+    """The link may come later (docs/subscriptions.md "How the payer binds")."""
 
     async def test_at_once_unless_told_otherwise(self, bank: SimulatedBank) -> None:
         assert not bank.capabilities.mandate_links_later
@@ -185,7 +185,7 @@ class TestTime:
     async def test_a_first_charge_of_such_an_amount_fails_a_second_after_its_link(
         self, world: World, kopecks: int, failure: str
     ) -> None:
-        """DECISIONS 8."""
+        """The outcomes of docs/sandbox.md "The calls"."""
         bank = world.bank(links_after=timedelta(seconds=5))
         made = await bank.bind(binding(kopecks))
         assert made.check_after == 5
@@ -222,7 +222,7 @@ class TestTime:
 
 
 async def test_live_mandates_cannot_be_charged_at_present_and_those_of_test_mode_can() -> None:
-    """SPEC "Charge errors", PROVIDER_NOT_CONFIGURED; DECISIONS 5: a capability of the adapter."""
+    """PROVIDER_NOT_CONFIGURED is a capability of the adapter (docs/subscriptions.md "When a charge is refused")."""
     async with open_test_house() as house:
         for mode, charges in ((Mode.LIVE, False), (Mode.TEST, True)):
             (bank,) = house.ports.banks.of_mode(mode)

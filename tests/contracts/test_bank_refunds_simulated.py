@@ -126,7 +126,7 @@ class TestTime:
 
     @pytest.mark.parametrize("kopecks", [404_01, 404_02, 404_04])
     async def test_no_amount_acts_without_a_call(self, world: World, kopecks: int) -> None:
-        """DECISIONS 8 names such amounts of payments only."""
+        """Only payments have such amounts (docs/sandbox.md "Amounts that act by themselves")."""
         bank = world.bank()
         await world.paid(bank, 500_00)
         assert await bank.refund(back(kopecks)) == DONE

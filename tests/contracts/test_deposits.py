@@ -58,7 +58,7 @@ class TestAddress:
         assert is_tron_address(await World().watcher().address(operation))
 
     async def test_no_two_watchers_share_one(self, world: World, watcher: DepositWatcher) -> None:
-        """DECISIONS 6: deposits are matched by address."""
+        """Deposits are matched by address (docs/exchanges.md "Rules")."""
         assert await watcher.address(OPERATION) != await world.watcher("other").address(OPERATION)
 
     def test_it_is_on_tron(self, watcher: DepositWatcher) -> None:

@@ -1,5 +1,5 @@
 """The ledger under many at once, on every storage: running balances lose nothing, of two that take the same money one
-gets it, and sealers do not cross (DECISIONS 4)."""
+gets it, and sealers do not cross (ARCHITECTURE.md "Money")."""
 
 import asyncio
 from collections.abc import AsyncIterator

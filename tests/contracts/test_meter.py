@@ -58,7 +58,7 @@ class TestEveryMeter:
         assert list(await meter.count(1, [KEY])) == [2]
 
     async def test_stops_after_the_first_gauge_that_is_over(self, meter: Meter) -> None:
-        """SPEC "Limits", 3: a request stopped by the IP limit does not reach the key counter."""
+        """A request stopped by the IP limit does not reach the key counter (docs/limits.md "Requests")."""
         for reached in (1, 2, 3):
             assert list(await meter.count(1, [IP])) == [reached]
         assert list(await meter.count(1, [IP, KEY])) == [4]

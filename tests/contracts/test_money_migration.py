@@ -1,5 +1,5 @@
 """Payments that were paid before there was a ledger: migration 0003 books what came, so that they can be settled and
-refunded as any other (DECISIONS 4: every money move is one journal entry)."""
+refunded as any other (ARCHITECTURE.md "Money")."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

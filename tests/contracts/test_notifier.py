@@ -1,4 +1,4 @@
-"""What every notifier does (ports/notifier.py), tried on real sockets (SPEC "Events", 1; DECISIONS 7)."""
+"""What every notifier does (ports/notifier.py), tried on real sockets (docs/webhooks.md "When you do not answer")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -157,7 +157,7 @@ async def test_a_receiver_that_would_speak_another_protocol_has_answered(receive
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
-    """SPEC "Events", 1: "a `3xx` redirect ... is a failure"."""
+    """A redirect is a failure (docs/webhooks.md "When you do not answer")."""
     async with Receiver() as elsewhere:
         receiver.answer_with(redirect(elsewhere.url, status))
         receipt = await post(letter(receiver.url))
@@ -176,7 +176,7 @@ async def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> No
     ids=["silence", "slow body", "slow head", "stops just below our limit"],
 )
 async def test_an_answer_that_is_not_whole_in_time_is_a_timeout(receiver: Receiver, script: Script) -> None:
-    """SPEC "Events", 1: the receiver must answer within 10 seconds; the limit is over the whole exchange."""
+    """A receiver has 10 seconds, for the whole exchange (docs/webhooks.md "What a receiver does")."""
     receiver.answer_with(script)
     receipt = await post(letter(receiver.url), limit=SHORT)
     assert (receipt.answer, receipt.status) == (Answer.TIMEOUT, None)

@@ -1,4 +1,4 @@
-"""Where no notifier ever posts to (DECISIONS 7: "no private, loopback or link-local address"; https only in live mode).
+"""Where no notifier ever posts to (docs/webhooks.md "Your address").
 
 The ways in are tried on a real loopback socket: not a connection may reach it.
 """
@@ -104,7 +104,7 @@ def in_url(address: str) -> str:
 async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
     receiver: Receiver, url: str, trusted: tuple[ssl.SSLContext, ssl.SSLContext]
 ) -> None:
-    """DECISIONS 7; notes on sending: not one byte may reach a forbidden address."""
+    """Not one byte may reach a forbidden address."""
     url = url.replace("{port}", str(receiver.port))
     receipt = await post(letter(url, open_network=False), resolver=Names(NAMES), tls=trusted[1], limit=5)
     assert receipt.answer is Answer.BLOCKED
@@ -114,7 +114,8 @@ async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "inside.example", "mapped.example"])
 async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver: Receiver, host: str) -> None:
-    """DECISIONS 7: "Test mode may use http and loopback". It proves, too, that these ways in are real ones."""
+    """Test mode may use http and loopback (docs/webhooks.md "Your address"). It proves, too, that these ways in are
+    real ones."""
     receipt = await post(letter(receiver.url_at(host)), resolver=Names(NAMES))
     assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
 

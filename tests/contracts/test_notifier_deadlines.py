@@ -1,5 +1,5 @@
-"""The limit of a letter, and the turns of letters: as exact as asyncio.timeout and Semaphore, at less cost (SPEC
-"Events", 1: under 10 seconds for the whole exchange)."""
+"""The limit of a letter, and the turns of letters: as exact as asyncio.timeout and Semaphore, at less cost
+(docs/webhooks.md "What a receiver does")."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-"""Operations of unknown outcome that a database has already: migration 0014 writes their rows (DECISIONS 2)."""
+"""Operations of unknown outcome that a database has already: migration 0014 writes their rows
+(ARCHITECTURE.md "Three ends")."""
 
 from datetime import UTC, datetime
 from typing import Any

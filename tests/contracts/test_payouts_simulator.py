@@ -72,7 +72,7 @@ class TestPretend:
     async def test_a_transfer_dropped_and_not_repeated_fails_at_its_end(
         self, world: World, sender: SimulatedSender
     ) -> None:
-        """DECISIONS 4: `sent` may become `failed`, once it is proven."""
+        """`sent` may become `failed`, once it is proven (docs/settlement.md "Payouts")."""
         signed = await signed_by(sender)
         await sender.broadcast(signed)
         await sender.pretend(signed.tx_hash, UNSEEN)

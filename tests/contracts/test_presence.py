@@ -1,4 +1,4 @@
-"""Rolls of processes: who is alone stays alone, and who dies is gone at once (DESIGN 5)."""
+"""Rolls of processes: who is alone stays alone, and who dies is gone at once (docs/cli.md "Serving")."""
 
 import asyncio
 import signal

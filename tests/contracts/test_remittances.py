@@ -95,7 +95,7 @@ class TestTime:
         assert await notes(world) == []
 
     async def test_the_most_is_allowed(self, bank: RemittanceBank) -> None:
-        """DECISIONS 6: a provider cap below the amount is met by several payouts."""
+        """A provider cap below the amount is met by several payouts (docs/exchanges.md "Rules")."""
         assert bank.capabilities.remittance_max_kopecks == REMITTANCE_MOST < 1_000_000_00
         assert (await bank.remit(to(amount_kopecks=REMITTANCE_MOST))).status is PROCESSING
 

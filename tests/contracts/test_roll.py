@@ -1,4 +1,4 @@
-"""Which processes may serve one Postgres together, by their settings (DESIGN 5)."""
+"""Which processes may serve one Postgres together, by their settings (docs/cli.md "Serving")."""
 
 from collections.abc import Iterator
 

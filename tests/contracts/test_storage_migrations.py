@@ -202,7 +202,7 @@ async def test_a_storage_does_not_open_on_a_schema_that_does_not_fit(tmp_path: P
 async def test_a_newer_schema_says_whether_this_program_may_work_on_it(
     empty_postgres: str, beside: str, opens: bool
 ) -> None:
-    """docs/versioning.md, "The database": in a rolling upgrade one of the older processes may have to start again."""
+    """docs/versioning.md "The database": in a rolling upgrade one of the older processes may have to start again."""
     await migrate(empty_postgres)
     server = await asyncpg.connect(empty_postgres)
     assert await server.fetchval("SELECT obj_description('alembic_version'::regclass)") == f"beside {BESIDE}"
@@ -362,7 +362,8 @@ def plan_of(connection: sa.Connection, kind: type[Any], order: str, criteria: di
 
 
 def test_a_settlement_walks_what_is_paid_and_not_all_that_ever_was(tmp_path: Path) -> None:
-    """DECISIONS 4: every payment `paid` before the cutoff, however many were settled on the days before."""
+    """Every payment `paid` before the cutoff, however many were settled on the days before
+    (docs/settlement.md "When")."""
     path = tmp_path / "a.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     engine = sa.create_engine(f"sqlite:///{path}")

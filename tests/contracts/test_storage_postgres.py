@@ -28,7 +28,7 @@ from tests.servers import _execute, _free_port, _run, database
 
 
 async def test_without_a_clock_the_database_judges_due_and_leases(server_place: Place) -> None:
-    """DESIGN 3: a machine with a wrong clock neither stalls nor doubles work."""
+    """A machine with a wrong clock neither stalls nor doubles work (ARCHITECTURE.md "Units and jobs")."""
     storage = await PostgresStorage.open(server_place.where, catalogue=KIT_CATALOGUE)
     server = await asyncpg.connect(server_place.where)
     before: datetime = await server.fetchval("SELECT clock_timestamp()")

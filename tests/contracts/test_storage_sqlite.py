@@ -119,7 +119,7 @@ async def test_the_file_and_its_log_are_for_their_owner_only(tmp_path: Path) -> 
 
 
 async def test_what_is_committed_is_on_disk(watched: tuple[Storage, Watched]) -> None:
-    """DESIGN 3: WAL with synchronous FULL (an answered 201 is on disk), foreign keys on."""
+    """WAL with synchronous FULL, so that an answered 201 is on disk; foreign keys on."""
     _, writing = watched
     for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
         assert writing.execute(f"PRAGMA {pragma}").fetchone() == (value,)
@@ -497,7 +497,8 @@ asyncio.run(main())
 
 @pytest.mark.drill
 def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
-    """DESIGN 3: nothing is lost by kill -9 at any await. Three lives on one file, each killed under load."""
+    """Nothing is lost by kill -9 at any await (ARCHITECTURE.md "Units and jobs"). Three lives on one file, each killed
+    under load."""
     path, root = tmp_path / "house.db", str(Path(__file__).parents[2])
     told: set[str] = set()
     for life in range(3):

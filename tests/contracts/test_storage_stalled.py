@@ -1,4 +1,4 @@
-"""A Postgres that hangs: nobody waits for it, and all is well when it goes on (operations.md, "Failure drills")."""
+"""A Postgres that hangs: nobody waits for it, and all is well when it goes on (docs/operations.md "Failure drills")."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A row that cannot be read stops nobody but whom it is about (docs/operations.md, "Rows that cannot be read")."""
+"""A row that cannot be read stops nobody but whom it is about (docs/operations.md "Rows that cannot be read")."""
 
 import sqlite3
 from contextlib import closing

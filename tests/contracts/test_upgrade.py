@@ -1,4 +1,4 @@
-"""`cambist migrate` beside processes that run (docs/operations.md, "Upgrades")."""
+"""`cambist migrate` beside processes that run (docs/operations.md "Upgrades")."""
 
 from collections.abc import AsyncIterator
 

@@ -1,5 +1,5 @@
 """Jobs of test mode that were written before accounts had clocks: migration 0009 says whose they are, so that they
-follow a clock that is moved later (DECISIONS 8)."""
+follow a clock that is moved later (docs/sandbox.md "The clock")."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Accounts and shops: names, markups, settings as an operator writes them (SPEC "Shop", DESIGN 5)."""
+"""Accounts and shops: names, markups, settings as an operator writes them (docs/concepts.md "Shops";
+docs/cli.md "Commands")."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ def _account(**changes: object) -> Account:
 @pytest.mark.parametrize("rule", [shop_name, account_name])
 class TestNames:
     def test_a_name_is_trimmed(self, rule: Callable[[str], str]) -> None:
-        """SPEC "Shop": 1 to 120 characters after trimming."""
+        """1 to 120 characters after trimming (docs/concepts.md "Shops")."""
         assert rule("  Чай и кофе \n") == "Чай и кофе"
 
     @pytest.mark.parametrize("length", [1, 120])
@@ -41,7 +42,7 @@ class TestNames:
 
     @pytest.mark.parametrize("char", CONTROL, ids=ascii)
     def test_control_characters_are_refused(self, rule: Callable[[str], str], char: str) -> None:
-        """SPEC "Shop": no control characters, C0, DEL or C1."""
+        """No control characters, C0, DEL or C1 (docs/concepts.md "Shops")."""
         with pytest.raises(Refusal, match="control characters"):
             rule(f"Te{char}a")
 
@@ -56,7 +57,8 @@ class TestNames:
     [("Tea", "TEA"), ("чай", "ЧАЙ"), ("Straße", "STRASSE"), ("ΐ", "ΐ".upper()), ("Ｔｅａ", "tea"), ("e\u0301", "É")],
 )
 def test_names_are_compared_ignoring_case(one: str, other: str) -> None:
-    """SPEC "Shop": unique in the account ignoring case, in every alphabet and in every way of composing a letter."""
+    """Unique in the account ignoring case, in every alphabet and in every way of composing a letter
+    (docs/concepts.md "Shops")."""
     assert fold_name(one) == fold_name(other)
 
 
@@ -80,7 +82,8 @@ def test_a_markup_is_kept_as_written(text: str) -> None:
     ids=ascii,
 )
 def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
-    """Merchant rate = market rate / (1 - markup): a markup of 1 would divide by nothing (SPEC "Rate")."""
+    """Merchant rate = market rate / (1 - markup): a markup of 1 would divide by nothing
+    (docs/settlement.md "How much")."""
     with pytest.raises(Refusal, match="fraction"):
         shop_markup(text)
 
@@ -111,7 +114,7 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
     ],
 )
 def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> None:
-    """DESIGN 5: booleans are true|false; an empty text clears what may be empty."""
+    """Booleans are true|false; an empty text clears what may be empty (docs/cli.md "Commands")."""
     assert read_settings({name: text}) == {name: value}
 
 
@@ -203,5 +206,5 @@ def test_of_the_secret_only_whether_it_is_set_is_shown() -> None:
 def test_an_account_receives_once_address_and_secret_are_both_set(
     url: str | None, secret: bytes | None, receives: bool
 ) -> None:
-    """SPEC "Events", 2."""
+    """Nothing is sent until both are set (docs/webhooks.md "Webhooks")."""
     assert _account(settings=Settings(webhook_url=url), webhook_secret=secret).receives is receives

@@ -1,4 +1,5 @@
-"""What a bank reports of a binding, one row per case (SPEC "Subscription statuses"; DECISIONS 2, 5)."""
+"""What a bank reports of a binding, one row per case (docs/states.md "Subscription";
+docs/payments.md "Money that cannot count"; docs/subscriptions.md "How the payer binds")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -174,7 +175,7 @@ def test_what_was_confirmed_and_lost_since_moves_twice() -> None:
 
 
 def test_the_anchor_is_when_the_first_charge_was_paid() -> None:
-    """SPEC "Subscription charge periods", 2."""
+    """The binding sets the anchor (docs/subscriptions.md "Periods and attempts")."""
     paid_at = NOW - timedelta(days=1)
     paid = payment(**{**PAID, "paid_at": paid_at})
     after = follow_binding(subscription(), paid, BindingReport(standing=M.ACTIVE), MANDATE, paid, NOW)

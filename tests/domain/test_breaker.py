@@ -1,4 +1,4 @@
-"""The circuit breaker of a receiver (SPEC "Events", 3; DECISIONS 7)."""
+"""The circuit breaker of a receiver (docs/webhooks.md "When you do not answer")."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -57,7 +57,7 @@ COUNTING = [
 
 @pytest.mark.parametrize(("status", "answer", "counts"), COUNTING)
 def test_what_counts_against_a_receiver(status: int | None, answer: str, counts: bool) -> None:
-    """DECISIONS 7: "(timeout, connection, 3xx, 408, 429, 5xx; other 4xx do not count)"."""
+    """No answer, 3xx, 408, 429 and 5xx count; other 4xx do not (docs/webhooks.md "When you do not answer")."""
     assert counts_against(outcome(status, answer)) is counts
 
 
@@ -159,8 +159,8 @@ def test_what_the_end_of_one_events_fast_ladder_does(
     status: str,
     pause: float | None,
 ) -> None:
-    """DECISIONS 7: it opens "when the fast ladder of a money event ends in such failures: that event then waits with
-    the breaker"; "One failing event never blocks another"."""
+    """It opens when the fast ladder of a money event ends in such failures, and that event waits with it; one failing
+    event never blocks another (docs/webhooks.md "When you do not answer")."""
     breaker, delivery = alone(*answers, event_type=event_type or fresh().type, taken_at=taken_at)
     end = NOON + LADDER_SECONDS * SECOND
     assert (breaker.is_open, delivery.status, delivery.attempts) == (opens, status, 10)

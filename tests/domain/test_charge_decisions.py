@@ -1,5 +1,5 @@
-"""When a subscription may be charged: every variant of the decision, and how it is shown (SPEC "Subscription charge
-periods", DECISIONS 5)."""
+"""When a subscription may be charged: every variant of the decision, and how it is shown
+(docs/subscriptions.md "Periods and attempts", "Charging")."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -130,7 +130,7 @@ class TestDecision:
 
 
 class TestWindow:
-    """DECISIONS 5: `charge-window` is computed by the function that guards charges."""
+    """`charge-window` is computed by the function that guards charges (docs/subscriptions.md "Charging")."""
 
     @pytest.mark.parametrize(
         ("known", "now", "shown"),

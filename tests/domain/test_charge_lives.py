@@ -1,5 +1,5 @@
-"""Random lives of subscriptions: whatever comes, no period is charged twice, tried too often, or given up unheard (SPEC
-"Subscription charge periods")."""
+"""Random lives of subscriptions: whatever comes, no period is charged twice, tried too often, or given up unheard
+(docs/subscriptions.md "Periods and attempts")."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -130,7 +130,8 @@ class TestLives:
     def test_a_period_is_paid_once_tried_within_its_budget_and_given_up_once(
         self, terms: Terms, anchor: datetime, acts: list[Any]
     ) -> None:
-        """SPEC: one success per period, attempts within the budget, one exhausted event per period."""
+        """One success per period, attempts within the budget, one exhausted event per period
+        (docs/subscriptions.md "Periods and attempts")."""
         life = Life(terms, anchor)
         life.live(acts)
         budget = terms.budget
@@ -145,7 +146,7 @@ class TestLives:
     def test_a_calendar_period_has_one_charge_that_did_not_fail(
         self, interval: Interval, anchor: datetime, acts: list[Any]
     ) -> None:
-        """SPEC: "one charge per period"; a failure frees it."""
+        """One charge a period; a failure frees it (docs/subscriptions.md "Periods and attempts")."""
         kind = terms(interval, 2, Scheme.CALENDAR)
         life = Life(kind, anchor)
         held: set[str] = set()
@@ -173,8 +174,7 @@ class TestLives:
     def test_an_unpaid_period_moves_no_later_one(
         self, terms: Terms, anchor: datetime, number: int, tries: bool
     ) -> None:
-        """SPEC: "Only successful payments move the anchor": whatever failed before, the next period opens where the
-        anchor puts it."""
+        """Only a success moves the anchor: whatever failed before, the next period opens where the anchor puts it."""
         life = Life(terms, anchor)
         if tries:
             for each in range(1, number):

@@ -1,4 +1,4 @@
-"""What charges make of their subscription (SPEC "Subscription charge periods", DECISIONS 5)."""
+"""What charges make of their subscription (docs/subscriptions.md "Periods and attempts", "Charging")."""
 
 from datetime import timedelta
 
@@ -39,7 +39,7 @@ class TestCharges:
 
     @pytest.mark.parametrize("status", S)
     def test_a_success_moves_the_anchor_and_clears_what_is_overdue(self, status: SubscriptionStatus) -> None:
-        """DECISIONS 5. Also of one that is over: what it did stays true, and its status stays."""
+        """A success moves the anchor, also of one that is over: what it did stays true, and its status stays."""
         overdue = status is S.ACTIVE
         before = start(subscription(status, past_due=overdue))
         paid = charge_moves.charge_succeeded(before, "pay_1", FIRST.ref, at=IN_FIRST, now=IN_FIRST)
@@ -81,7 +81,8 @@ class TestCharges:
         assert charge_moves.charge_succeeded(before, "pay_0", "other", at=earlier, now=NOW).anchor == BOUND_AT
 
     def test_an_attempt_that_was_not_made_takes_nothing_from_the_budget(self) -> None:
-        """SPEC: PROVIDER_NOT_CONFIGURED leaves no payment and the period free."""
+        """PROVIDER_NOT_CONFIGURED leaves no payment and the period free
+        (docs/subscriptions.md "When a charge is refused")."""
         undone = charge_moves.charge_undone(start(subscription()), "pay_1", IN_FIRST)
         assert undone.attempts is None
         failed = charge_moves.charge_failed(start(subscription()), "pay_1", IN_FIRST)

@@ -1,5 +1,5 @@
-"""What a bank's word means for a charge, and what may be done about one that nobody knows of (SPEC "Charge
-errors", 503; DECISIONS 5)."""
+"""What a bank's word means for a charge, and what may be done about one that nobody knows of
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
 
 from datetime import timedelta
 from typing import Any
@@ -62,7 +62,7 @@ def test_a_failure_says_why() -> None:
 
 
 def test_money_after_a_failure_goes_to_suspense() -> None:
-    """DECISIONS 2: never lost and never silently kept."""
+    """Never lost and never silently kept (docs/payments.md "Money that cannot count")."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=NOW)
     decision = decide_charge_report(charge(P.FAILED), Report(status=P.PAID, arrivals=(arrival,)), NOW)
     assert decision.status is None

@@ -1,5 +1,5 @@
-"""In which order POST /subscriptions/{id}/charges refuses, and what each rule says (`CHARGE_RULES`; SPEC "Charge
-errors")."""
+"""In which order POST /subscriptions/{id}/charges refuses, and what each rule says (`CHARGE_RULES`;
+docs/subscriptions.md "When a charge is refused")."""
 
 from collections.abc import Callable
 from typing import Any
@@ -117,7 +117,7 @@ class TestRules:
 
     @pytest.mark.parametrize("text", ["0.01", "29.99", "100", "100.00"])
     def test_up_to_the_cap_any_amount_is_charged(self, text: str) -> None:
-        """SPEC: the 30 RUB of one-off payments do not hold for charges."""
+        """The 30 RUB of one-off payments do not hold for charges (docs/subscriptions.md "Periods and attempts")."""
         assert judge_charge(case(text)) == MayCharge(period=FIRST, attempt=1)
 
     @pytest.mark.parametrize("status", S)
@@ -130,7 +130,7 @@ class TestRules:
         assert answer(with_subscription(case(), **{lost: None})) == (409, "CHARGE_MANDATE_INACTIVE")
 
     def test_an_overdue_mandate_is_still_tried(self) -> None:
-        """SPEC: `past_due` leaves the status active."""
+        """`past_due` leaves the status active (docs/subscriptions.md "When the mandate is lost")."""
         assert answer(with_subscription(case(), past_due=True)) is None
 
     @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ class TestRules:
 class TestEarlierCharges:
     @pytest.mark.parametrize("external_id", ["e-1", "e-2", None])
     def test_a_pending_attempt_answers_whoever_asks(self, external_id: str | None) -> None:
-        """SPEC: 200 with the same last attempt; the bank is not called."""
+        """200 with the same last attempt; the bank is not called (docs/subscriptions.md "Periods and attempts")."""
         blocked = case(external_id=external_id, subscription=subscription(attempts=attempts(pending=True)))
         assert judge_charge(blocked) == Blocked(period=FIRST, payment_id="pay_1")
 
@@ -165,7 +165,8 @@ class TestEarlierCharges:
     def test_a_calendar_period_answers_with_its_charge_unless_another_is_meant(
         self, outcome: str, held: str | None, asked: str | None, is_same: bool
     ) -> None:
-        """SPEC: the same charge with 200; `CHARGE_PERIOD_OCCUPIED` for another `external_id`."""
+        """The same charge with 200; `CHARGE_PERIOD_OCCUPIED` for another `external_id`
+        (docs/subscriptions.md "The calendar scheme")."""
         known = replace(calendar_attempts(**{outcome: True}), external_id=held)
         judged = case(
             external_id=asked, now=BOUND_AT, subscription=subscription(scheme=Scheme.CALENDAR, attempts=known)
@@ -183,7 +184,7 @@ class TestEarlierCharges:
 
 class TestBody:
     def test_other_keys_are_ignored(self) -> None:
-        """SPEC "Behavior", 6: the period cannot be set."""
+        """The period cannot be set (docs/subscriptions.md "Charging")."""
         read = msgspec.json.decode(b'{"amount_rub":"5","period_ref":"2026-01","x":[]}', type=ChargeOrder)
         assert read == ChargeOrder(amount_rub="5")
 
@@ -207,7 +208,7 @@ class TestWindow:
     @pytest.mark.parametrize("known", [None, attempts(), attempts(used=4), attempts(pending=True)])
     @pytest.mark.parametrize("now", [BOUND_AT, FIRST.opens_at, FIRST.opens_at + DAY, FIRST.closes_at])
     def test_it_says_what_a_charge_would_be_answered(self, known: Any, now: Any) -> None:
-        """DECISIONS 5: computed by the function that guards charges."""
+        """Computed by the function that guards charges (docs/subscriptions.md "Charging")."""
         it = subscription(attempts=known)
         shown = subscription_window(it, now)
         judged = case(subscription=it, now=now)

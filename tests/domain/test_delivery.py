@@ -1,4 +1,4 @@
-"""What comes after an attempt (SPEC "Events", 1 and 3; DECISIONS 7)."""
+"""What comes after an attempt (docs/webhooks.md "When you do not answer")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -84,7 +84,7 @@ def test_pauses_of_the_fast_ladder_are_those_of_decisions_7() -> None:
 
 
 def test_pauses_add_up_to_about_eight_and_a_half_minutes() -> None:
-    """SPEC "Events", 3: "10 attempts with total pauses of about 8.5 minutes"."""
+    """10 attempts, and some 8.5 minutes of pauses (docs/webhooks.md "When you do not answer")."""
     assert sum(FAST_LADDER, timedelta()) == timedelta(seconds=511)
 
 
@@ -112,7 +112,8 @@ def test_a_pause_begins_when_the_attempt_ended() -> None:
 def test_a_money_event_that_its_receiver_alone_does_not_take_goes_on_at_1_5_17_and_41_hours_after_the_first_attempt(
     status: int | None,
 ) -> None:
-    """SPEC "Events", 3; DECISIONS 7. Where nobody is answered well it waits with the breaker: test_breaker.py."""
+    """See docs/webhooks.md "When you do not answer". Where nobody is answered well it waits with the breaker:
+    test_breaker.py."""
     delivery, moments = walked(fresh(), status)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 14)
     assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
@@ -120,7 +121,7 @@ def test_a_money_event_that_its_receiver_alone_does_not_take_goes_on_at_1_5_17_a
 
 @pytest.mark.parametrize("event_type", EventType)
 def test_the_slow_ladder_is_for_money_events_only(event_type: EventType) -> None:
-    """DECISIONS 7: "Money events: payment, withdrawal, exchange, refund.*"."""
+    """Payments, payouts, exchanges and refunds are money (docs/webhooks.md "When you do not answer")."""
     delivery, _ = walked(fresh(event_type=event_type), 400)
     money = event_type.value.startswith(("payment.", "withdrawal.", "exchange.", "refund."))
     assert delivery.attempts == (14 if money else 10)
@@ -138,7 +139,8 @@ def test_the_slow_ladder_is_walked_to_its_end_whatever_is_answered(answers: list
 
 
 def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_ladder() -> None:
-    """DECISIONS 7: "that event then waits with the breaker"; what was given up for is the receiver, not the event."""
+    """The event waits with the breaker (docs/webhooks.md "When you do not answer"); what was given up for is the
+    receiver, not the event."""
     end = NOON + HOUR
     waiting = after_attempt(walked_to(9, 503), outcome(503, at=end), receiver_away=True)
     assert (waiting.status, waiting.attempts, waiting.give_up_at) == (DeliveryStatus.PENDING, 10, NOON + LIFETIME)
@@ -165,7 +167,7 @@ def walked_to(attempts: int, status: int | None) -> Delivery:
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
 def test_any_2xx_closes_the_delivery(status: int) -> None:
-    """SPEC "Events", 1."""
+    """Any 2xx closes the delivery (docs/webhooks.md "When you do not answer")."""
     delivery = tried(fresh(attempts=3), status)
     assert (delivery.status, delivery.due, delivery.give_up_at) == (DeliveryStatus.DELIVERED, None, None)
     assert (delivery.delivered_at, delivery.attempts) == (NOON, 4)
@@ -175,7 +177,7 @@ def test_any_2xx_closes_the_delivery(status: int) -> None:
     "status", [100, 101, 199, 300, 301, 302, 303, 304, 307, 308, 400, 404, 410, 429, 500, 503, 599]
 )
 def test_every_other_status_and_a_redirect_is_a_failure_and_is_retried(status: int) -> None:
-    """SPEC "Events", 1: "Anything else, a `3xx` redirect, or a timeout is a failure and is retried"."""
+    """All but a 2xx is a failure, and is tried again (docs/webhooks.md "When you do not answer")."""
     delivery = tried(fresh(), status)
     assert (delivery.status, delivery.delivered_at) == (DeliveryStatus.PENDING, None)
     assert delivery.due == NOON + timedelta(seconds=1)
@@ -212,7 +214,7 @@ def test_a_late_2xx_delivers_what_had_failed_or_was_held() -> None:
 
 
 def test_a_probe_is_no_attempt_and_moves_no_ladder() -> None:
-    """DECISIONS 7: "one probe, not counted as an attempt"."""
+    """A probe counts for no attempt (docs/webhooks.md "When you do not answer")."""
     before = walked_to(3, 500)
     after = after_attempt(before, outcome(500, at=NOON + HOUR, probe=True))
     assert (after.attempts, after.due, after.status) == (before.attempts, before.due, before.status)
@@ -279,7 +281,8 @@ class TestResend:
 
 class TestAge:
     def test_after_seven_days_it_is_given_up_and_can_be_sent_again(self) -> None:
-        """DECISIONS 7: "Older than 7 days: `failed`, still resendable"."""
+        """What is older than 7 days is `failed`, and can still be sent again
+        (docs/webhooks.md "When you do not answer")."""
         delivery = sent_anew(fresh(), receives=True, now=NOON)
         assert not is_too_old(delivery, NOON + timedelta(days=7) - timedelta(seconds=1))
         assert is_too_old(delivery, NOON + timedelta(days=7))
@@ -288,7 +291,7 @@ class TestAge:
         assert not is_too_old(sent_anew(failed, receives=True, now=NOON + timedelta(days=8)), NOON + timedelta(days=9))
 
     def test_what_was_held_has_seven_days_from_its_release(self) -> None:
-        """SPEC "Events", 2: once both are set they are sent, however long that took."""
+        """Once both are set they are sent, however long that took (docs/webhooks.md "Webhooks")."""
         held = sent_anew(fresh(), receives=False, now=NOON)
         assert not is_too_old(held, NOON + timedelta(days=300))
         released = sent_anew(held, receives=True, now=NOON + timedelta(days=300))

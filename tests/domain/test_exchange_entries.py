@@ -1,5 +1,5 @@
 """What the ledger says of exchanges: each step sums to zero, and at the end value in equals value out, to the last of 8
-decimals, in both directions (DECISIONS 4, 6)."""
+decimals, in both directions (ARCHITECTURE.md "Money"; docs/exchanges.md "Rules")."""
 
 from collections import Counter
 
@@ -185,7 +185,8 @@ class TestEntries:
 
     @given(usdt_amounts, bases, markups, st.integers(0, 4))
     def test_a_payout_refused_half_way(self, amount: Usdt, base: str, markup: str, count: int) -> None:
-        """DECISIONS 6: refused for good is `failed`; what the client has got is settled as if it were all."""
+        """Refused for good is `failed`; what the client has got is settled as if it were all
+        (docs/exchanges.md "Rules")."""
         it = sold(amount, base, markup)
         if it.amount_rub.kopecks < 4:
             return

@@ -1,4 +1,4 @@
-"""What a client brings for an exchange, and what follows from it: one row for each case (DECISIONS 6)."""
+"""What a client brings for an exchange, and what follows from it: one row for each case (docs/exchanges.md "Rules")."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -165,7 +165,7 @@ class TestDeposits:
     def test_what_follows(
         self, name: str, it: Exchange, seen: Sequence[Incoming], now: datetime, wanted: tuple[Any, ...]
     ) -> None:
-        """DECISIONS 6: transfers add up; more than asked, and USDT after `expired`, are suspense."""
+        """Transfers add up; more than asked, and USDT after `expired`, are suspense (docs/exchanges.md "Rules")."""
         decision = judge_deposits(it, seen, now)
         assert (decision.status, parts(decision), decision.received, decision.released) == wanted, name
         if decision.status is not None:

@@ -1,5 +1,5 @@
 """What an exchange is worth to the client, the merchant and the service, to the last of 8 decimals, in both directions,
-and how it is paid out in parts (SPEC "Exchange rules"; DECISIONS 6)."""
+and how it is paid out in parts (docs/exchanges.md "Rules")."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -64,7 +64,8 @@ class TestQuotes:
         ],
     )
     def test_the_rate_is_shown_with_its_digits(self, direction: Direction, base: str, markup: str, rate: str) -> None:
-        """SPEC: client rate equals base rate times (1 minus markup_percent/100); RUB to USDT it is divided by that."""
+        """USDT to RUB the base rate is multiplied by one less the markup, RUB to USDT it is divided by that
+        (docs/exchanges.md "Rules", "RUB to USDT")."""
         assert client_rate(direction, base, markup) == rate
 
     @given(bases, markups)
@@ -88,7 +89,7 @@ class TestQuotes:
          ("1000000.01", "AMOUNT_TOO_HIGH")],
     )  # fmt: skip
     def test_bounds_are_inclusive(self, amount: str, code: str | None) -> None:
-        """SPEC "Other limits": 1000 to 1000000 RUB."""
+        """1000 to 1000000 RUB (docs/limits.md "Sizes")."""
         if code is None:
             return check_bounds(Rub.parse(amount))
         with pytest.raises(Refusal) as refused:
@@ -152,7 +153,7 @@ class TestShares:
 class TestParts:
     @given(rub_amounts, st.none() | rub_amounts)
     def test_parts_sum_to_the_amount_and_keep_the_cap(self, amount: Rub, cap: Rub | None) -> None:
-        """DECISIONS 6: a provider cap below the amount is met by several payouts of one exchange."""
+        """A provider cap below the amount is met by several payouts of one exchange (docs/exchanges.md "Rules")."""
         if cap is not None and amount.kopecks > 1000 * cap.kopecks:
             cap = Rub(amount.kopecks // 1000 + 1)
         parts = payout_parts(ID, amount, cap)

@@ -1,4 +1,5 @@
-"""In which order an exchange is refused, and what each rule says (SPEC "Endpoints: Exchanges", DECISIONS 1.8)."""
+"""In which order an exchange is refused, and what each rule says (docs/exchanges.md "Making one";
+docs/concepts.md "What is refused first")."""
 
 from collections.abc import Callable
 from itertools import combinations, pairwise
@@ -128,7 +129,8 @@ class TestOrder:
         ids=ascii,
     )  # fmt: skip
     def test_a_phone_has_one_spelling(self, phone: str) -> None:
-        """SPEC: `+` and 10 to 15 digits; T20: no second exchange by another spelling of one phone."""
+        """`+` and 10 to 15 digits (docs/exchanges.md "Making one"): no second exchange by another spelling of one
+        phone."""
         wanted = None if phone == "+7999000000" else (422, "VALIDATION_ERROR")
         assert answer(case(client_phone=phone)) == wanted
 
@@ -167,7 +169,7 @@ class TestOrder:
     def test_some_phones_are_verified_in_test_mode(
         self, mode: Mode, phone: str, blocked: bool | None, wanted: tuple[int, str] | None
     ) -> None:
-        """DECISIONS 6: `+7000000000N`."""
+        """In test mode `+7000000000N` are verified (docs/exchanges.md "Making one")."""
         unverified = {"kyc": KycStatus.REQUIRED, "verified_at": None}
         known = None if blocked is None else client(blocked=blocked, **unverified)
         assert answer(replace(case(client_phone=phone), mode=mode, client=known)) == wanted
@@ -185,19 +187,19 @@ class TestOrder:
             msgspec.json.decode(body, type=ExchangeOrder)
 
     def test_the_legacy_key_in_the_body_has_no_effect(self) -> None:
-        """SPEC: the header wins on conflict; and it is required."""
+        """The header wins, and is required (docs/concepts.md "Idempotency")."""
         assert answer(case(idempotency_key="any text")) is None
         assert made(case(idempotency_key="any text")) == made(case())
 
     def test_the_answers_that_are_worth_repeating(self) -> None:
-        """SPEC "Errors": with RATE_INVALID and FEATURE_DISABLED the same key may be sent again."""
+        """With RATE_INVALID and FEATURE_DISABLED the same key may be sent again (docs/errors.md "All codes")."""
         assert CATALOGUE["RATE_INVALID"].retry is CATALOGUE["FEATURE_DISABLED"].retry is Retry.SAME_KEY
         assert CATALOGUE["IDEMPOTENCY_TERMINAL"].retry is Retry.NEW_KEY
         assert (in_progress().status, in_progress().code) == (409, "EXCHANGE_IN_PROGRESS")
 
 
 class TestRub:
-    """SPEC: RUB to USDT exchanges are created by the service on the merchant's request."""
+    """Exchanges of RUB to USDT are begun by an operator (docs/exchanges.md "RUB to USDT")."""
 
     def test_the_switch_of_the_other_direction_does_not_matter(self) -> None:
         assert [rule.name for rule in RUB_RULES] == [rule.name for rule in RULES if rule.name != "connected"]

@@ -1,4 +1,5 @@
-"""Returns of what could move nothing, and RUB that a payer's bank takes back: one row for each case (DECISIONS 6)."""
+"""Returns of what could move nothing, and RUB that a payer's bank takes back: one row for each case
+(docs/exchanges.md "RUB to USDT")."""
 
 from collections import Counter
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Exchanges: their states as SPEC "Exchange statuses" has them, and what moves and ends them (DECISIONS 6)."""
+"""Exchanges: their states, and what moves and ends them (docs/exchanges.md "How it ends")."""
 
 from datetime import timedelta
 from itertools import product
@@ -39,7 +39,7 @@ SPEC_MOVES = {
     """,
 }
 OUR_MOVES = {U2R: {("partial", "usdt_received")}, R2U: {("partial", "rub_received"), ("awaiting_rub", "expired")}}
-"""DECISIONS 6: several transfers add up. SPEC "Exchange rules": 15-minute timeout, of both directions."""
+"""Several transfers add up; both directions have 15 minutes (docs/exchanges.md "Rules")."""
 
 
 class TestStates:
@@ -71,7 +71,7 @@ class TestStates:
         assert (ended.sequence, ended.failure, ended.is_final) == (1, "why", True)
 
     def test_on_the_way_the_slot_is_held_and_nobody_is_told(self) -> None:
-        """SPEC: intermediate statuses are internal."""
+        """Only final statuses have an event (docs/exchanges.md "How it ends")."""
         moving = moved(exchange(), S.USDT_RECEIVED, LATER)
         assert (moving.active_slot, moving.completed_at, moving.sequence) == (b"digest", None, 0)
 
@@ -118,7 +118,7 @@ class TestStates:
         ],
     )
     def test_what_was_received_shows_at_the_end(self, it: Exchange, shown: str | None) -> None:
-        """SPEC "Exchange": `amount_usdt_received` is null until a final status."""
+        """`amount_usdt_received` is null until a final status (docs/exchanges.md "How it ends")."""
         received = shown_received(it)
         assert shown == (None if received is None else str(received))
 

@@ -1,4 +1,5 @@
-"""How a gateway is judged from its answers (DECISIONS 7: `degraded`, `down`, `provider_errors`, `provider_timeout`)."""
+"""How a gateway is judged from its answers (docs/webhooks.md "Gateways": `degraded`, `down`, `provider_errors`,
+`provider_timeout`)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,5 @@
-"""A client's moves: what is asked, what is found, what is told (SPEC "End-client KYC statuses", "Exchange client")."""
+"""A client's moves: what is asked, what is found, what is told (docs/kyc.md "In live mode";
+docs/exchanges.md "Finding exchanges and clients")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

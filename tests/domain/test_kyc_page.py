@@ -1,5 +1,4 @@
-"""Where the hosted page may send a client back to (SPEC: "HTTPS only, same origin with the merchant domain; default
-`/`"; notes T7: a table of attacks)."""
+"""Where the hosted page may send a client back to (docs/kyc.md "A page that does it"): a table of attacks."""
 
 from urllib.parse import urlsplit
 

@@ -1,5 +1,5 @@
 """Double entry: postings sum to zero per currency, entries are unique per kind, object and revision, and the chain is
-made over all that an entry says (DECISIONS 4)."""
+made over all that an entry says (ARCHITECTURE.md "Money")."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Money: whole numbers of the smallest part, read and printed exactly (SPEC "Conventions", DECISIONS 1)."""
+"""Money: whole numbers of the smallest part, read and printed exactly (docs/concepts.md "Amounts and times")."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,13 +26,14 @@ NASTY = (
 @pytest.mark.parametrize("text", NASTY, ids=ascii)
 @pytest.mark.parametrize("parse", [Rub.parse, Usdt.parse], ids=["Rub", "Usdt"])
 def test_what_is_not_a_plain_decimal_is_refused(parse: Callable[[str], Any], text: str) -> None:
-    """DECISIONS 1: ASCII digits only, up to 10, then up to 2 (8) decimals; no exponent, plus, space or newline."""
+    """ASCII digits only, up to 10, then up to 2 (8) decimals; no exponent, plus, space or newline
+    (docs/concepts.md "Amounts and times")."""
     with pytest.raises(ValueError, match="decimal string"):
         parse(text)
 
 
 def test_decimals_beyond_the_smallest_part_are_refused() -> None:
-    """SPEC "Conventions": RUB has up to 2 decimals, USDT up to 8."""
+    """RUB has up to 2 decimals, USDT up to 8 (docs/concepts.md "Amounts and times")."""
     for text in ("1.234", "0.001", "1.000"):
         with pytest.raises(ValueError, match="up to 2 decimals"):
             Rub.parse(text)
@@ -59,7 +60,8 @@ def test_decimals_beyond_the_smallest_part_are_refused() -> None:
     ],
 )
 def test_a_plain_decimal_is_read_to_the_kopeck(text: str, kopecks: int) -> None:
-    """A well-formed negative is read too, so that it can be told from a malformed one (DECISIONS 1: INVALID_AMOUNT)."""
+    """A well-formed negative is read too, so that it can be told from a malformed one
+    (docs/concepts.md "Amounts and times")."""
     assert Rub.parse(text) == Rub(kopecks)
 
 
@@ -75,7 +77,7 @@ def test_usdt_reads_what_it_prints(units: int) -> None:
 
 @given(RUB_UNITS, USDT_UNITS)
 def test_answers_always_print_two_or_eight_decimals(kopecks: int, units: int) -> None:
-    """DECISIONS 1."""
+    """Zero is read, and refused by who asks (docs/concepts.md "Amounts and times")."""
     assert len(str(Rub(kopecks)).partition(".")[2]) == 2
     assert len(str(Usdt(units)).partition(".")[2]) == 8
 
@@ -93,7 +95,8 @@ def test_any_text_is_read_exactly_or_refused_with_a_value_error(text: str) -> No
 
 @given(st.from_regex(r"\A-?[0-9]{1,10}(\.[0-9]{1,2})?\Z"))
 def test_every_amount_of_the_documented_shape_is_read(text: str) -> None:
-    """The pattern of DECISIONS 1, and nothing narrower; the value is the text's, digit by digit."""
+    """The pattern of docs/concepts.md "Amounts and times", and nothing narrower; the value is the text's, digit by
+    digit."""
     whole, _, part = text.lstrip("-").partition(".")
     assert abs(Rub.parse(text).kopecks) == int(whole) * 100 + int((part + "00")[:2])
 

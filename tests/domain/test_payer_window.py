@@ -1,4 +1,4 @@
-"""When the payer window answers and what it shows (SPEC "Payments" creation rules 3 and 9; DECISIONS 2)."""
+"""When the payer window answers and what it shows (docs/window.md "Back to the shop", "How long it is there")."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +34,7 @@ def payment(status: PaymentStatus, *, closed_after: timedelta | None = None, qr:
 
 
 def test_every_status_but_refunded_has_a_face_at_some_time() -> None:
-    """DECISIONS 2: refunded is 404; every other state is drawn."""
+    """Refunded is 404; every other state is drawn (docs/window.md "How long it is there")."""
     closed = timedelta(minutes=1)
     shown = {status for status in S if face(payment(status, closed_after=closed), START + closed) is not None}
     assert shown == set(S) - {S.REFUNDED}
@@ -45,14 +45,14 @@ def test_every_status_but_refunded_has_a_face_at_some_time() -> None:
 def test_the_window_is_available_one_minute_after_the_payment_came_to_rest(
     status: PaymentStatus, seconds: float, is_open: bool
 ) -> None:
-    """SPEC "Payments" creation rule 9."""
+    """It closes a minute after the end (docs/window.md "How long it is there")."""
     rest = timedelta(minutes=3)
     shown = face(payment(status, closed_after=rest), START + rest + timedelta(seconds=seconds))
     assert (shown is not None) is is_open
 
 
 def test_a_late_payment_reopens_the_window_for_a_minute() -> None:
-    """DECISIONS 2: five hours after creation, when the minute of the expiry is long over."""
+    """Five hours after creation, when the minute of the expiry is long over (docs/window.md "How long it is there")."""
     late = timedelta(hours=5)
     paid = payment(S.PAID, closed_after=late)
     assert face(paid, START + late + timedelta(seconds=59)) is Face.PAID
@@ -77,7 +77,7 @@ def test_expired_stays_until_six_hours_after_creation(age: timedelta, shown: Fac
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=400)))
 def test_amount_mismatch_stays_and_refunded_never_shows(age: timedelta) -> None:
-    """DECISIONS 2: a payment under review says so until somebody has decided."""
+    """A payment under review says so until somebody has decided (docs/window.md "How long it is there")."""
     assert face(payment(S.AMOUNT_MISMATCH), START + age) is Face.REVIEW
     assert face(payment(S.REFUNDED, closed_after=age), START + age) is None
 

@@ -1,4 +1,4 @@
-"""The twelve payloads, held against SPEC "Events" and DECISIONS 7 as they are written there, field by field."""
+"""The twelve payloads, held field by field against what receivers were promised (docs/payloads.md "Payloads")."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "reason": ["provider_errors", "provider_timeout", "maintenance", "operator"],
     },
 }
-"""What SPEC lists as the values of a field."""
+"""The values of a field, where they are listed."""
 
 EVENTS = sorted(FIELDS)
 

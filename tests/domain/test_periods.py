@@ -1,5 +1,5 @@
-"""Periods of subscriptions over random calendars (SPEC "Subscription charge periods"): how they are cut and named. What
-is decided about charges in them is in test_charge_decisions.py."""
+"""Periods of subscriptions over random calendars (docs/subscriptions.md "Periods and attempts"): how they are cut and
+named. What is decided about charges in them is in test_charge_decisions.py."""
 
 from calendar import monthrange
 from datetime import UTC, date, datetime, timedelta
@@ -51,8 +51,9 @@ class TestWindow:
     def test_the_anchor_plus_any_number_of_periods_never_drifts(
         self, terms: Terms, anchor: datetime, number: int
     ) -> None:
-        """SPEC: anchor plus `interval_count` times `interval`, month end clamped, Moscow time; each period from the
-        anchor itself, so that a short month pulls none after it down; and each ends where the next begins."""
+        """The anchor plus so many units, the month's end clamped, Moscow time
+        (docs/subscriptions.md "Periods and attempts"); each period from the anchor itself, so that a short month pulls
+        none after it down; and each ends where the next begins."""
         origin = anchor.astimezone(MSK).date()
         period = window_period(terms, anchor, number)
         for moment, expected in ((period.opens_at, number), (period.closes_at, number + 1)):
@@ -116,7 +117,7 @@ class TestWindow:
         ],
     )
     def test_refs_say_when_they_open_and_how_long_they_are(self, terms: Terms, ref: str) -> None:
-        """SPEC: the form `aYYYYMMDD-<interval><count>`."""
+        """The form is `aYYYYMMDD-<interval><count>` (docs/subscriptions.md "Periods and attempts")."""
         assert window_period(terms, moscow(2026, 1, 31, 12), 1).ref == ref
 
     def test_a_payment_opens_the_period_of_its_own_day(self) -> None:
@@ -135,7 +136,7 @@ class TestCalendar:
 
     @given(ANCHORS)
     def test_keys_are_by_utc(self, now: datetime) -> None:
-        """SPEC: `YYYY-MM-DD`, ISO week `YYYY-Www`, `YYYY-MM` by server UTC time."""
+        """`YYYY-MM-DD`, `YYYY-Www` or `YYYY-MM`, by UTC (docs/subscriptions.md "The calendar scheme")."""
         utc = now.astimezone(UTC)
         assert calendar_period(Interval.DAY, now).ref == utc.strftime("%Y-%m-%d")
         assert calendar_period(Interval.WEEK, now).ref == utc.strftime("%G-W%V")
@@ -176,7 +177,7 @@ class TestCalendar:
     ],
 )
 def test_the_budget_is_the_one_of_the_table(interval: Interval, count: int, attempts: int, hours: int) -> None:
-    """SPEC "Retry budget after a failed charge within one period"."""
+    """The table of docs/subscriptions.md "Periods and attempts"."""
     budget = terms(interval, count).budget
     assert budget is not None
     assert (budget.attempts, budget.hours) == (attempts, hours)
@@ -187,10 +188,10 @@ def test_the_calendar_scheme_has_no_budget() -> None:
 
 
 def test_the_bounds_of_the_count() -> None:
-    """SPEC "Window-scheme interval bounds"."""
+    """The bounds of docs/subscriptions.md "Making one"."""
     assert dict(COUNT_HIGHEST) == {"day": 365, "week": 52, "month": 12}
 
 
 def test_next_allowed_at_is_printed_in_moscow_time() -> None:
-    """SPEC "Conventions": `next_allowed_at` is ISO in Moscow time."""
+    """`next_allowed_at` is in Moscow time (docs/concepts.md "Amounts and times")."""
     assert iso_moscow(datetime(2026, 2, 27, 21, tzinfo=UTC)) == "2026-02-28T00:00:00.000+03:00"

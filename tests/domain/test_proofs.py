@@ -1,4 +1,5 @@
-"""Delivery proofs as data: every row of the state table, every rule about a hash (SPEC "Delivery proof statuses")."""
+"""Delivery proofs as data: every row of the state table, every rule about a hash
+(docs/payments.md "Delivery proofs")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

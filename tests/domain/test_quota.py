@@ -1,4 +1,4 @@
-"""SPEC "Limits", rule by rule, and DECISIONS 1.1."""
+"""The rate limits, rule by rule (docs/limits.md "Requests")."""
 
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -214,7 +214,8 @@ class TestNoSpellingEscapes:
     @example("/api/v1/%70ayments")
     @example("//api/v1/subscriptions/x/charges//")
     async def test_what_the_router_takes_for_a_money_endpoint_is_counted_as_one(self, spelling: str) -> None:
-        """DECISIONS 1.1. The server decodes percents once; the router sees that path, or our normalised one."""
+        """One spelling for each path (docs/limits.md "Requests"). The server decodes percents once; the router sees
+        that path, or our normalised one."""
         path = unquote(spelling)
         normal = normalise_path(path)
         relative = api_path(normal)
@@ -258,7 +259,7 @@ class TestGauges:
     @example(["k" * 65, "k" * 66])
     @example(["é" * 10, "é" * 11])
     def test_different_keys_have_different_counters(self, keys: list[str]) -> None:
-        """SPEC "Limits", 2: by key string."""
+        """Keys are counted by their text (docs/limits.md "Requests")."""
         assert len({gauges(GENERAL, IP, key, pair)[1] for key in keys}) == len(keys)
 
     def test_nobody_can_name_a_key_after_the_digest_of_another(self) -> None:

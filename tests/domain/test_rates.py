@@ -1,4 +1,4 @@
-"""Which quote is believed, and the merchant's rate (SPEC "Rate"; DECISIONS 4; issue 5)."""
+"""Which quote is believed, and the merchant's rate (docs/settlement.md "The rate", "How much")."""
 
 import decimal
 from datetime import UTC, datetime, timedelta
@@ -194,7 +194,7 @@ def test_a_source_that_is_ahead_means_now() -> None:
     ],
 )
 def test_merchant_rate_is_market_rate_over_one_less_markup(market: str, markup: str, merchant: str) -> None:
-    """SPEC "Rate": merchant rate = market rate / (1 - markup); 28 significant digits."""
+    """Merchant rate = market rate / (1 - markup); 28 significant digits (docs/settlement.md "How much")."""
     assert merchant_rate(Decimal(market), markup) == Decimal(merchant)
 
 
@@ -227,7 +227,7 @@ def test_what_is_no_rate_or_no_markup_is_refused(market: str, markup: str) -> No
     ],
 )
 def test_a_rate_is_shown_with_two_decimals_half_up(rate: str, text: str) -> None:
-    """SPEC "Rate": RUB per 1 USDT, 2 decimals."""
+    """RUB per 1 USDT, 2 decimals (docs/settlement.md "The rate")."""
     assert shown(Decimal(rate)) == text
 
 

@@ -1,4 +1,4 @@
-"""In which order POST /refunds refuses, and what each rule says (`refunds.RULES`; SPEC "Refunds", DECISIONS 3)."""
+"""In which order POST /refunds refuses, and what each rule says (`refunds.RULES`; docs/refunds.md "Rules")."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -119,7 +119,7 @@ class TestRules:
 
     @pytest.mark.parametrize("status", S)
     def test_the_eleventh_application_ever(self, status: RefundStatus) -> None:
-        """SPEC "Refunds": at most 10 per payment; DECISIONS 3: ever, so also those that came to nothing."""
+        """At most 10 a payment, ever, so also those that came to nothing (docs/refunds.md "Rules")."""
         before = [refund(status, Rub(1_00))] * (APPLICATIONS_MAX - 1)
         assert refusal(case("1.00", before)) is None
         assert refusal(case("1.00", [*before, refund(status, Rub(1_00))])) == (409, "LIMIT_PER_PAYMENT")
@@ -139,12 +139,12 @@ class TestRules:
     def test_partial_before_settlement(
         self, amount: str | None, via: Terminal | None, status: PaymentStatus, answer: tuple[int, str] | None
     ) -> None:
-        """SPEC "Refunds": right after `paid`, "except on methods where credit follows actual receipt"."""
+        """Parts are possible at once, except where the credit follows the receipt (docs/refunds.md "Rules")."""
         assert refusal(case(amount, terminal=via, payment=payment(status))) == answer
 
     @pytest.mark.parametrize("via", [None, BOUND])
     def test_without_an_amount_and_all_covered_by_others(self, via: Terminal | None) -> None:
-        """SPEC "Refunds": "gives 400 OVER_REMAINING"."""
+        """More than is left is OVER_REMAINING (docs/refunds.md "Rules")."""
         assert refusal(case(None, [refund(S.PENDING)], terminal=via)) == OVER
 
     def test_without_an_amount_what_is_left_may_be_a_part_too(self) -> None:
@@ -155,7 +155,7 @@ class TestRules:
 
     @pytest.mark.parametrize("status", S)
     def test_who_takes_from_the_remainder(self, status: RefundStatus) -> None:
-        """DECISIONS 3: paid amount less pending, processing and completed."""
+        """The remainder is what was paid less pending, processing and completed (docs/refunds.md "Rules")."""
         counted = status in (S.PENDING, S.PROCESSING, S.COMPLETED)
         before = [refund(status, Rub(60_00))]
         assert remainder(payment(), before) == Rub(40_00 if counted else 100_00)

@@ -1,4 +1,5 @@
-"""Refunds as data: every row of the state table, the body of an application, what is left (DECISIONS 3)."""
+"""Refunds as data: every row of the state table, the body of an application, what is left
+(docs/refunds.md "How it ends")."""
 
 from itertools import product
 from typing import Any
@@ -30,7 +31,7 @@ S = RefundStatus
 class TestMoves:
     @pytest.mark.parametrize(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
     def test_the_table_is_the_one_of_the_decision(self, before: RefundStatus, after: RefundStatus) -> None:
-        """DECISIONS 3: the six moves, and no other."""
+        """The six moves, and no other (docs/states.md "Refund")."""
         allowed = {
             (S.PENDING, S.PROCESSING),
             (S.PENDING, S.REJECTED),
@@ -46,14 +47,15 @@ class TestMoves:
                 REFUND_MOVES.move(before, after)
 
     def test_the_ends(self) -> None:
-        """DECISIONS 3: "Final: rejected, cancelled, failed, reversed"."""
+        """Final are rejected, cancelled, failed and reversed (docs/states.md "Refund")."""
         assert {s for s in S if REFUND_MOVES.is_final(s)} == {S.REJECTED, S.CANCELLED, S.FAILED, S.REVERSED}
 
     def test_open_is_what_has_no_outcome(self) -> None:
         assert {s for s in S if is_open(refund(s))} == {S.PENDING, S.PROCESSING}
 
     def test_money_is_held_from_the_bank_on_until_it_is_known_not_to_have_gone(self) -> None:
-        """DECISIONS 3: in `pending` money is untouched; what failed or was reversed is given back."""
+        """In `pending` money is untouched; what failed or was reversed is given back
+        (docs/refunds.md "How it ends")."""
         assert {s for s in S if holds_money(refund(s))} == {S.PROCESSING, S.COMPLETED}
 
     def test_the_words_are_the_documented_ones(self) -> None:
@@ -148,5 +150,5 @@ class TestSums:
         ],
     )
     def test_refunded_when_completed_ones_reach_what_came(self, refunds: list[Refund], is_full: bool) -> None:
-        """DECISIONS 3: "when completed refunds reach the paid amount; a partial refund leaves its status"."""
+        """The payment is refunded when all of it was; a part leaves its status (docs/refunds.md "How it ends")."""
         assert refunded_fully(payment(), refunds) is is_full

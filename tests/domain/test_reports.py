@@ -1,4 +1,4 @@
-"""What follows from a bank's report: one case per row (DECISIONS 2)."""
+"""What follows from a bank's report: one case per row (docs/payments.md "How it ends")."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Webhook signatures (SPEC "Authentication", 4; DECISIONS 7)."""
+"""Webhook signatures (docs/webhooks.md "The signature")."""
 
 import ast
 import base64
@@ -74,7 +74,7 @@ def test_the_prekeyed_hash_is_hmac_sha256_as_rfc_4231_has_it(key: bytes, data: b
 
 
 def test_the_signature_is_over_timestamp_dot_raw_body_keyed_with_the_secrets_text() -> None:
-    """SPEC "Authentication", 4; the value was computed with `openssl dgst -sha256 -hmac`."""
+    """The value was computed with `openssl dgst -sha256 -hmac`."""
     signature = Signer("merchant-secret").signature(1760000000, b'{"event":"payment.status_changed"}')
     assert signature == "sha256=233435d9a30cb0832428f446aa85ca74856b71606b2850102d1ec97f4477fa60"
 
@@ -128,7 +128,8 @@ def fresh() -> int:
 
 @pytest.mark.parametrize("secret", [HEX, TEXT, STANDARD, "short", "whsec_not base64", "c2VjcmV0", "c2VjcmV0cw"])
 def test_the_standardwebhooks_library_verifies_ours_with_standard_secret(secret: str, fresh: int) -> None:
-    """DECISIONS 7: "so that its libraries verify ours as is"; for whatever text the secret is."""
+    """Standard Webhooks libraries verify ours as it is (docs/webhooks.md "The signature"), whatever text the secret
+    is."""
     given = sent(secret, timestamp=fresh)
     assert accepts(standard_secret(secret), given)
     assert not accepts(standard_secret("another"), given)
@@ -180,7 +181,8 @@ def test_an_attempt_carries_all_headers_of_spec_and_decisions_7() -> None:
 
 
 def test_during_a_rotation_the_old_secret_signs_the_specs_header_and_both_the_standard_one(fresh: int) -> None:
-    """DECISIONS 7: "for 24 h `X-Webhook-Signature` still uses the old secret, `webhook-signature` carries both"."""
+    """For 24 hours `X-Webhook-Signature` uses the old secret, and `webhook-signature` carries both
+    (docs/webhooks.md "Changing the secret")."""
     given = sent("new secret", previous="old secret", timestamp=fresh)
     assert given["X-Webhook-Signature"] == Signer("old secret").signature(fresh, BODY)
     assert len(given["webhook-signature"].split(" ")) == 2
@@ -239,7 +241,7 @@ def test_another_body_secret_or_timestamp_is_a_wrong_signature() -> None:
 
 
 def test_a_captured_request_sent_again_under_another_id_is_refused() -> None:
-    """X-Webhook-Signature does not cover the id (SPEC "Authentication", 4); webhook-signature does."""
+    """X-Webhook-Signature does not cover the id (docs/webhooks.md "The signature"); webhook-signature does."""
     assert flaw_of({**sent(), "X-Webhook-Id": "evt_other"}) is Flaw.WRONG_ID
     assert flaw_of({**sent(), "X-Webhook-Id": "evt_other", "webhook-id": "evt_other"}) is Flaw.WRONG_ID
     stripped = sent()

@@ -1,5 +1,5 @@
-"""In which order POST and PATCH of /subscriptions refuse, and what each rule says (`RULES`, `PATCH_RULES`; SPEC
-"Endpoints: Subscriptions", DECISIONS 1.8)."""
+"""In which order POST and PATCH of /subscriptions refuse, and what each rule says (`RULES`, `PATCH_RULES`;
+docs/subscriptions.md "Making one"; docs/concepts.md "What is refused first")."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -141,7 +141,7 @@ class TestOrder:
         ],
     )
     def test_what_is_allowed(self, fields: dict[str, Any]) -> None:
-        """SPEC: up to 10 digits; the least amount of one-off payments does not hold here."""
+        """Up to 10 digits; the least amount of one-off payments does not hold here."""
         assert answer(order_case(**fields)) is None
 
     @pytest.mark.parametrize("text", ["0", "0.00", "-1.00"])
@@ -174,7 +174,7 @@ class TestOrder:
         ],
     )
     def test_what_is_no_order(self, body: str) -> None:
-        """SPEC: unknown keys, caps included, are refused."""
+        """Unknown keys, caps included, are refused (docs/subscriptions.md "Making one")."""
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=SubscriptionOrder)
 
@@ -187,7 +187,7 @@ class TestNew:
         it = self.new(order_case(description="  Tea "), "https://pay.example/s/sub_1")
         assert (it.status, it.mode, it.shop_id, it.scheme) == (S.PENDING_BINDING, Mode.TEST, SHOP_ID, Scheme.WINDOW)
         assert (it.interval_count, it.binding_charge, it.description) == (1, BindingCharge.FIRST, "Tea")
-        assert (it.cap_amount, it.cap_window) == (it.amount, None), "SPEC: the cap always equals `amount_rub`"
+        assert (it.cap_amount, it.cap_window) == (it.amount, None), "the cap always equals `amount_rub`"
         assert (it.binding_url_pending, it.current_period_start, it.anchor) == (False, None, None)
 
     def test_without_a_link_it_waits_for_one(self) -> None:
@@ -264,7 +264,8 @@ class TestPatch:
         ],
     )
     def test_what_results(self, patch: dict[str, Any], wanted: tuple[int, str] | Prices) -> None:
-        """SPEC "Behavior", 4: at least one of three; null removes the window cap; what results is compared."""
+        """At least one of three (docs/subscriptions.md "Changing and ending"); null removes the window cap; what
+        results is compared."""
         assert patch_answer(patched(patch)) == wanted
 
     @pytest.mark.parametrize("status", S)

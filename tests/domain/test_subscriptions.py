@@ -1,5 +1,5 @@
-"""Subscriptions as data: every row of the state table, and what each happening makes of each status (SPEC "Subscription
-statuses", DECISIONS 5)."""
+"""Subscriptions as data: every row of the state table, and what each happening makes of each status
+(docs/states.md "Subscription"; docs/subscriptions.md "Making one")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -111,7 +111,7 @@ class TestHappenings:
 
     @pytest.mark.parametrize("status", S)
     def test_cancelling(self, status: SubscriptionStatus) -> None:
-        """SPEC: cancelling a cancelled one gives 409; the bank's side follows."""
+        """Cancelling twice is a 409; the bank's side follows (docs/subscriptions.md "Changing and ending")."""
         before = subscription(status, past_due=status is S.ACTIVE)
         if status in (S.CANCELLED, S.EXPIRED):
             assert refusal(lambda: subscription_moves.cancelled(before, NOW)) == (409, "INVALID_STATE")
@@ -129,7 +129,8 @@ class TestHappenings:
 
     @pytest.mark.parametrize("status", S)
     def test_overdue_is_a_flag_of_active_ones_and_told_when_it_changes(self, status: SubscriptionStatus) -> None:
-        """SPEC: active with `past_due`, told with equal statuses."""
+        """It stays active with `past_due`, told with equal statuses
+        (docs/subscriptions.md "When the mandate is lost")."""
         before = subscription(status)
         after = subscription_moves.past_due(before, overdue=True, now=NOW)
         assert after.past_due is (status is S.ACTIVE)
@@ -169,7 +170,7 @@ class TestLink:
     def test_how_long_a_binding_is_waited_for(
         self, fields: dict[str, Any], ends_at: datetime, becomes: SubscriptionStatus
     ) -> None:
-        """SPEC: an hour for the link, then cancelled; DECISIONS 5: 24 hours for the payer, then expired."""
+        """An hour for the link, then cancelled; 24 hours for the payer, then expired (docs/limits.md "Times")."""
         waiting = subscription(S.PENDING_BINDING, **fields)
         assert binding_ends_at(waiting) == ends_at
         assert subscription_moves.binding_timed_out(waiting, ends_at - TICK) == waiting
@@ -206,7 +207,7 @@ class TestLink:
 class TestBinding:
     @pytest.mark.parametrize("charge", ["pay_b", None])
     def test_the_first_binding_is_the_first_payment(self, charge: str | None) -> None:
-        """SPEC "Subscription charge periods", 2; also without a charge."""
+        """The binding sets the anchor (docs/subscriptions.md "Periods and attempts"), also without a charge."""
         active = bind(subscription(S.PENDING_BINDING), charge=charge, at=moscow(2026, 1, 31, 23))
         assert active.anchor == moscow(2026, 1, 31, 23)
         assert (active.current_period_start, active.current_period_end) == (moscow(2026, 1, 31), moscow(2026, 2, 28))
@@ -251,5 +252,5 @@ class TestBinding:
     [("+70000001234", "***1234"), ("8 (000) 000-12-34", "***1234"), ("12345", "***2345"), ("1234", "***"), ("", "***")],
 )
 def test_of_a_phone_only_the_end_is_kept(phone: str, mask: str) -> None:
-    """SPEC: stored masked; `***` and the last 4 digits."""
+    """Kept masked: `***` and the last 4 digits (docs/subscriptions.md "Making one")."""
     assert masked_phone(phone) == mask

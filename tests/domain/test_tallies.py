@@ -1,4 +1,5 @@
-"""Finding a page by the counts of days, and the days themselves (SPEC "Shop": calendar days in UTC)."""
+"""Finding a page by the counts of days, and the days themselves (docs/settlement.md "Turnover": calendar days in
+UTC)."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 

@@ -1,4 +1,5 @@
-"""Withdrawals as data: every row of the state table, and what a move keeps and forgets (DECISIONS 4 "Withdrawals")."""
+"""Withdrawals as data: every row of the state table, and what a move keeps and forgets
+(docs/settlement.md "Payouts")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

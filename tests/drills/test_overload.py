@@ -1,4 +1,4 @@
-"""Overload (docs/operations.md, "Overload"): payments are asked for five times as fast as they can be made, whatever is
+"""Overload (docs/operations.md "Overload"): payments are asked for five times as fast as they can be made, whatever is
 answered. What is accepted is answered soon, and as much of it as ever; the rest is refused at once; reads and health
 answer; when it ends, all is as before.
 

@@ -1,4 +1,4 @@
-"""Rolling restarts (docs/operations.md, "Upgrades"): two `cambist api` behind nginx as it is deployed, under load; one
+"""Rolling restarts (docs/operations.md "Upgrades"): two `cambist api` behind nginx as it is deployed, under load; one
 after the other gets SIGTERM, is replaced, and is ready before the next goes. No request is cut.
 
 The merchants send nothing twice: one answer that is not the wanted one, or none, is one request cut. `nox -s drills`

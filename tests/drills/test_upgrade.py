@@ -1,4 +1,4 @@
-"""A rolling upgrade from the last release (docs/operations.md, "Upgrades"): its processes run on while the schema is
+"""A rolling upgrade from the last release (docs/operations.md "Upgrades"): its processes run on while the schema is
 brought up under them, and beside ours, on one Postgres and one Redis. What one makes the other pays, refunds and tells.
 """
 

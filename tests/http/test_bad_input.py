@@ -1,4 +1,4 @@
-"""Bad input gets the documented envelope, never a 500 (DECISIONS 1)."""
+"""Bad input gets the documented envelope, never a 500 (docs/concepts.md "Requests in general")."""
 
 from typing import Any
 from uuid import uuid4

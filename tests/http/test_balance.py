@@ -1,4 +1,4 @@
-"""GET /balance (SPEC "Balance", "Money reads"; DECISIONS 3 and 4)."""
+"""GET /balance (docs/settlement.md "The balance")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,13 +44,13 @@ async def balance(house: RefundHouse, *, mode: str = "test") -> dict[str, str]:
 
 
 async def test_of_a_new_account_everything_is_zero(open_: RefundHouse) -> None:
-    """RUB with 2 decimals, USDT with 8 (DECISIONS 1)."""
+    """RUB with 2 decimals, USDT with 8 (docs/concepts.md "Amounts and times")."""
     assert await balance(open_) == EMPTY
     assert await balance(open_, mode="live") == EMPTY
 
 
 async def test_what_is_paid_waits_in_rub_and_is_available_in_usdt_once_settled(open_: RefundHouse) -> None:
-    """SPEC "What the service does", 2: RUB is credited as soon as the payer pays."""
+    """RUB is credited as soon as the payer pays (docs/concepts.md "Money, in one paragraph")."""
     await open_.paid("100.00")
     await open_.paid("50.50")
     unpaid = await open_.house.created()
@@ -89,7 +89,7 @@ async def test_modes_and_accounts_have_balances_of_their_own(open_: RefundHouse)
 
 
 async def test_shops_share_one_balance(open_: RefundHouse) -> None:
-    """SPEC "Shop": shared across shops: balance, payouts."""
+    """Shared across shops: balance, payouts (docs/concepts.md "Shops")."""
     shop = await create_shop(open_.ports, open_.house.account.account_id, "Further", "0.01")
     await open_.paid("100.00")
     await open_.paid("100.00", shop_id=shop.id)
@@ -115,7 +115,7 @@ async def test_a_payout_goes_from_available_to_reserved_to_withdrawn(open_: Refu
 
 
 async def test_a_refund_before_settlement_lowers_pending_rub(open_: RefundHouse) -> None:
-    """DECISIONS 3, "Money"."""
+    """After settlement a refund takes from the balance (docs/refunds.md "The money")."""
     payment_id = await open_.paid("100.00")
     refund_id = await open_.apply(payment_id, "40.00")
     await open_.house.work(2)
@@ -127,7 +127,8 @@ async def test_a_refund_before_settlement_lowers_pending_rub(open_: RefundHouse)
 
 
 async def test_a_refund_after_settlement_lowers_available_and_settled_by_the_market_value(open_: RefundHouse) -> None:
-    """DECISIONS 3, "Money": at the market rate of the payment's batch, so that the fee stays with the service."""
+    """At the market rate of the payment's batch, so that the fee stays with the service
+    (docs/refunds.md "The money")."""
     payment_id = await open_.paid("100.00")
     await open_.paid("100.00")
     await open_.settle()

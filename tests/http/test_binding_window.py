@@ -1,4 +1,4 @@
-"""The page where a payer confirms a subscription (SPEC "Behavior", 3 and `success_url`; DECISIONS 2 "Payer window")."""
+"""The page where a payer confirms a subscription (docs/window.md "Subscriptions")."""
 
 import httpx
 import pytest
@@ -99,7 +99,8 @@ async def test_every_face_is_drawn_in_both_languages(house: TestHouse, wanted: s
 
 
 async def test_success_leads_back_to_the_shop_after_five_seconds_once(house: TestHouse) -> None:
-    """SPEC `success_url`: a return button with automatic return after 5 seconds; who comes later is left alone."""
+    """A button, and the way back by itself after 5 seconds (docs/window.md "Subscriptions"); who comes later is left
+    alone."""
     made = await with_face(house, "active")
     fresh = Page((await page(house, made)).text)
     assert (fresh.main["data-return"], fresh.main["data-return-after"]) == (SHOP, "5")

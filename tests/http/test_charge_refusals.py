@@ -1,4 +1,4 @@
-"""Every row of SPEC "Charge errors", over HTTP."""
+"""Every row of docs/subscriptions.md "When a charge is refused", over HTTP."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -48,7 +48,7 @@ async def test_zero(charges: ChargeHouse) -> None:
 
 
 async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeHouse) -> None:
-    """Also SPEC "Behavior", 7. It comes before the key and the body."""
+    """Also of another account or mode (docs/subscriptions.md "Making one"). It comes before the key and the body."""
     subscription_id = await due(charges)
     bare, live = charges.house.headers(), charges.house.headers("live")
     assert told(await charges.post(UNKNOWN, {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
@@ -132,7 +132,8 @@ async def test_recurring_off(charges: ChargeHouse) -> None:
 
 
 async def test_provider_not_configured_in_live_mode(charges: ChargeHouse) -> None:
-    """SPEC: "at present any charge on an active subscription in live mode gets it; no payment created"."""
+    """Where no bank charges, every live charge gets it, and no payment is made
+    (docs/subscriptions.md "When a charge is refused")."""
     subscription_id = await charges.subscribed(mode=Mode.LIVE)
     assert told(await charges.post(subscription_id, mode="live")) == (503, "PROVIDER_NOT_CONFIGURED")
     assert await charges.payments(subscription_id) == []
@@ -142,7 +143,8 @@ async def test_provider_not_configured_in_live_mode(charges: ChargeHouse) -> Non
     "ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE], ids=lambda each: each.value
 )
 async def test_provider_unavailable(charges: ChargeHouse, ending: Ending) -> None:
-    """SPEC: "the debit may have passed; payment stays pending; repeat the same request"."""
+    """It may have gone through: it stays pending, and the same request is repeated
+    (docs/subscriptions.md "When a charge is refused")."""
     subscription_id, key = await due(charges), str(uuid4())
     charges.house.script.charge.append(Twist(ending=ending))
     response = await charges.post(subscription_id, key=key)
@@ -170,7 +172,8 @@ async def test_provider_unavailable_as_long_as_nobody_knows(charges: ChargeHouse
 
 @pytest.mark.parametrize("reason", ["insufficient_funds", "declined_by_bank", "cancelled_by_bank", "unknown"])
 async def test_provider_error(charges: ChargeHouse, reason: str) -> None:
-    """SPEC: "charge marked failed, period freed; reason in failure_reason of the charge"."""
+    """The charge is failed with its reason, and the period is free
+    (docs/subscriptions.md "When a charge is refused")."""
     subscription_id, key = await due(charges), str(uuid4())
     await charges.next(subscription_id, reason)
     response = await charges.post(subscription_id, key=key)
@@ -187,7 +190,8 @@ async def test_provider_error(charges: ChargeHouse, reason: str) -> None:
 
 
 async def test_a_revoked_mandate_pauses(charges: ChargeHouse) -> None:
-    """SPEC "Charge errors", 502 `mandate_revoked`; "Subscription statuses": paused with rebind_required."""
+    """502 with `mandate_revoked` (docs/subscriptions.md "When a charge is refused"); then paused with rebind_required
+    (docs/subscriptions.md "When the mandate is lost")."""
     subscription_id = await due(charges)
     await charges.next(subscription_id, "mandate_revoked")
     assert told(await charges.post(subscription_id)) == (502, "PROVIDER_ERROR")

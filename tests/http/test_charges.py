@@ -22,8 +22,8 @@ async def charges() -> AsyncIterator[ChargeHouse]:
 
 class TestAnswers:
     async def test_a_charge_is_201_pending_and_its_end_is_told_by_event(self, charges: ChargeHouse) -> None:
-        """SPEC: "201 payment object with status pending"; "for a subscription binding or charge: payment_method is
-        recurring with subscription_id and period_ref"."""
+        """A charge is a payment, pending, by `recurring`, with subscription_id and period_ref
+        (docs/subscriptions.md "Charging")."""
         subscription_id = await due(charges)
         before = await charges.window(subscription_id)
         response = await charges.post(subscription_id)
@@ -42,7 +42,7 @@ class TestAnswers:
         assert paid["status"] == "paid"
 
     async def test_a_repeat_of_the_key_answers_the_original_whatever_it_says(self, charges: ChargeHouse) -> None:
-        """SPEC "Authentication", 5; DECISIONS 1.7."""
+        """A repeat of the key gets the same charge (docs/concepts.md "Idempotency")."""
         subscription_id, key = await due(charges), str(uuid4())
         first = await charges.post(subscription_id, key=key)
         await charges.house.work(10)
@@ -58,13 +58,14 @@ class TestAnswers:
         assert told(await charges.post(second, key=key)) == (409, "IDEMPOTENCY_KEY_REUSED")
 
     async def test_a_key_of_another_kind_is_refused(self, charges: ChargeHouse) -> None:
-        """DECISIONS 1: a key is one over all endpoints."""
+        """A key is one over all endpoints (docs/concepts.md "Idempotency")."""
         key = str(uuid4())
         assert (await charges.house.create(key=key)).status_code == 201
         assert told(await charges.post(await due(charges), key=key)) == (409, "IDEMPOTENCY_KEY_REUSED")
 
     async def test_a_pending_charge_blocks_with_200_and_calls_no_bank(self, charges: ChargeHouse) -> None:
-        """SPEC: "POST /charges returns 200 with the same last attempt and does not call the bank"."""
+        """While one is pending, POST answers 200 with it and calls no bank
+        (docs/subscriptions.md "Periods and attempts")."""
         subscription_id = await due(charges)
         await charges.next(subscription_id, "pending")
         first = await charges.charged(subscription_id)
@@ -79,7 +80,8 @@ class TestAnswers:
         assert (again.status_code, again.json()["id"], again.json()["status"]) == (200, first, "failed")
 
     async def test_a_calendar_period_has_one_charge_whatever_the_key(self, charges: ChargeHouse) -> None:
-        """SPEC, old scheme: "returns the same charge with HTTP 200"; the key of the period."""
+        """A second charge gets the first with 200 (docs/subscriptions.md "The calendar scheme"); the key of the
+        period."""
         subscription_id = await charges.subscribed(Interval.DAY, scheme=Scheme.CALENDAR)
         first = await charges.charged(subscription_id)
         for _ in range(2):
@@ -93,7 +95,7 @@ class TestAnswers:
         assert await charges.charged(subscription_id) != first
 
     async def test_extra_keys_are_ignored_in_silence(self, charges: ChargeHouse) -> None:
-        """SPEC "Behavior", 6: the period cannot be set."""
+        """The period cannot be set (docs/subscriptions.md "Charging")."""
         subscription_id = await due(charges)
         body = {"amount_rub": "100.00", "period_ref": "a20200101-month1", "shop_id": 7}
         made = await charges.post(subscription_id, body)
@@ -104,7 +106,7 @@ class TestAnswers:
 
 class TestReads:
     async def test_charges_are_listed_newest_first(self, charges: ChargeHouse) -> None:
-        """SPEC: "Page of payments with payment_method recurring, newest first by created_at"."""
+        """All payments by `recurring`, the newest first (docs/subscriptions.md "Charging")."""
         subscription_id, other = await due(charges, Interval.DAY, 3), await due(charges)
         for result in ("declined_by_bank", "insufficient_funds", "paid"):
             await charges.next(subscription_id, result)
@@ -124,7 +126,7 @@ class TestReads:
         assert told(bad) == (400, "VALIDATION_ERROR")
 
     async def test_the_window_tells_what_a_charge_would_meet(self, charges: ChargeHouse) -> None:
-        """DECISIONS 5: computed by the function that guards charges."""
+        """Computed by the function that guards charges (docs/subscriptions.md "Charging")."""
         subscription_id = await charges.subscribed(Interval.DAY, 3)
         early = await charges.window(subscription_id)
         assert (early["can_charge"], early["reason"]) == (False, "CHARGE_BEFORE_WINDOW")
@@ -170,7 +172,7 @@ class TestSandbox:
     async def test_the_next_charge_meets_the_wish(
         self, charges: ChargeHouse, result: str, answer: int, status: str
     ) -> None:
-        """DECISIONS 8."""
+        """What the bank will say (docs/sandbox.md "The calls")."""
         subscription_id = await due(charges)
         wished = await self.act(charges, subscription_id, {"result": result})
         assert (wished.status_code, wished.json()) == (200, {"result": result})
@@ -210,7 +212,7 @@ class TestSandbox:
         [("404.01", 502, "insufficient_funds"), ("404.02", 502, "declined_by_bank"), ("404.04", 503, None)],
     )
     async def test_exact_amounts_act(self, charges: ChargeHouse, amount: str, answer: int, code: str | None) -> None:
-        """DECISIONS 8: without a call."""
+        """Amounts that act without a call (docs/sandbox.md "Amounts that act by themselves")."""
         subscription_id = await due(charges, amount=Rub(500_00), cap_amount=Rub(500_00))
         response = await charges.post(subscription_id, {"amount_rub": amount})
         assert response.status_code == answer
@@ -218,7 +220,7 @@ class TestSandbox:
 
 
 async def test_charging_is_in_the_money_bucket_and_reading_is_not(charges: ChargeHouse) -> None:
-    """SPEC "Limits", 1: `POST /subscriptions/{id}/charges` is one of the four."""
+    """`POST /subscriptions/{id}/charges` is one of the four (docs/limits.md "Requests")."""
     subscription_id = await due(charges)
     assert (await charges.post(subscription_id)).headers["X-RateLimit-Limit"] == "120"
     for path in ("charges", "charge-window"):

@@ -73,7 +73,7 @@ async def test_an_asset_asked_for_without_its_hash_is_not_kept(house: TestHouse)
 
 
 async def test_a_code_of_two_statuses_has_the_advice_of_each(house: TestHouse) -> None:
-    """PAYMENT_ROUTE_UNAVAILABLE: no route is for good, a check that failed is not (SPEC "Errors")."""
+    """PAYMENT_ROUTE_UNAVAILABLE: no route is for good, a check that failed is not (docs/errors.md "All codes")."""
     page = (await house.http.get("/docs")).text
     row = r"<tr><td>{}</td><td><code>PAYMENT_ROUTE_UNAVAILABLE</code></td><td>.*?<em>(.*?)</em>"
     assert set(re.findall(row.format(400), page)) == {"Change the request."}

@@ -1,4 +1,5 @@
-"""The door: what every request meets before any rule of an endpoint (SPEC "Limits", "Conventions"; DECISIONS 1)."""
+"""The door: what every request meets before any rule of an endpoint (docs/concepts.md "What is refused first";
+docs/limits.md "Requests")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -296,7 +297,8 @@ async def test_options_names_all_methods_of_a_path(house: TestHouse, path: str, 
 
 
 async def test_of_two_keys_in_one_request_the_one_that_is_authorized_is_counted(house: TestHouse) -> None:
-    """Else whoever sends a made-up second one with each request would pass the limit per key (SPEC "Limits", 3)."""
+    """Else whoever sends a made-up second one with each request would pass the limit per key
+    (docs/limits.md "Requests")."""
     pair = house.account.test
     for number in range(61):
         made_up = f"svc_test_{number:032}"

@@ -1,5 +1,5 @@
-"""Events and the receiver over HTTP (DECISIONS 7): GET /events, GET /events/{id}, POST /events/{id}/resend,
-POST /events/resend, GET /webhook-endpoint, POST /webhook-endpoint/test."""
+"""Events and the receiver over HTTP (docs/webhooks.md "Looking, and sending again"): GET /events, GET /events/{id},
+POST /events/{id}/resend, POST /events/resend, GET /webhook-endpoint, POST /webhook-endpoint/test."""
 
 from datetime import timedelta
 from typing import Any
@@ -145,7 +145,8 @@ class TestList:
         ],
     )
     async def test_a_bad_value_of_a_known_filter_is_400(self, house: TestHouse, query: str) -> None:
-        """DECISIONS 1: "Unknown query keys are ignored; a bad value of a known one is 400"."""
+        """Unknown query values are ignored (docs/concepts.md "Requests in general"); a bad value of a known one is
+        400."""
         refused(await house.get(f"/events{query}"), 400, "VALIDATION_ERROR")
 
     async def test_unknown_filters_are_ignored(self, house: TestHouse) -> None:
@@ -389,7 +390,7 @@ CALLS = [
 class TestDoor:
     @pytest.mark.parametrize(("method", "path"), CALLS)
     async def test_they_count_in_the_general_bucket(self, house: TestHouse, method: str, path: str) -> None:
-        """DECISIONS, preface: "a new endpoint sits in the general rate bucket"."""
+        """It is not one of the four money calls (docs/limits.md "Requests")."""
         answer = await house.http.request(method, f"/api/v1{path}", headers=house.headers(), json={})
         assert answer.headers["X-RateLimit-Limit"] == "60"
 

@@ -1,4 +1,5 @@
-"""GET /exchange-clients and POST /sandbox/exchange-clients (SPEC "Exchange client"; DECISIONS 8)."""
+"""GET /exchange-clients and POST /sandbox/exchange-clients (docs/exchanges.md "Finding exchanges and clients";
+docs/sandbox.md "The calls")."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -83,7 +84,8 @@ async def test_every_status_is_listed_and_filtered_the_newest_first(kyc: KycHous
     ],
 )
 async def test_search_keeps_the_digits_only_and_needs_three(kyc: KycHouse, q: str, found: list[str]) -> None:
-    """SPEC: "everything except digits is dropped, substring match; fewer than 3 digits gives an empty list"."""
+    """Only digits count, anywhere in the phone; fewer than 3 find nobody
+    (docs/exchanges.md "Finding exchanges and clients")."""
     for phone in ("+79001234567", "+79007654321"):
         await play(kyc, phone)
         await kyc.house.work(1)
@@ -138,7 +140,7 @@ async def test_playing_is_of_one_client_and_tells_what_there_is_an_event_for(kyc
         ids.add(made["id"])
     [client_id] = ids
     told = [(event["status"], event["previous_status"]) for event in await kyc.house.events(client_id)]
-    # A verified client that is refused later has no event: SPEC knows no previous status for it.
+    # A verified client that is refused later has no event, which knows no previous status for it.
     assert told == [("failed", "pending"), ("verified", "failed")]
 
 
@@ -162,7 +164,7 @@ async def gate(kyc: KycHouse, phone: str, mode: str = "test") -> str:
 )
 @pytest.mark.parametrize("demand", ["required", "off"])
 async def test_the_gate_before_exchanges(kyc: KycHouse, status: str, expected: str, demand: str) -> None:
-    """SPEC "Exchange rules": the client must be registered through KYC, whatever payments need."""
+    """A client must have passed KYC, whatever payments need (docs/exchanges.md "Making one")."""
     await kyc.set(kyc=demand)
     await play(kyc, status=status)
     assert await gate(kyc, PHONE) == expected
@@ -171,7 +173,7 @@ async def test_the_gate_before_exchanges(kyc: KycHouse, status: str, expected: s
 
 
 async def test_certain_phones_are_verified_in_test_mode_unless_blocked(kyc: KycHouse) -> None:
-    """DECISIONS 6."""
+    """In test mode `+7000000000N` are verified (docs/exchanges.md "Making one")."""
     for number in range(10):
         assert await gate(kyc, f"+7000000000{number}") == "passed"
     assert await gate(kyc, "+70000000005", "live") == "422 CLIENT_NOT_REGISTERED"

@@ -1,5 +1,5 @@
-"""Exchanges over HTTP: shapes, the order of refusals, idempotency, modes and accounts, lists, the sandbox (SPEC
-"Exchange", "Endpoints: Exchanges"; DECISIONS 1, 6, 8)."""
+"""Exchanges over HTTP: shapes, the order of refusals, idempotency, modes and accounts, lists, the sandbox
+(docs/exchanges.md "Making one", "Rules")."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
@@ -124,7 +124,7 @@ async def test_bad_query_values_are_refused(house: ExchangeHouse, query: str) ->
 
 
 async def test_creating_is_in_the_money_bucket_and_all_else_is_not(house: ExchangeHouse) -> None:
-    """SPEC "Limits", 1."""
+    """It is a money call (docs/limits.md "Requests")."""
     made = await house.post()
     assert made.headers["X-RateLimit-Limit"] == "120"
     cancelled = await house.cancel(made.json()["id"])

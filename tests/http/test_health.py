@@ -1,4 +1,4 @@
-"""The rules of /health (docs/operations.md, "Health rules"; SPEC "Conventions", health check)."""
+"""The rules of /health (docs/operations.md "Health rules")."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Too much new work at once (docs/limits.md, "Overload"): it waits, and what would wait for too long is refused, before
+"""Too much new work at once (docs/limits.md "Overload"): it waits, and what would wait for too long is refused, before
 anything was done for it. Reads and health never wait."""
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Test and live mode never see each other, and no account another one (SPEC "Modes"; DECISIONS 8). Every operation of
-the interface is tried: one that this file does not know how to try makes it fail."""
+"""Test and live mode never see each other, and no account another one (docs/concepts.md "Accounts, keys, modes"). Every
+operation of the interface is tried: one that this file does not know how to try makes it fail."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

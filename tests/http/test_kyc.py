@@ -1,4 +1,5 @@
-"""KYC over HTTP: both flows end to end, the answers' spellings, and every refusal (SPEC "KYC"; DECISIONS 6)."""
+"""KYC over HTTP: both flows end to end, the answers' spellings, and every refusal (docs/kyc.md "In live mode",
+"Answers and errors")."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -25,8 +26,7 @@ async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
 
 
 async def test_documents_from_check_to_verified(kyc: KycHouse) -> None:
-    """SPEC: "check, upload-url (once per file), upload by PUT from the merchant front end, register, then poll check
-    until verified"."""
+    """Check, an address for each file, PUT, register, and check until verified (docs/kyc.md "In live mode")."""
     first = await kyc.check()
     assert set(first) == {"status", "kyc_url"}
     assert first["status"] == "required"
@@ -56,7 +56,7 @@ async def test_documents_from_check_to_verified(kyc: KycHouse) -> None:
 
 
 async def test_redirect_from_register_to_verified(kyc: KycHouse) -> None:
-    """SPEC: "redirect to a verification form needs `email` and `user_type`, no files"."""
+    """A verifier with a form of its own gets `email` and `user_type`, and no files (docs/kyc.md "In live mode")."""
     await kyc.set(kyc_flow="redirect")
     response = await kyc.register({"phone": PHONE, **FORM})
     assert response.status_code == 200
@@ -80,7 +80,8 @@ async def test_redirect_from_register_to_verified(kyc: KycHouse) -> None:
 async def test_a_refused_client_is_told_and_may_register_again(
     kyc: KycHouse, passport: DocumentState, address: DocumentState | None, error: str
 ) -> None:
-    """SPEC: a repeat returns the stored result "except for a client who was refused earlier (a new check starts)"."""
+    """A repeat gets the stored result; only for a client who was refused it begins a new check
+    (docs/kyc.md "Answers and errors")."""
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED, passport=passport, address=address)
     assert await kyc.check() == {"status": "failed", "error": error}
@@ -104,7 +105,7 @@ async def test_a_second_refusal_is_told_as_well(kyc: KycHouse) -> None:
 
 
 async def test_a_verifier_that_decides_at_once_is_answered_at_once(kyc: KycHouse) -> None:
-    """SPEC "KYC errors": a client refusal "is `200` with `failed`"."""
+    """A refused client is 200 with `failed` (docs/kyc.md "In live mode")."""
     client = await kyc.register()
     assert client.json() == {"status": "processing"}
     kyc.twist("register", Ending.SILENT_DONE)
@@ -136,7 +137,7 @@ BODIES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("mode", ["live", "test"])
 async def test_a_disabled_account_is_told_so_before_any_other_check(kyc: KycHouse, path: str, mode: str) -> None:
-    """SPEC: `403 PROVIDER_DISABLED` "returned before any other check"."""
+    """`403 PROVIDER_DISABLED` comes before anything else (docs/kyc.md "Answers and errors")."""
     await kyc.set(kyc="disabled")
     for body in (BODIES[path], {"odd": 1}, None):
         assert code(await kyc.post(path, body, mode)) == (403, "PROVIDER_DISABLED")
@@ -208,7 +209,7 @@ async def test_a_wrong_body_is_a_validation_error_and_begins_nothing(kyc: KycHou
 
 @pytest.mark.parametrize("missing", ["selfie_key", "document_key"])
 async def test_what_the_verifier_lacks_is_the_verifier_s_refusal(kyc: KycHouse, missing: str) -> None:
-    """SPEC: "a request lacking needed fields passes the schema and fails at the verifying side"."""
+    """What is missing is refused by the verifier, not by us (docs/kyc.md "In live mode")."""
     body = await kyc.documents()
     kept = {name: value for name, value in body.items() if name != missing}
     assert code(await kyc.register(kept)) == (502, "PROVIDER_ERROR")
@@ -244,7 +245,8 @@ async def test_register_tells_what_the_verifier_did_not(
 
 @pytest.mark.parametrize(("ending", "status", "expected"), VERIFIER_ROWS)
 async def test_check_tells_what_the_verifier_did_not(kyc: KycHouse, ending: Ending, status: int, expected: str) -> None:
-    """SPEC: the KYC errors are "same for all three endpoints"; what is decided is answered without the verifier."""
+    """All three calls have the same errors (docs/kyc.md "Answers and errors"); what is decided is answered without the
+    verifier."""
     await kyc.register()
     kyc.twist("state", ending)
     response = await kyc.post("/kyc/check", {"phone": PHONE})
@@ -287,7 +289,7 @@ async def test_clients_of_other_accounts_are_other_clients(kyc: KycHouse) -> Non
 
 
 async def test_the_payment_s_gate_follows_the_registration(kyc: KycHouse) -> None:
-    """SPEC "Payment creation rules", 8."""
+    """An account that requires KYC (docs/kyc.md "In payments")."""
 
     async def paid() -> tuple[int, str]:
         response = await kyc.house.create({"client_phone": PHONE}, mode="live")

@@ -1,4 +1,4 @@
-"""The hosted KYC page over HTTP (SPEC "KYC", `{app_url}/kyc`)."""
+"""The hosted KYC page over HTTP (docs/kyc.md "A page that does it")."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How the server leaves (docs/operations.md, "Upgrades"): it says so and serves on, then closes the door, and cuts off
+"""How the server leaves (docs/operations.md "Upgrades"): it says so and serves on, then closes the door, and cuts off
 nobody who came through it."""
 
 import asyncio

@@ -90,7 +90,7 @@ async def test_an_account_without_a_secret_is_shown_one_that_lasts() -> None:
 
 
 async def test_while_a_secret_is_being_rotated_both_sign(house: TestHouse) -> None:
-    """DECISIONS 7, "Rotation"."""
+    """For 24 hours both secrets sign (docs/webhooks.md "Changing the secret")."""
     await failed(house)
     new = "another-secret-of-the-tests"
     await accounts.set_settings(house.ports, house.account.account_id, {"webhook_secret": new})

@@ -104,7 +104,7 @@ async def test_requests_that_are_let_in_write_nothing(house: TestHouse) -> None:
 
 
 async def test_each_of_the_four_limits_is_told_apart_and_by_minute(house: TestHouse) -> None:
-    """SPEC "Limits": two buckets, each with a counter per key and one per IP."""
+    """Two buckets, each with a counter per key and one per IP (docs/limits.md "Requests")."""
     door = Door(house)
     begun = house.clock.now()
     async with hits_kept(door.ports, door.watch.hits):

@@ -1,4 +1,5 @@
-"""GET /payments over HTTP: filters, pages, and what is refused (SPEC "Pagination"; DECISIONS 2)."""
+"""GET /payments over HTTP: filters, pages, and what is refused (docs/concepts.md "Lists";
+docs/payments.md "Finding payments")."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -36,7 +37,7 @@ async def test_newest_first_and_of_one_moment_the_later_id_first(house: TestHous
 
 
 async def test_pages_say_what_there_is(house: TestHouse) -> None:
-    """SPEC "Pagination": `page`, `per_page`, `total`, `total_pages`; defaults 1 and 20."""
+    """`page`, `per_page`, `total`, `total_pages`; defaults 1 and 20 (docs/concepts.md "Lists")."""
     made = [(await house.created())["id"] for _ in range(5)]
     assert (await listed(house))["pagination"] == {"page": 1, "per_page": 20, "total": 5, "total_pages": 1}
     second = await listed(house, page=2, per_page=2)
@@ -67,7 +68,7 @@ async def test_each_filter_finds_its_payments_and_they_narrow_one_another(house:
 
 
 async def test_the_default_shop_has_the_payments_that_name_none(house: TestHouse) -> None:
-    """SPEC GET /payments and "Shop": every payment has a shop; those that were made without one are the default's."""
+    """Every payment has a shop (docs/concepts.md "Shops"); those that were made without one are the default's."""
     shop = await create_shop(house.ports, house.account.account_id, "Second", "0.03")
     default = house.account.default_shop_id
     unnamed = (await house.created())["id"]
@@ -78,7 +79,8 @@ async def test_the_default_shop_has_the_payments_that_name_none(house: TestHouse
 
 
 async def test_created_from_is_inclusive_and_created_to_exclusive(house: TestHouse) -> None:
-    """DECISIONS 2, in whatever zone they are written."""
+    """`created_from` is with it, `created_to` without it (docs/payments.md "Finding payments"), in whatever zone they
+    are written."""
     made = []
     for _ in range(3):
         made.append((await house.created())["id"])
@@ -94,7 +96,8 @@ async def test_created_from_is_inclusive_and_created_to_exclusive(house: TestHou
 
 
 async def test_subscription_and_period_are_shown_only_where_there_are_any(house: TestHouse) -> None:
-    """SPEC "Payment": `subscription_id`, `period_ref` only for recurring charges; also in the webhook."""
+    """`subscription_id` and `period_ref` only of a subscription's payments (docs/payments.md "What you get"); also in
+    the webhook."""
     subscription = (await bound(house))["id"]
     [binding], plain = await bindings(house, subscription), (await house.created())["id"]
     assert await ids(house, subscription_id=subscription) == [binding.id]
@@ -138,7 +141,7 @@ BAD = [
 
 @pytest.mark.parametrize(("name", "value"), BAD)
 async def test_a_bad_value_of_a_known_query_key_is_400(house: TestHouse, name: str, value: str) -> None:
-    """DECISIONS 1."""
+    """A bad value of a filter is refused (docs/concepts.md "Lists")."""
     response = await house.get(f"/payments?{urlencode({name: value})}")
     assert response.status_code == 400, response.text
     error = response.json()["error"]
@@ -152,14 +155,14 @@ async def test_an_unknown_status_is_answered_with_the_allowed_ones(house: TestHo
 
 
 async def test_unknown_query_keys_are_ignored(house: TestHouse) -> None:
-    """DECISIONS 1."""
+    """A bad value of a filter is refused (docs/concepts.md "Lists")."""
     made = (await house.created())["id"]
     assert await ids(house, nonsense="1", mode="live", account_id="acc_1", order="amount") == [made]
 
 
 @pytest.mark.parametrize("whose", ["nobodys", "anothers"])
 async def test_a_shop_that_is_not_the_accounts_is_not_found(house: TestHouse, whose: str) -> None:
-    """DECISIONS 2: 400 SHOP_NOT_FOUND."""
+    """400 SHOP_NOT_FOUND (docs/payments.md "Finding payments")."""
     other = await create_account(house.ports, "Other")
     shop_id = other.default_shop_id if whose == "anothers" else str(uuid4())
     response = await house.get(f"/payments?shop_id={shop_id}")
@@ -167,7 +170,7 @@ async def test_a_shop_that_is_not_the_accounts_is_not_found(house: TestHouse, wh
 
 
 async def test_lists_obey_modes(house: TestHouse) -> None:
-    """SPEC "What the service does", 3."""
+    """Objects of the other mode are not there (docs/concepts.md "Accounts, keys, modes")."""
     live = (await house.create(mode="live")).json()["id"]
     test = (await house.created())["id"]
     assert await ids(house) == [test]

@@ -1,4 +1,4 @@
-"""GET /payment-methods and the exchange rate of a method (SPEC "Endpoints: Payments")."""
+"""GET /payment-methods and the exchange rate of a method (docs/payments.md "Terminals")."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""GET /openapi.json (DECISIONS 7; SPEC "Versioning", 1): whole, valid, and true."""
+"""GET /openapi.json (docs/versioning.md "The API"): whole, valid, and true."""
 
 import asyncio
 import re

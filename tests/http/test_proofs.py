@@ -1,5 +1,5 @@
-"""POST and GET /payments/{id}/delivery-proof over HTTP: shapes, refusals and their order (SPEC "Endpoints: Payments",
-"Delivery proof", "Errors")."""
+"""POST and GET /payments/{id}/delivery-proof over HTTP: shapes, refusals and their order
+(docs/payments.md "Delivery proofs")."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""GET /rates (SPEC "Rate", "Money reads"; DECISIONS 4)."""
+"""GET /rates (docs/settlement.md "The rate")."""
 
 from decimal import Decimal
 from typing import Any
@@ -62,7 +62,8 @@ async def test_the_rate_object_has_these_fields_and_no_other(house: TestHouse) -
 async def test_rates_have_two_decimals_and_the_merchant_s_has_the_markup(
     house: TestHouse, market: str, markup: str, shown: tuple[str, str]
 ) -> None:
-    """SPEC "Rate": merchant rate = market rate / (1 - markup), of the full market rate and then rounded."""
+    """The merchant rate is market rate / (1 - markup) (docs/settlement.md "How much"), of the full market rate and then
+    rounded."""
     await pretend(house, market)
     await set_shop(house.ports, house.account.default_shop_id, {"markup": markup})
     body = await rates(house)
@@ -92,7 +93,7 @@ async def test_shops_are_refused_as_elsewhere(house: TestHouse) -> None:
 
 
 async def test_a_silent_source_is_rate_unavailable_with_a_wait(house: TestHouse) -> None:
-    """SPEC "Money reads": `503 RATE_UNAVAILABLE` when the rate source is silent (retry after 30 to 60 s)."""
+    """`503 RATE_UNAVAILABLE` while no source gives one (docs/settlement.md "The rate")."""
     await pretend(house, "1", silent=True)
     response = await house.get("/rates")
     DOCUMENT.check(response)

@@ -1,4 +1,4 @@
-"""GET /refunds: filters, order, pages (DECISIONS 3)."""
+"""GET /refunds: filters, order, pages (docs/refunds.md "Finding refunds")."""
 
 from collections.abc import AsyncIterator
 from uuid import UUID

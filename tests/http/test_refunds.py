@@ -1,5 +1,5 @@
-"""Refunds over HTTP: shapes, refusals and their order, idempotency, lists, the sandbox (SPEC "Refunds"; DECISIONS 1, 3,
-8)."""
+"""Refunds over HTTP: shapes, refusals and their order, idempotency, lists, the sandbox
+(docs/refunds.md "Asking for one", "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def refunds() -> AsyncIterator[RefundHouse]:
 
 
 async def test_the_answer_has_exactly_these_fields(refunds: RefundHouse) -> None:
-    """DECISIONS 3; `sandbox` in test mode only."""
+    """The refund object (docs/refunds.md "Asking for one"); `sandbox` in test mode only."""
     for mode in ("test", "live"):
         payment_id = await refunds.paid(mode=mode)
         body = {
@@ -85,7 +85,8 @@ CALLS = [
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
 async def test_until_refunds_are_enabled_the_paths_are_not_there(refunds: RefundHouse, method: str, path: str) -> None:
-    """SPEC "Refunds": until enabled answers 404; it goes before the Idempotency-Key and the body (DECISIONS 1.5)."""
+    """Until it is switched on it is 404, before the Idempotency-Key and the body
+    (docs/concepts.md "What is refused first")."""
     await refunds.set(refunds="false")
     response = await refunds.house.http.request(method, f"/api/v1{path}", headers=refunds.house.headers())
     assert (told(response), response.json()["error"]["message"]) == ((404, "NOT_FOUND"), "Endpoint not found")
@@ -167,7 +168,8 @@ async def test_only_paid_and_settled_payments_are_refunded(refunds: RefundHouse,
 
 
 async def test_the_eleventh_application_ever_is_refused(refunds: RefundHouse) -> None:
-    """SPEC: at most 10 applications per payment, whatever became of them; there is no limit of open ones."""
+    """At most 10 applications a payment, whatever became of them; how many are open is not limited
+    (docs/refunds.md "Rules")."""
     payment_id = await refunds.paid()
     for number in range(10):
         refund_id = await refunds.apply(payment_id, "1.00")

@@ -1,4 +1,5 @@
-"""In which order POST /payments refuses (DECISIONS 1; the table of the rules themselves is `orders.RULES`).
+"""In which order POST /payments refuses (docs/concepts.md "What is refused first"; the table of the rules themselves is
+`orders.RULES`).
 
 The test starts from a request that breaks every rule at once. Row after row heals one rule: what a row expects is thus
 the answer to a request that breaks its own rule and every rule below it that can be broken at the same time.
@@ -195,7 +196,7 @@ async def test_each_refusal_of_post_payments_beats_those_below_it(house: TestHou
 
 
 async def test_once_every_rule_is_kept_the_same_key_makes_the_payment(house: TestHouse) -> None:
-    """No refusal on the way locks the key (SPEC "Authentication", 5)."""
+    """No refusal on the way locks the key (docs/concepts.md "Idempotency")."""
     attempt = await attempt_after(house, 0)
     for row in ROWS:
         assert (await attempt.send()).status_code == row.status

@@ -1,4 +1,4 @@
-"""POST /sandbox/refunds/{id}/simulate (DECISIONS 8)."""
+"""POST /sandbox/refunds/{id}/simulate (docs/sandbox.md "The calls")."""
 
 from collections.abc import AsyncIterator
 from typing import Any

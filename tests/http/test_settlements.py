@@ -1,4 +1,5 @@
-"""GET /settlements, GET /settlements/{id}, its items and its CSV, POST /sandbox/settlements (DECISIONS 4 and 8)."""
+"""GET /settlements, GET /settlements/{id}, its items and its CSV, POST /sandbox/settlements
+(docs/settlement.md "Reconciling")."""
 
 import asyncio
 import csv
@@ -70,7 +71,7 @@ def refused(response: httpx.Response, status: int, code: str) -> None:
 
 
 def sums_up(settlement: dict[str, Any], lines: list[dict[str, Any]]) -> None:
-    """DECISIONS 4: the items of a settlement sum to its credit exactly."""
+    """The items of a settlement sum to its credit exactly (docs/settlement.md "Reconciling")."""
     for name in ("amount_rub", "fee_usdt", "credit_usdt"):
         assert sum(Decimal(line[name]) for line in lines) == Decimal(settlement[name]), name
     assert settlement["payments"] == sum(line["kind"] == "payment" for line in lines)
@@ -193,7 +194,8 @@ async def test_without_a_key_there_is_nothing_to_read(open_: RefundHouse, path: 
 
 
 async def test_one_rate_for_all_and_each_shop_s_markup(open_: RefundHouse) -> None:
-    """SPEC "Rate": merchant rate = market rate / (1 - markup); one rate for the whole batch (SPEC 2)."""
+    """The merchant rate is market rate / (1 - markup), and one rate holds for the whole batch
+    (docs/settlement.md "How much", "When")."""
     account_id = open_.house.account.account_id
     markups = {open_.house.account.default_shop_id: "0.03"}
     for name, markup in (("None", "0"), ("Odd", "0.017"), ("Half", "0.5"), ("Tiny", "0.000001")):
@@ -218,7 +220,7 @@ async def test_one_rate_for_all_and_each_shop_s_markup(open_: RefundHouse) -> No
 
 
 async def test_refunds_before_settlement_have_a_line_each_and_no_fee_on_them(open_: RefundHouse) -> None:
-    """DECISIONS 3: before settlement a refund lowers what is settled."""
+    """Before settlement a refund lowers what is settled (docs/refunds.md "The money")."""
     payment_id = await open_.paid("100.00")
     for amount in ("40.00", "10.01"):
         await open_.apply(payment_id, amount)
@@ -274,7 +276,7 @@ async def test_a_payment_that_a_refund_under_way_holds_whole_is_settled_when_it_
 async def test_however_many_payments_are_held_whole_those_behind_them_are_settled(
     open_: RefundHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DECISIONS 4: the batch takes every payment that is due."""
+    """The batch takes every payment that is due (docs/settlement.md "When")."""
     monkeypatch.setattr("cambist.core.usecases.settlement.run.CHUNK", 2)
     held = [await open_.paid("100.00") for _ in range(5)]
     for payment_id in held:
@@ -414,7 +416,7 @@ async def test_the_sandbox_settles_the_account_s_own_test_payments_only(open_: R
 
 
 async def test_without_a_rate_nothing_starts(open_: RefundHouse) -> None:
-    """DECISIONS 4: no rate, nothing starts."""
+    """No rate, nothing starts (docs/settlement.md "When")."""
     payment_id = await open_.paid()
     await say(open_, "92.50", silent=True)
     await open_.house.clock.advance(600)

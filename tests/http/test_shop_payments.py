@@ -1,4 +1,5 @@
-"""What SPEC "Shop" says about payments, sentence by sentence; what an operator meets is in usecases/test_shops.py."""
+"""What docs/concepts.md "Shops" says about payments, sentence by sentence; what an operator meets is in
+usecases/test_shops.py."""
 
 from uuid import uuid4
 

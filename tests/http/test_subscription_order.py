@@ -1,5 +1,6 @@
-"""In which order POST /subscriptions and PATCH refuse (DECISIONS 1; the rules themselves are
-`subscription_orders.RULES`): the test starts from a request that breaks every rule, and heals one after the other."""
+"""In which order POST /subscriptions and PATCH refuse (docs/concepts.md "What is refused first"; the rules themselves
+are `subscription_orders.RULES`): the test starts from a request that breaks every rule, and heals one after the
+other."""
 
 from typing import Any
 from uuid import uuid4
@@ -87,8 +88,8 @@ async def test_post_refuses_in_the_order_of_decisions_and_rules(house: TestHouse
 
 
 async def test_the_object_has_the_documented_fields_and_no_other(house: TestHouse) -> None:
-    """SPEC "Subscription": `client_ref` and `client_phone` are never returned; `rebind_required` only when true;
-    `cap_window_rub` omitted when not set; `sandbox` only in test mode."""
+    """`client_ref` and `client_phone` are never returned, `rebind_required` only when true, `cap_window_rub` only when
+    set, `sandbox` only in test mode (docs/subscriptions.md "Making one")."""
     always = {
         "id",
         "status",
@@ -118,7 +119,7 @@ async def test_unknown_keys_are_refused_also_the_caps(house: TestHouse) -> None:
 
 
 async def test_foreign_and_unknown_ones_are_not_found_everywhere(house: TestHouse) -> None:
-    """SPEC "Behavior", 7: never 403."""
+    """Another account's is 404, never 403 (docs/subscriptions.md "Making one")."""
     made = await bound(house)
     live, key = house.headers("live"), str(uuid4())
     for subscription_id in (made["id"], f"sub_{NOWHERE}", "sub_x", "nonsense"):
@@ -148,14 +149,14 @@ async def test_patch_refuses_the_body_before_the_state_and_the_state_before_amou
 
 
 async def test_posting_is_counted_with_money_and_cancelling_is_not(house: TestHouse) -> None:
-    """SPEC "Limits", 1."""
+    """It is a money call (docs/limits.md "Requests")."""
     made = await subscribe(house)
     assert made.headers["X-RateLimit-Limit"] == "120"
     assert (await call(house, made.json()["id"], "cancel")).headers["X-RateLimit-Limit"] == "60"
 
 
 async def test_the_sandbox_is_for_test_keys_and_says_what_it_knows(house: TestHouse) -> None:
-    """DECISIONS 8."""
+    """The bank's side is played (docs/sandbox.md "The calls")."""
     made = await subscribed(house)
     path = f"/api/v1/sandbox/subscriptions/{made['id']}/simulate"
     live = await house.http.post(path, json={"outcome": "confirm"}, headers=house.headers("live"))

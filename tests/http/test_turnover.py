@@ -1,4 +1,4 @@
-"""GET /shops/turnover (DECISIONS 4; SPEC "Shop": turnover periods are calendar days in UTC)."""
+"""GET /shops/turnover (docs/settlement.md "Turnover")."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -74,7 +74,7 @@ async def test_nothing_taken_is_an_empty_report(house: TestHouse) -> None:
 
 
 async def test_a_mismatch_counts_once_it_is_resolved_as_paid_with_what_came(house: TestHouse) -> None:
-    """DECISIONS 2: the credit is the actual amount."""
+    """The credit is what came (docs/payments.md "How it ends")."""
     accepted, rejected = [(await house.created())["id"] for _ in range(2)]
     for payment_id in (accepted, rejected):
         await house.simulate(payment_id, outcome="amount_mismatch", actual_amount_rub="77.00")
@@ -85,7 +85,7 @@ async def test_a_mismatch_counts_once_it_is_resolved_as_paid_with_what_came(hous
 
 
 async def test_a_renamed_or_disabled_shop_keeps_its_turnover(house: TestHouse) -> None:
-    """SPEC "Shop": history and turnover keep working."""
+    """A disabled shop keeps its history and turnover (docs/concepts.md "Shops")."""
     shop = await create_shop(house.ports, house.account.account_id, "Old", "0.03")
     await paid(house, shop_id=shop.id)
     await rename_shop(house.ports, shop.id, "New")
@@ -101,7 +101,7 @@ async def test_turnover_obeys_modes_and_needs_a_key(house: TestHouse) -> None:
 
 
 async def test_it_is_counted_in_the_general_bucket(house: TestHouse) -> None:
-    """DECISIONS: the list of money endpoints is closed."""
+    """It is not one of the four money calls (docs/limits.md "Requests")."""
     response = await house.get("/shops/turnover")
     assert response.headers["X-RateLimit-Limit"] == "60"
 

@@ -1,4 +1,4 @@
-"""PUT /uploads/{key}: every misuse of a granted address (notes T17; SPEC POST /kyc/upload-url)."""
+"""PUT /uploads/{key}: every misuse of a granted address (docs/kyc.md "In live mode"; docs/decisions.md "KYC")."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The payer window: what is drawn, and how long (SPEC "Payments" creation rule 9; DECISIONS 2 "Payer window")."""
+"""The payer window: what is drawn, and how long (docs/window.md "How long it is there")."""
 
 import re
 
@@ -71,7 +71,8 @@ async def test_a_failed_payment_tells_its_reason_in_human_words(house: TestHouse
 
 
 async def test_expired_and_review_ask_not_to_pay_again(house: TestHouse) -> None:
-    """DECISIONS 2: `amount_mismatch` says it is under review and not to pay again; a late payment may still come."""
+    """A mismatch says that it is under review and not to pay again; a late payment may still come
+    (docs/window.md "How long it is there")."""
     review = Page((await page_of(house, await with_face(house, "review"), "?lang=en")).text).text
     assert "Do not pay again: the payment is under review" in review
     assert "₽1,000.00 arrived, while ₽1,234.56 was expected" in review
@@ -100,7 +101,7 @@ async def test_a_payment_without_a_bank_link_shows_its_qr_at_once(house: TestHou
 
 
 async def test_the_link_answers_for_a_minute_after_paid_and_404_then(house: TestHouse) -> None:
-    """SPEC "Payments" creation rule 9."""
+    """It closes a minute after the end (docs/window.md "How long it is there")."""
     payment = await house.created()
     await house.work(120)
     await house.simulate(payment["id"], outcome="paid")
@@ -115,7 +116,7 @@ async def test_the_link_answers_for_a_minute_after_paid_and_404_then(house: Test
 
 
 async def test_a_late_payment_reopens_the_link_for_a_minute(house: TestHouse) -> None:
-    """DECISIONS 2."""
+    """What is refunded, and what is unknown, is 404 (docs/window.md "How long it is there")."""
     payment = await house.created()
     await house.work(5 * 3600)
     assert Page((await page_of(house, payment)).text).main["data-face"] == "expired"
@@ -126,7 +127,7 @@ async def test_a_late_payment_reopens_the_link_for_a_minute(house: TestHouse) ->
 
 
 async def test_settlement_does_not_reopen_the_link(house: TestHouse) -> None:
-    """DECISIONS 2: the minute runs from the first of paid, settled, failed, cancelled."""
+    """The minute runs from the first end (docs/window.md "How long it is there")."""
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")
     await house.clock.advance(3600)

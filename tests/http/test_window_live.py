@@ -1,4 +1,4 @@
-"""The payer window's event stream: the live status of a payment (issue 2, point 6)."""
+"""The payer window's event stream: the live status of a payment."""
 
 import asyncio
 from collections.abc import AsyncGenerator

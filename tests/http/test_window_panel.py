@@ -1,4 +1,4 @@
-"""The panel in which a tester plays the payer (issue 2, point 6): only where the bank is a simulator."""
+"""The panel in which a tester plays the payer: only where the bank is a simulator."""
 
 from typing import Any
 

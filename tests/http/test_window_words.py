@@ -1,4 +1,4 @@
-"""The payer window's languages and amounts, and its way back to the shop (SPEC "Payments" creation rule 3)."""
+"""The payer window's languages and amounts, and its way back to the shop (docs/window.md "Back to the shop")."""
 
 import re
 from typing import Any
@@ -89,7 +89,7 @@ async def returns(house: TestHouse, payment: dict[str, Any]) -> tuple[str | None
 
 
 async def test_the_shop_s_return_address_goes_before_the_account_s_and_none_means_no_button(house: TestHouse) -> None:
-    """DECISIONS 2."""
+    """The shop's address, else the account's; without one no button (docs/window.md "Back to the shop")."""
     payment = await with_face(house, "paid")
     assert await returns(house, payment) == (None, None)
     await accounts.set_settings(house.ports, house.account.account_id, {"return_url": "https://account.example/a"})
@@ -105,7 +105,7 @@ async def test_the_shop_s_return_address_goes_before_the_account_s_and_none_mean
 async def test_auto_return_counts_five_seconds_or_leaves_only_a_button(
     house: TestHouse, account_setting: str, asked: bool | None, goes_by_itself: bool
 ) -> None:
-    """SPEC "Payments" creation rule 3."""
+    """5 seconds after success (docs/window.md "Back to the shop")."""
     wish = {"return_url": "https://shop.example/", "auto_return": account_setting}
     await accounts.set_settings(house.ports, house.account.account_id, wish)
     payment = await house.created({} if asked is None else {"auto_return": asked})
@@ -121,6 +121,6 @@ async def test_auto_return_counts_five_seconds_or_leaves_only_a_button(
 
 @pytest.mark.parametrize("face", ["failed", "cancelled", "expired", "review"])
 async def test_only_success_returns_the_payer_by_itself(house: TestHouse, face: str) -> None:
-    """SPEC "Payments" creation rule 3: "after success"."""
+    """Only after success (docs/window.md "Back to the shop")."""
     await accounts.set_settings(house.ports, house.account.account_id, {"return_url": "https://shop.example/"})
     assert await returns(house, await with_face(house, face)) == ("https://shop.example/", None)

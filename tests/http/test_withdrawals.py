@@ -1,5 +1,4 @@
-"""GET /withdrawals, GET /withdrawals/{id}, and the discontinued POST /withdrawals (DECISIONS 4; SPEC "What the service
-does", 2 and 3; SPEC "Balance")."""
+"""GET /withdrawals, GET /withdrawals/{id}, and the discontinued POST /withdrawals (docs/settlement.md "Payouts")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

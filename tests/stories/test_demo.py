@@ -1,4 +1,4 @@
-"""`cambist demo`, the first thing that anybody sees of the service (DESIGN 5, issue 2)."""
+"""`cambist demo`, the first thing that anybody sees of the service (docs/cli.md "Serving")."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ def leaves_nothing(place: Installation) -> bool:
 
 
 def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook_and_the_balance(place: Installation) -> None:
-    """DESIGN 5: a fresh data folder, a demo account, a narrated tour over real HTTP; exits 0."""
+    """A fresh data folder, a demo account, a narrated tour over real HTTP; it exits 0 (docs/cli.md "Serving")."""
     outcome = place.call("demo")
     assert outcome.status == 0, outcome.err
     assert "Traceback" not in outcome.err
@@ -120,7 +120,7 @@ async def send(client: aiohttp.ClientSession, call: Call) -> tuple[int, Any]:
 
 
 async def test_keep_stays_up_with_keys_and_requests_that_work(place: Installation, tmp_path: Path) -> None:
-    """DESIGN 5: then it stays up with the URLs and keys printed; here until Ctrl-C."""
+    """Then it stays up with addresses and keys printed (docs/cli.md "Serving"); here until Ctrl-C."""
     demo = place.start("demo", "--keep")
     await asyncio.to_thread(demo.said, _READY_TO_PLAY)
     keys = dict(re.findall(r"^(API|test key|secret) +(\S+)$", demo.out, re.MULTILINE))

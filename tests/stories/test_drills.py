@@ -1,6 +1,6 @@
-"""Failure drills (issue 9, "Must be seen"): 4 `cambist api` and 2 `cambist worker` under load, while in turn a worker
-and an API process are killed, Redis and Postgres crash, and Redis stays away. No accepted payment is lost, no key has
-two resources, no event is lost, limits are exact while Redis is up, and health comes back by itself.
+"""Failure drills (docs/operations.md "Failure drills"): 4 `cambist api` and 2 `cambist worker` under load, while in
+turn a worker and an API process are killed, Redis and Postgres crash, and Redis stays away. No accepted payment is
+lost, no key has two resources, no event is lost, limits are exact while Redis is up, and health comes back by itself.
 
 `nox -s drills` runs it at full length: Redis away for 30 seconds, Postgres for 10, everything several times.
 """
@@ -35,7 +35,7 @@ REDIS_AWAY = 30.0 if FULL else 4.0
 POSTGRES_AWAY = 10.0 if FULL else 0.0
 PER_SECOND = 20 if FULL else 6
 LIMIT = 120
-"""Money requests of one key, and of one address, in a minute (SPEC "Limits")."""
+"""Money requests of one key, and of one address, in a minute (docs/limits.md "Requests")."""
 
 
 @pytest.mark.drill

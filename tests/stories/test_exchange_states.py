@@ -1,5 +1,5 @@
 """One story for each row of the state table of exchanges, in both directions, by the public interface and the sandbox
-alone: time passes by the account's clock (SPEC "Exchange statuses"; DECISIONS 6, 8).
+alone: time passes by the account's clock (docs/exchanges.md "How it ends", "Rules"; docs/sandbox.md "The clock").
 
 A row without a story fails.
 """
@@ -153,7 +153,7 @@ async def test_an_exchange(client: Client, row: tuple[Direction, ExchangeStatus,
     assert shown["direction"] == direction
     is_over = after in FINAL
     assert (shown["completed_at"] is not None, shown["amount_usdt_received"] is not None) == (is_over, is_over)
-    # SPEC "Events": at final statuses only.
+    # At final statuses only (docs/exchanges.md "How it ends").
     events = await client.house.house.events(client.id)
     assert [(each["previous_status"], each["status"]) for each in events] == ([(before, after)] if is_over else [])
     for event in events:

@@ -1,5 +1,5 @@
-"""A story of each final status of an exchange, in both directions, as a merchant sees it over HTTP (SPEC "Exchange
-statuses"): what GET says, the one letter that comes, and that the client is free for another."""
+"""A story of each final status of an exchange, in both directions, as a merchant sees it over HTTP
+(docs/exchanges.md "How it ends"): what GET says, the one letter that comes, and that the client is free for another."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""kill -9 of `cambist serve` at random moments of a run of creations and payments (issue 2, "What must be seen"):
+"""kill -9 of `cambist serve` at random moments of a run of creations and payments (ARCHITECTURE.md "Units and jobs"):
 every answered 201 is there, every paid payment's event arrives, nothing is created twice."""
 
 import asyncio
@@ -29,8 +29,8 @@ from tests.stories.processes import WEBHOOK_SECRET, Installation, Service, event
 
 CLIENTS = 16
 PER_ACCOUNT = 10
-"""Payments of one account. The limits count by key and by address (SPEC "Limits"), and nothing turns them off: so
-there are many merchants, each at an address of its own behind a trusted proxy."""
+"""Payments of one account. The limits count by key and by address (docs/limits.md "Requests"), and nothing turns them
+off: so there are many merchants, each at an address of its own behind a trusted proxy."""
 GIVES_UP = 2.0
 """Seconds after which a client tries again. A creation that a kill broke off is taken up by the service only after 10
 seconds; until then requests with its key wait."""

@@ -1,4 +1,5 @@
-"""A client in a real browser, at a real service: uploads documents and is verified (SPEC "KYC", `{app_url}/kyc`)."""
+"""A client in a real browser, at a real service: uploads documents and is verified
+(docs/kyc.md "A page that does it")."""
 
 import os
 import shutil

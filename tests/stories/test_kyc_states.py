@@ -1,7 +1,8 @@
 """One story for each row of the state table of verifications, over HTTP with live keys and a verifier that is told what
-to do: to test keys the three KYC endpoints answer `400 SANDBOX_NOT_SUPPORTED` (SPEC "KYC errors"). What merchants see
-of each is held against SPEC "KYC" and "Exchange client". What an integrator can play of it has a second story, by the
-sandbox alone (DECISIONS 8, `POST /sandbox/exchange-clients`).
+to do: to test keys the three KYC endpoints answer `400 SANDBOX_NOT_SUPPORTED`
+(docs/kyc.md "KYC: verifying your clients"). What merchants see of each is held against docs/kyc.md "In live mode" and
+docs/exchanges.md "Finding exchanges and clients". What an integrator can play of it has a second story, by the sandbox
+alone (docs/sandbox.md "The calls").
 
 A row without a story fails.
 """

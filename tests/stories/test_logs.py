@@ -1,6 +1,6 @@
-"""What `cambist serve` writes down (DESIGN 3): secrets, payers' names and phones and document numbers are never in a
-log or an error. The service is at its most talkative, and things go wrong in every way they can from outside, and by
-broken data inside."""
+"""What `cambist serve` writes down (docs/operations.md "Logs"): secrets, payers' names and phones and document numbers
+are never in a log or an error. The service is at its most talkative, and things go wrong in every way they can from
+outside, and by broken data inside."""
 
 import asyncio
 import re

@@ -1,5 +1,6 @@
-"""What `cambist api` and `cambist worker` need to be several, and a small fleet of them for tests (issue 9, DESIGN 5).
-How they work together, and what happens when one of them or a server dies, is in test_drills.py."""
+"""What `cambist api` and `cambist worker` need to be several, and a small fleet of them for tests
+(docs/operations.md "Running several machines"). How they work together, and what happens when one of them or a server
+dies, is in test_drills.py."""
 
 import asyncio
 import secrets

@@ -1,6 +1,6 @@
 """Random histories of a merchant's money, over HTTP and with crashes at any commit: after every step the ledger sums to
 zero and proves itself, balances equal the journal and follow from the objects, statements equal their credit, refunded
-never exceeds paid, and nothing is paid out twice (DECISIONS 3 and 4; tests/books.py says it row by row)."""
+never exceeds paid, and nothing is paid out twice (ARCHITECTURE.md "Money"; tests/books.py says it row by row)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -198,7 +198,7 @@ def test_whatever_happens_the_books_agree(history: list[tuple[Any, ...]]) -> Non
 
 
 async def test_a_refund_before_settlement_lowers_what_waits_and_no_fee_was_taken_yet(house: TestHouse) -> None:
-    """DECISIONS 3: before settlement a refund lowers `pending_rub`."""
+    """Before settlement a refund lowers `pending_rub` (docs/refunds.md "The money")."""
     story = History(house)
     await story.begin()
     await story.refund(0, (100, 0))
@@ -211,8 +211,8 @@ async def test_a_refund_before_settlement_lowers_what_waits_and_no_fee_was_taken
 
 
 async def test_the_fee_stays_when_a_payment_is_refunded_after_its_settlement(house: TestHouse) -> None:
-    """SPEC "Refunds": the fee of a successful payment is not returned. 100 RUB were credited as 1.04864864 USDT and
-    leave as 1.08108108."""
+    """The fee is not given back (docs/refunds.md "The money"). 100 RUB were credited as 1.04864864 USDT and leave as
+    1.08108108."""
     story = History(house)
     await story.begin()
     await story.settle(0, False)

@@ -26,7 +26,7 @@ __all__ = ["fleet", "redis_of_ours"]
 
 
 class TestTwoServices:
-    """DESIGN 5: a set-up that would count limits wrongly is refused with the reason."""
+    """A set-up that would count limits wrongly is refused with the reason."""
 
     async def test_a_second_one_is_refused_and_after_a_kill_the_next_starts_at_once(self, place: Installation) -> None:
         await place.migrate()
@@ -176,7 +176,7 @@ class Customer:
 
 
 async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fleet) -> None:
-    """Every process is replaced, one after the other, while merchants go on (issue 9)."""
+    """Every process is replaced, one after the other, while merchants go on (docs/operations.md "Upgrades")."""
     workers = [*fleet.workers, fleet.place.start("worker")]
     await asyncio.to_thread(workers[1].said, WORKS)
     bases = [door.base for door in fleet.doors]
@@ -207,7 +207,7 @@ async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fl
 
 
 async def test_a_worker_told_to_stop_finishes_the_delivery_in_hand(fleet: Fleet) -> None:
-    """SIGTERM drains a worker as it drains `serve` (DESIGN 5)."""
+    """SIGTERM drains a worker as it drains `serve` (docs/cli.md "Serving")."""
     release = asyncio.Event()
     fleet.receiver.answer_with(held_until(release), 200)
     await fleet.pay(1)

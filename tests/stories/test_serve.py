@@ -1,4 +1,5 @@
-"""`cambist serve` as its operator knows it (DESIGN 5): how it starts and stops, what it says, what it notices."""
+"""`cambist serve` as its operator knows it (docs/cli.md "Serving"): how it starts and stops, what it says, what it
+notices."""
 
 import asyncio
 import signal
@@ -47,7 +48,8 @@ def held_until(release: asyncio.Event) -> Script:
 
 class TestStart:
     def test_says_in_one_line_where_it_serves_and_ends_well_on_sigint(self, sqlite_place: Installation) -> None:
-        """DESIGN 5: prints one line with the base URL when it accepts requests; logs go to stderr."""
+        """It prints one line with its address when it accepts requests; logs go to stderr (docs/cli.md "Serving",
+        "Answers")."""
         service, base = sqlite_place.serve()
         with socket.create_connection(("127.0.0.1", port_of(base))):
             pass
@@ -65,7 +67,7 @@ class TestStart:
             refused(place.call("serve"), "Address already in use")
 
     def test_every_wrong_setting_is_named(self, tmp_path: Path) -> None:
-        """DESIGN 5: exit 1 and a message that says why; never the value, which may be a secret."""
+        """Exit 1 and a message that says why; never the value, which may be a secret (docs/cli.md "Answers")."""
         wrong = {
             "port": "eighty",
             "database_url": "mysql://root:hush-hush@db/cambist",
@@ -81,7 +83,7 @@ class TestStart:
             assert value not in outcome.err
 
     def test_a_postgres_without_schema_is_a_message(self, tmp_path: Path, postgres_database: str) -> None:
-        """DESIGN 5: serve brings the schema up by itself on SQLite only."""
+        """It brings the schema up by itself on SQLite only (docs/cli.md "Serving")."""
         with installation(tmp_path, database_url=postgres_database) as place:
             refused(place.call("serve"), "migrate")
 
@@ -104,7 +106,8 @@ def refused(outcome: Outcome, why: str) -> None:
 
 class TestStop:
     async def test_a_request_under_way_gets_its_answer(self, sqlite_place: Installation) -> None:
-        """DESIGN 5: SIGTERM drains. The request's head was taken when the signal comes, its body comes after it."""
+        """SIGTERM drains (docs/operations.md "Deployment"). The request's head was taken when the signal comes, its
+        body comes after it."""
         account = await sqlite_place.account()
         service, base = sqlite_place.serve()
         body = b'{"amount_rub": "55.00"}'
@@ -140,7 +143,8 @@ class TestStop:
             assert (await shop.ask("GET", f"/payments/{payment['id']}")).json["amount_rub"] == "55.00"
 
     async def test_a_delivery_under_way_is_finished_and_entered(self, sqlite_place: Installation) -> None:
-        """DESIGN 5: SIGTERM drains jobs too: a receiver that answers meanwhile is not asked again."""
+        """SIGTERM drains jobs too (docs/operations.md "Deployment"): a receiver that answers meanwhile is not asked
+        again."""
         release = asyncio.Event()
         async with Receiver() as receiver:
             receiver.answer_with(held_until(release))
@@ -160,7 +164,7 @@ class TestStop:
         assert "Traceback" not in service.err
 
     async def test_limits_that_were_hit_are_written_before_the_end(self, sqlite_place: Installation) -> None:
-        """docs/operations.md, "Metrics": what a process counted is written at its end at the latest."""
+        """docs/operations.md "Metrics": what a process counted is written at its end at the latest."""
         account = await sqlite_place.account()
         service, base = sqlite_place.serve()
         async with merchant(base, account.test) as shop:
@@ -205,8 +209,8 @@ async def next_frame(stream: aiohttp.ClientResponse) -> bytes:
 
 
 class TestOtherProcesses:
-    """DESIGN 3: several processes share one database; what one caches is at most 2 seconds old for the others, and
-    work that another process caused is noticed within a second."""
+    """What one process caches is at most 2 seconds old for the others (docs/decisions.md "Storage"), and work that
+    another process caused is noticed within a second (ARCHITECTURE.md "Queues and meters")."""
 
     async def test_a_key_that_the_command_line_ends_is_dead_within_two_seconds(self, place: Installation) -> None:
         await place.migrate()
@@ -231,7 +235,7 @@ class TestOtherProcesses:
             assert (await new.ask("GET", "/payments")).status == 200
 
     async def test_held_events_are_sent_once_the_command_line_sets_a_receiver(self, place: Installation) -> None:
-        """SPEC "Events" 2: nothing is sent until both address and secret are set; then at once."""
+        """Nothing is sent until both address and secret are set; then at once (docs/webhooks.md "Webhooks")."""
         await place.migrate()
         account = await place.account()
         _, base = place.serve()

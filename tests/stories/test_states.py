@@ -1,9 +1,10 @@
 """One story for each row of the state tables of payments, refunds, payouts and subscriptions, over HTTP, by the public
-interface and the sandbox alone: time passes by the account's clock (SPEC "Payment statuses", "Subscription statuses";
-DECISIONS 2 to 5, 8). Before a story only the account is set up, as at its connection or in the dashboard.
+interface and the sandbox alone: time passes by the account's clock (docs/states.md;
+docs/sandbox.md "States and how to reach them"). Before a story only the account is set up, as at its connection or in
+the dashboard.
 
-A row without a story fails. Rows that cannot be played, by SPEC: those of delivery proofs, since a test-mode payment
-takes none (`400 FEATURE_NOT_ENABLED`), and so of their reminders.
+A row without a story fails. Rows that cannot be played: those of delivery proofs, since a test-mode payment takes none
+(`400 FEATURE_NOT_ENABLED`), and so of their reminders.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -376,7 +377,7 @@ async def test_a_subscription(merchant: Integrator, row: tuple[SubscriptionStatu
     ("steps", "past_due"), [(("confirm", "past_due"), True), (("confirm", "past_due", "past_due_cleared"), False)]
 )
 async def test_a_flag_of_a_subscription(merchant: Integrator, steps: tuple[str, ...], past_due: bool) -> None:
-    """SPEC "Subscription statuses": an event with equal statuses."""
+    """An event with equal statuses (docs/subscriptions.md "When the mandate is lost")."""
     subscription_id = await subscribed(*steps)(merchant)
     assert (await merchant.shown("subscriptions", subscription_id))["past_due"] is past_due
     last = (await merchant.told(subscription_id))[-1]
@@ -390,7 +391,8 @@ async def test_a_flag_of_a_subscription(merchant: Integrator, steps: tuple[str, 
 async def test_a_link_that_comes_later_or_never(
     merchant: Integrator, outcome: str, status: str, has_link: bool
 ) -> None:
-    """SPEC "Subscriptions: Behavior", 2. In the calendar scheme the amount 404.05 keeps the link back (DECISIONS 8)."""
+    """The link comes later (docs/subscriptions.md "How the payer binds"). In the calendar scheme the amount 404.05
+    keeps it back."""
     await merchant.connected(subscription_scheme="calendar")
     order = {"amount_rub": "404.05", "interval": "month", "description": "Club"}
     made = await merchant.call("POST", "/subscriptions", order, creates=True)

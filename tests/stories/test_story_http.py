@@ -1,4 +1,4 @@
-"""The straight road of a payment over real HTTP: `cambist serve`, a merchant, a payer and a receiver (issue 2)."""
+"""The straight road of a payment over real HTTP: `cambist serve`, a merchant, a payer and a receiver."""
 
 import asyncio
 from collections import Counter
@@ -50,7 +50,7 @@ class LateReceiver(Receiver):
 
 
 async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_place: Installation) -> None:
-    """SPEC "Payments", "Events" 1, "Authentication" 4; DECISIONS 7: Standard Webhooks libraries verify ours as is."""
+    """Standard Webhooks libraries verify our letters as they are (docs/webhooks.md "The signature")."""
     async with Receiver() as receiver:
         account = await sqlite_place.account(receiver.url)
         _, base = sqlite_place.serve()
@@ -100,8 +100,8 @@ async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_place:
 
 
 async def test_a_receiver_that_fails_is_tried_again_with_the_same_event(sqlite_place: Installation) -> None:
-    """SPEC "Events" 1; DECISIONS 7: pauses of 1 s and 2 s, X-Webhook-Id the same, X-Webhook-Attempt rising, and
-    X-Webhook-Timestamp of each attempt's own time. A 2xx closes the delivery."""
+    """Pauses of 1 s and 2 s (docs/webhooks.md "When you do not answer"), X-Webhook-Id the same, X-Webhook-Attempt
+    rising, and X-Webhook-Timestamp of each attempt's own time. A 2xx closes the delivery."""
     async with Receiver() as receiver:
         receiver.answer_with(500, 500, 200)
         account = await sqlite_place.account(receiver.url)
@@ -146,7 +146,7 @@ async def test_a_receiver_that_was_down_over_a_restart_gets_its_event(sqlite_pla
 
 
 async def test_twenty_requests_at_once_with_one_new_key_make_one_payment(place: Installation) -> None:
-    """DECISIONS 1 and issue 2: one 201, nineteen 200, one payment, over sockets of their own."""
+    """One 201, nineteen 200, one payment (docs/concepts.md "Idempotency"), over sockets of their own."""
     await place.migrate()
     account = await place.account()
     _, base = place.serve()

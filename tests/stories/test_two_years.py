@@ -1,5 +1,6 @@
 """Two simulated years of one monthly and one 3-day subscription, with failures, lost answers, revocation and rebinding,
-event by event, by what a merchant can reach: the API, the sandbox, webhooks (SPEC "Subscription charge periods").
+event by event, by what a merchant can reach: the API, the sandbox, webhooks
+(docs/subscriptions.md "Periods and attempts").
 
 The merchant asks for a charge every day at 11:00 Moscow time. What must come is worked out here anew, from dates alone.
 """

@@ -1,5 +1,5 @@
 """Ladders and breaker against a receiver on a real socket that fails in every way, and kill -9 in mid-delivery
-(issue 4, "Must be seen").
+(docs/webhooks.md "When you do not answer").
 
 The letters are real; the pauses between them pass on a virtual clock, so that 41 hours take a moment.
 """
@@ -31,7 +31,7 @@ from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually
 from tests.stories.test_kill import end_leases
 
 LIMIT = 0.15
-"""Seconds that a letter takes at most here; 10 in the service (SPEC "Events", 1)."""
+"""Seconds that a letter takes at most here; 10 in the service (docs/webhooks.md "What a receiver does")."""
 PATIENT = 5.0
 """Where nothing is silent: a busy machine may take longer than LIMIT to answer."""
 
@@ -116,7 +116,8 @@ FAILURES: list[tuple[str, Script, str, int | None, list[timedelta]]] = [
 async def test_each_ladder_is_walked_exactly_whatever_way_the_receiver_fails(
     script: Script, answer: str, status: int | None, moments: list[timedelta]
 ) -> None:
-    """SPEC "Events", 1 and 3; DECISIONS 7. Nothing is followed, nothing is sent twice, every letter is signed anew."""
+    """The whole ladder (docs/webhooks.md "When you do not answer"). Nothing is followed, nothing is sent twice, every
+    letter is signed anew."""
     limit = LIMIT if answer == "timeout" else PATIENT
     async with Receiver() as receiver, shop(receiver.url, limit) as merchant:
         receiver.answer_with(script)

@@ -1,4 +1,4 @@
-"""A payer in a real browser, at a real service (issue 2, point 6): pays by clicking, with and without script."""
+"""A payer in a real browser, at a real service: pays by clicking, with and without script."""
 
 import os
 import shutil
@@ -159,7 +159,7 @@ async def payer(browser: Browser, shop: Shop) -> AsyncIterator[Payer]:
 async def test_paid_in_one_tab_the_other_turns_without_a_reload_and_returns_to_the_shop(
     shop: Shop, payer: Payer
 ) -> None:
-    """SPEC "Payments" creation rule 3: the window counts 5 seconds after success and returns the payer."""
+    """The window counts 5 seconds after success and returns the payer (docs/window.md "Back to the shop")."""
     payment = await shop.sells()
     watching = await payer.opens(payment, fake_time="2031-05-05T00:00:00Z")
     await watching.shows("Pay by SBP")
@@ -182,7 +182,7 @@ async def test_paid_in_one_tab_the_other_turns_without_a_reload_and_returns_to_t
 
 
 async def test_without_auto_return_the_payer_stays_until_the_button(shop: Shop, payer: Payer) -> None:
-    """SPEC "Payments" creation rule 3: "false: only a button"."""
+    """With false there is only a button (docs/window.md "Back to the shop")."""
     payment = await shop.sells(auto_return=False)
     tab = await payer.opens(payment, fake_time="2026-01-01T00:00:00Z")
     await tab.page.get_by_role("button", name="Pay ₽1,234.56").click()
@@ -295,7 +295,7 @@ async def test_on_a_desktop_the_qr_is_large_at_once(shop: Shop, payer: Payer) ->
 async def test_a_subscription_confirmed_in_one_tab_turns_the_other_and_returns_to_the_shop(
     shop: Shop, payer: Payer
 ) -> None:
-    """SPEC `success_url`: a return button with automatic return after 5 seconds."""
+    """A button, and the way back by itself after 5 seconds (docs/window.md "Subscriptions")."""
     made = await shop.subscribes()
     watching = await payer.opens(made, fake_time="2031-05-05T00:00:00Z")
     await watching.shows("Confirm your subscription")

@@ -1,4 +1,4 @@
-"""Log lines (docs/operations.md, "Logs"): what they carry, and which requests get one."""
+"""Log lines (docs/operations.md "Logs"): what they carry, and which requests get one."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""What is counted, under which labels, and how it is scraped (docs/operations.md, "Metrics")."""
+"""What is counted, under which labels, and how it is scraped (docs/operations.md "Metrics")."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,5 @@
-"""Accounts: opening, settings, keys and who may come in (SPEC "Authentication", DECISIONS 7, DESIGN 5)."""
+"""Accounts: opening, settings, keys and who may come in (docs/concepts.md "Accounts, keys, modes";
+docs/cli.md "A new account")."""
 
 import asyncio
 import re
@@ -56,7 +57,7 @@ def _opened(ports: Ports, account: Account, sealed: bytes | None) -> str | None:
 
 class TestOpening:
     async def test_a_new_account_has_a_key_pair_per_mode_in_the_documented_form(self, ports: Ports) -> None:
-        """SPEC "Authentication", 1: `svc_live_`, `svc_test_`, a secret of 64 hex characters."""
+        """`svc_live_`, `svc_test_`, a secret of 64 hex characters (docs/concepts.md "Accounts, keys, modes")."""
         made = await create_account(ports, "Merchant")
         assert re.fullmatch(r"svc_live_[0-9a-f]{32}", made.live.api_key)
         assert re.fullmatch(r"svc_test_[0-9a-f]{32}", made.test.api_key)
@@ -65,7 +66,8 @@ class TestOpening:
         assert made.account_id.startswith("acc_")
 
     async def test_a_new_account_takes_payments_at_once(self, ports: Ports) -> None:
-        """DESIGN 5: acceptance on, an enabled default shop with a markup of 0.03; its id a bare UUID."""
+        """Acceptance on, an enabled default shop with a markup of 0.03; its id a bare UUID
+        (docs/cli.md "A new account")."""
         made = await create_account(ports, "Merchant")
         async with ports.storage.unit() as unit:
             shop = await unit[Shop].get(made.default_shop_id)
@@ -158,7 +160,7 @@ class TestSettings:
     async def test_a_replaced_webhook_secret_signs_for_another_24_hours(
         self, ports: Ports, clock: VirtualClock
     ) -> None:
-        """DECISIONS 7 "Rotation"."""
+        """For 24 hours both secrets sign (docs/webhooks.md "Changing the secret")."""
         made = await create_account(ports, "Merchant")
         await set_settings(ports, made.account_id, {"webhook_secret": FIRST})
         account = await set_settings(ports, made.account_id, {"webhook_secret": SECOND})
@@ -176,7 +178,8 @@ class TestSettings:
     async def test_a_third_secret_within_the_overlap_keeps_the_one_that_receivers_verify_with(
         self, ports: Ports, clock: VirtualClock
     ) -> None:
-        """During an overlap X-Webhook-Signature uses the old secret (DECISIONS 7): that one must not fall away."""
+        """During an overlap X-Webhook-Signature uses the old secret (docs/webhooks.md "Changing the secret"): that one
+        must not fall away."""
         made = await create_account(ports, "Merchant")
         await set_settings(ports, made.account_id, {"webhook_secret": FIRST})
         await set_settings(ports, made.account_id, {"webhook_secret": SECOND})
@@ -217,7 +220,7 @@ class TestSettings:
     async def test_held_events_are_released_when_the_second_of_address_and_secret_is_set(
         self, ports: Ports, order: tuple[str, str]
     ) -> None:
-        """SPEC "Events", 2: once both are set they are sent at once."""
+        """Once both are set they are sent at once (docs/webhooks.md "Webhooks")."""
         made = await create_account(ports, "Merchant")
         values = {"webhook_url": URL, "webhook_secret": FIRST}
         job_id = f"webhook.release:{made.account_id}"
@@ -245,14 +248,14 @@ class TestSettings:
 class TestAccess:
     @pytest.mark.parametrize("mode", list(Mode))
     async def test_the_key_decides_the_mode(self, ports: Ports, mode: Mode) -> None:
-        """SPEC "What the service does", 3."""
+        """Shops and settings are the same in both modes (docs/concepts.md "Accounts, keys, modes")."""
         made = await create_account(ports, "Merchant")
         pair = made.live if mode is Mode.LIVE else made.test
         caller = await authenticate(ports, pair.api_key, pair.api_secret)
         assert (caller.account_id, caller.mode, caller.key_id) == (made.account_id, mode, pair.api_key)
 
     async def test_every_cause_gives_the_same_answer(self, ports: Ports) -> None:
-        """SPEC "Authentication", 2; DECISIONS 1.4: one message for every cause, and never another error."""
+        """One message for every cause, and never another error (docs/concepts.md "Accounts, keys, modes")."""
         made = await create_account(ports, "Merchant")
         other = await create_account(ports, "Other")
         key, secret = made.test.api_key, made.test.api_secret
@@ -300,7 +303,7 @@ class TestAccess:
 
 class TestRotation:
     async def test_the_old_pair_ends_at_once_and_the_other_mode_stays(self, ports: Ports) -> None:
-        """DESIGN 5."""
+        """What a new account is like (docs/cli.md "A new account")."""
         made = await create_account(ports, "Merchant")
         new = await rotate_key(ports, made.account_id, Mode.TEST)
         assert new.pair.api_key.startswith("svc_test_")

@@ -1,5 +1,5 @@
 """Any history of openings, payers, banks, merchants and time ends with one first charge at most, mandates that are
-needed, and events that tell what happened (SPEC "Subscription statuses"; DECISIONS 5)."""
+needed, and events that tell what happened (docs/states.md "Subscription"; docs/subscriptions.md "Making one")."""
 
 import asyncio
 from contextlib import suppress

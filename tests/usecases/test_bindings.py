@@ -1,5 +1,5 @@
-"""How a payer binds: links, QRs, money and mandate in any order, deadlines (SPEC "Subscription statuses", "Behavior";
-DECISIONS 5)."""
+"""How a payer binds: links, QRs, money and mandate in any order, deadlines
+(docs/subscriptions.md "How the payer binds", "Making one")."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -55,7 +55,7 @@ async def test_opening_again_shows_the_same_qr_while_it_lives_and_a_fresh_one_af
 
 
 async def test_confirming_sets_anchor_and_period(house: TestHouse) -> None:
-    """SPEC "Subscription charge periods", 2: the first payment is the binding itself; Moscow time."""
+    """The first payment is the binding itself; Moscow time (docs/subscriptions.md "Periods and attempts")."""
     made = await bound(house, interval="day", interval_count=3)
     assert (made["current_period_start"], made["current_period_end"]) == (
         "2025-12-31T21:00:00.000Z",
@@ -72,7 +72,8 @@ async def test_confirming_sets_anchor_and_period(house: TestHouse) -> None:
 
 @pytest.mark.parametrize("order", [(E.PAID, E.BOUND), (E.BOUND, E.PAID)])
 async def test_money_and_mandate_come_in_any_order(house: TestHouse, order: tuple[MandateEvent, ...]) -> None:
-    """It is active when both are there; DECISIONS 5: payment and subscription events in any order."""
+    """It is active when both are there; payment and subscription events come in any order
+    (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(house)
     payment = await open_link(house, made["id"])
     await pretend(house, await operation(house, made["id"]), order[0])
@@ -142,7 +143,8 @@ async def test_a_qr_that_lapsed_and_is_paid_late_binds_all_the_same(house: TestH
 
 
 async def test_a_binding_without_a_charge_is_paid_with_nothing(house: TestHouse) -> None:
-    """SPEC `binding_charge` none: a symbolic 1 RUB that the bank does not debit; nothing is booked."""
+    """With `binding_charge` `none`: a symbolic 1 RUB that the bank does not debit; nothing is booked
+    (docs/subscriptions.md "How the payer binds")."""
     made = await bound(house, binding_charge="none")
     [payment] = await bindings(house, made["id"])
     [event] = await house.events(payment.id)
@@ -168,7 +170,7 @@ async def test_a_binding_without_a_charge_is_paid_with_nothing(house: TestHouse)
 async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
     house: TestHouse, charge: str, status: str
 ) -> None:
-    """SPEC "Payment statuses": a refused one of `none` is `expired`, because a late success may come."""
+    """A refused one of `none` is `expired`, because a late success may come (docs/payments.md "How it ends")."""
     made = await subscribed(house, binding_charge=charge)
     payment = await open_link(house, made["id"])
     await play(house, made["id"], "refuse")
@@ -182,7 +184,7 @@ async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
 
 
 async def test_nobody_confirms_in_24_hours(house: TestHouse) -> None:
-    """DECISIONS 5: pending_binding -> expired 24 h after the link was issued."""
+    """pending_binding -> expired 24 h after the link was issued (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(house)
     await house.work(23 * HOUR)
     payment = await open_link(house, made["id"])
@@ -223,7 +225,7 @@ async def test_a_calendar_link_that_is_ready_is_in_the_answer_and_not_told(house
 
 
 async def test_a_late_link_is_waited_for_and_told(house: TestHouse) -> None:
-    """SPEC "Behavior", 2; DECISIONS 5: 24 hours run from the link."""
+    """24 hours run from the link (docs/subscriptions.md "How the payer binds")."""
     await choose_calendar(house)
     issue_links(house, timedelta(minutes=50))
     made = await subscribed(house)
@@ -241,7 +243,7 @@ async def test_a_late_link_is_waited_for_and_told(house: TestHouse) -> None:
 
 @pytest.mark.parametrize("closed", [True, False])
 async def test_no_link_within_an_hour_or_closed_by_the_system_cancels(house: TestHouse, closed: bool) -> None:
-    """SPEC "Subscription statuses", and no charges are ever made."""
+    """It is cancelled (docs/subscriptions.md "How the payer binds"), and no charges are ever made."""
     await choose_calendar(house)
     issue_links(house, None)
     made = await subscribed(house)
@@ -291,7 +293,7 @@ async def test_a_bank_that_refuses_leaves_nothing_behind_and_may_be_asked_anew(h
 
 
 async def test_a_calendar_bank_that_refuses_for_certain_gives_no_link(house: TestHouse) -> None:
-    """SPEC "Behavior", 2: null and false, no link will come."""
+    """Null and false: no link will come (docs/subscriptions.md "How the payer binds")."""
     await choose_calendar(house)
     house.script.bind.append(Twist(ending=Ending.REFUSED))
     made = (await subscribe(house)).json()
@@ -300,7 +302,7 @@ async def test_a_calendar_bank_that_refuses_for_certain_gives_no_link(house: Tes
 
 @pytest.mark.parametrize(("amount", "reason"), [("404.01", "insufficient_funds"), ("404.02", "declined_by_bank")])
 async def test_amounts_that_act_fail_the_binding(house: TestHouse, amount: str, reason: str) -> None:
-    """DECISIONS 8."""
+    """The bank's side is played (docs/sandbox.md "The calls")."""
     made = await subscribed(house, amount_rub=amount)
     payment = await open_link(house, made["id"])
     await house.work(5)
@@ -316,7 +318,7 @@ async def test_404_04_is_an_unknown_outcome_and_comes_out_right(house: TestHouse
 
 
 async def test_the_payment_s_own_simulation_plays_its_payer(house: TestHouse) -> None:
-    """DECISIONS 8, also for a QR that has lapsed."""
+    """It can be played (docs/sandbox.md "The calls"), also for a QR that has lapsed."""
     made = await subscribed(house)
     payment = await open_link(house, made["id"])
     await house.work(HOUR)
@@ -326,7 +328,7 @@ async def test_the_payment_s_own_simulation_plays_its_payer(house: TestHouse) ->
 
 
 async def test_the_first_charge_is_refundable_by_the_same_api(house: TestHouse) -> None:
-    """SPEC "Refunds"."""
+    """A binding's payment can be refunded, too (docs/refunds.md "Asking for one")."""
     await set_settings(house.ports, house.account.account_id, {"refunds": "true"})
     made = await bound(house)
     [payment] = await bindings(house, made["id"])

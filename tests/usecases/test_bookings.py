@@ -1,4 +1,5 @@
-"""What the ledger says of a payment's money: received, under review, in suspense, sent back (DECISIONS 2 and 4)."""
+"""What the ledger says of a payment's money: received, under review, in suspense, sent back
+(docs/payments.md "Money that cannot count"; ARCHITECTURE.md "Money")."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -200,7 +201,7 @@ CASES: dict[str, tuple[Callable[[TestHouse, str], Awaitable[None]], list[tuple[s
 
 @pytest.mark.parametrize("case", CASES)
 async def test_every_move_of_a_payment_s_money_is_booked_once(house: TestHouse, case: str) -> None:
-    """DECISIONS 4 and issue 5: every move of money that the service knows passes through the ledger."""
+    """Every move of money that the service knows passes through the ledger (ARCHITECTURE.md "Money")."""
     steps, expected = CASES[case]
     payment = await house.created()
     await steps(house, payment["id"])

@@ -1,5 +1,5 @@
-"""A crash at any commit of a charge, with lost answers of the bank: nothing is lost, nothing is debited twice (DESIGN
-3, "Nothing is lost by kill -9 at any await")."""
+"""A crash at any commit of a charge, with lost answers of the bank: nothing is lost, nothing is debited twice
+(ARCHITECTURE.md "Units and jobs")."""
 
 from contextlib import suppress
 from uuid import UUID
@@ -94,7 +94,7 @@ async def fail(charges: ChargeHouse, subscription_id: str, ports: Ports) -> None
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", range(1, 5))
 async def test_a_crash_at_any_commit_gives_a_period_up_once(at: int, after: bool) -> None:
-    """SPEC: one `subscription.charge_exhausted` per period, "always sent"."""
+    """One `subscription.charge_exhausted` a period, always sent (docs/subscriptions.md "Periods and attempts")."""
     async with open_charge_house(receiver=False) as charges:
         subscription_id = await charges.subscribed(Interval.DAY)
         await charges.open_next(subscription_id)
@@ -114,7 +114,7 @@ async def test_a_crash_at_any_commit_gives_a_period_up_once(at: int, after: bool
 async def test_a_crash_while_a_charge_is_taken_back_leaves_nothing_or_one_charge(
     after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPEC, 503 PROVIDER_NOT_CONFIGURED."""
+    """503 PROVIDER_NOT_CONFIGURED leaves nothing (docs/subscriptions.md "When a charge is refused")."""
     async with open_charge_house(receiver=False) as charges:
         subscription_id = await charges.subscribed(Interval.DAY)
         await charges.open_next(subscription_id)

@@ -1,5 +1,5 @@
-"""Charges of which nobody knows: found out about under the same operation id, never debited twice (SPEC "Charge
-errors", 503; ARCHITECTURE.md, "Three ends")."""
+"""Charges of which nobody knows: found out about under the same operation id, never debited twice
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -49,7 +49,7 @@ async def jobs(charges: ChargeHouse, kind: str) -> list[Job]:
 
 
 class TestUnknown:
-    """SPEC "Charge errors", 503: a lost answer is found out about under the same operation id."""
+    """A lost answer is found out about under the same operation id."""
 
     async def lose(self, charges: ChargeHouse, subscription_id: str, *endings: Ending) -> str:
         charges.house.script.charge.extend(Twist(ending=ending) for ending in endings)
@@ -74,7 +74,7 @@ class TestUnknown:
         assert sum((await charges.debits()).values()) == 1
 
     async def test_nothing_is_sent_again_after_the_end(self, charges: ChargeHouse, due: str) -> None:
-        """DECISIONS 5: "Cancelling stops queued charges in the same transaction"."""
+        """Cancelling stops queued charges in the same unit (docs/subscriptions.md "Changing and ending")."""
         payment_id = await self.lose(charges, due, Ending.UNKNOWN_NOT_DONE)
         await cancel(charges, due)
         await charges.house.work(300)
@@ -120,7 +120,8 @@ class TestUnknown:
     async def test_a_bank_that_charges_no_more_when_it_is_asked_leaves_nothing(
         self, charges: ChargeHouse, due: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """SPEC, 503 PROVIDER_NOT_CONFIGURED: no payment created, period free; the key is free, too."""
+        """503 PROVIDER_NOT_CONFIGURED: no payment, and the period is free
+        (docs/subscriptions.md "When a charge is refused"); the key, too."""
         key = str(uuid4())
         before = await charges.subscription(due)
 

@@ -1,5 +1,5 @@
-"""How charges live on: notices, the watch, what their ends do to subscriptions (SPEC "Subscription charge periods";
-DECISIONS 2, 5)."""
+"""How charges live on: notices, the watch, what their ends do to subscriptions
+(docs/subscriptions.md "Periods and attempts", "Charging"; docs/payments.md "Money that cannot count")."""
 
 from collections.abc import AsyncIterator
 from uuid import uuid4
@@ -54,7 +54,7 @@ async def jobs(charges: ChargeHouse, kind: str) -> list[Job]:
 
 class TestSuccess:
     async def test_the_anchor_moves_to_the_payment_and_the_period_with_it(self, charges: ChargeHouse, due: str) -> None:
-        """SPEC: "the period is counted from the anchor (date of the last successful payment)"."""
+        """A period is counted from the day of the last success (docs/subscriptions.md "Periods and attempts")."""
         before = await charges.subscription(due)
         payment_id = await pending(charges, due)
         await charges.clock.advance(3600)
@@ -68,7 +68,8 @@ class TestSuccess:
         assert (await charges.window(due))["reason"] == "CHARGE_BEFORE_WINDOW"
 
     async def test_a_success_clears_past_due_and_tells_so(self, charges: ChargeHouse, due: str) -> None:
-        """DECISIONS 5: "past_due clears (event with equal statuses) when ... a charge succeeds"."""
+        """`past_due` clears when a charge succeeds, told with equal statuses
+        (docs/subscriptions.md "When the mandate is lost")."""
         await charges.change(due, past_due=True)
         payment_id = await pending(charges, due)
         await charges.end(payment_id, PAID, doubled=True)
@@ -79,7 +80,8 @@ class TestSuccess:
     async def test_a_success_after_cancellation_is_booked(
         self, charges: ChargeHouse, due: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """DECISIONS 5: "a success that still arrives is booked and shown to the operator"."""
+        """A success that still arrives is booked, and an operator sees it
+        (docs/subscriptions.md "Changing and ending")."""
         payment_id = await pending(charges, due)
         await cancel(charges, due)
         await charges.end(payment_id, PAID)
@@ -118,7 +120,7 @@ class TestSuccess:
     async def test_a_bank_that_debits_another_amount_leaves_it_to_the_operator(
         self, charges: ChargeHouse, due: str
     ) -> None:
-        """SPEC "Payment statuses", amount_mismatch; the period is held until the review ends."""
+        """A mismatch (docs/payments.md "How it ends"); the period is held until the review ends."""
         for outcome, status in (("failed", "MayCharge"), ("paid", "CHARGE_BEFORE_WINDOW")):
             payment_id = await pending(charges, due)
             async with charges.ports.storage.unit() as unit:
@@ -136,7 +138,7 @@ class TestSuccess:
 
 class TestFailure:
     async def test_a_failure_frees_the_period_and_leaves_the_anchor(self, charges: ChargeHouse, due: str) -> None:
-        """SPEC: "Only successful payments move the anchor"."""
+        """Only a success moves the anchor (docs/subscriptions.md "Periods and attempts")."""
         before = await charges.subscription(due)
         payment_id = await pending(charges, due)
         await charges.end(payment_id, FAILED, "insufficient_funds", doubled=True)
@@ -163,7 +165,8 @@ class TestFailure:
         assert (await charges.subscription(due)).status == "active"
 
     async def test_the_last_attempt_gives_the_period_up_before_it_pauses(self, charges: ChargeHouse, due: str) -> None:
-        """SPEC: one `subscription.charge_exhausted` per period; each event has a sequence of its own."""
+        """One `subscription.charge_exhausted` per period; each event has a sequence of its own
+        (docs/subscriptions.md "Periods and attempts")."""
         for reason in ("insufficient_funds", "insufficient_funds", "mandate_revoked"):
             await charges.next(due, reason)
             with pytest.raises(Refusal, match="refused"):

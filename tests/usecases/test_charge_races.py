@@ -1,5 +1,5 @@
-"""Charges of one subscription at once, on every storage: one debit, whoever asks (SPEC "Subscription charge periods",
-"Authentication" 5; ARCHITECTURE.md, "Units and jobs")."""
+"""Charges of one subscription at once, on every storage: one debit, whoever asks
+(docs/subscriptions.md "Periods and attempts"; docs/concepts.md "Idempotency"; ARCHITECTURE.md "Units and jobs")."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Charges are refunded as any payment is (SPEC "Refunds"; DECISIONS 3)."""
+"""Charges are refunded as any payment is (docs/refunds.md "Rules", "How it ends")."""
 
 from collections.abc import AsyncIterator
 from uuid import uuid4

@@ -1,5 +1,5 @@
-"""The delivery engine: who is served when, side by side and after failures of every kind (SPEC "Events"; DECISIONS 7;
-DESIGN 3: bulkheads)."""
+"""The delivery engine: who is served when, side by side and after failures of every kind
+(docs/webhooks.md "When you do not answer"; docs/decisions.md "Webhooks")."""
 
 import asyncio
 import contextlib
@@ -298,7 +298,7 @@ class TestOrder:
     async def test_behind_an_open_breaker_also_what_has_failed_before_leaves_in_order_of_age(
         self, place: Place
     ) -> None:
-        """DECISIONS 7: "success closes it and drains oldest first"."""
+        """A success closes it, and what waits goes out oldest first (docs/webhooks.md "When you do not answer")."""
         account = await place.merchant("m", BAD)
         ids = await place.happen(account, 4)
         await place.work(20)
@@ -350,7 +350,8 @@ class TestOrder:
 
 class TestBreaker:
     async def test_an_outage_of_minutes_loses_nothing_of_a_merchant_with_one_payment(self, place: Place) -> None:
-        """DECISIONS 7: its event "waits with the breaker and goes out with the first probe that succeeds"."""
+        """Its event waits with the breaker and goes out with the first probe that succeeds
+        (docs/webhooks.md "When you do not answer")."""
         account = await place.merchant("m", BAD)
         [event] = await place.happen(account)
         await place.work(540)
@@ -404,7 +405,8 @@ class TestBreaker:
         assert (delivery.attempts, delivery.probes) == (4, 1)
 
     async def test_after_seven_days_events_behind_it_are_failed(self, place: Place) -> None:
-        """DECISIONS 7: "Older than 7 days: `failed`, still resendable"."""
+        """What is older than 7 days is `failed`, and can still be sent again
+        (docs/webhooks.md "When you do not answer")."""
         account = await place.merchant("m", BAD)
         await place.happen(account, 30)
         await place.work(7 * 86_400 - 3600)
@@ -499,7 +501,7 @@ class TestHolding:
 
 
 class TestCrashes:
-    """DESIGN 3: nothing is lost by kill -9 at any await."""
+    """Nothing is lost by kill -9 at any await (ARCHITECTURE.md "Units and jobs")."""
 
     async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, place: Place) -> None:
         account = await place.merchant("m")

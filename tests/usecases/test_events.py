@@ -1,4 +1,4 @@
-"""Sending events again, one or many, and keeping them (DECISIONS 7)."""
+"""Sending events again, one or many, and keeping them (docs/webhooks.md "Looking, and sending again")."""
 
 import contextlib
 from datetime import timedelta
@@ -67,7 +67,7 @@ class TestResendOne:
     async def test_it_goes_out_again_under_the_same_id_and_is_numbered_on(
         self, house: TestHouse, answers: list[Receipt]
     ) -> None:
-        """DECISIONS 7: "`X-Webhook-Id` is the event id, the same over retries and resends"."""
+        """`X-Webhook-Id` is the same over retries and resends (docs/webhooks.md "What a receiver does")."""
         house.postman.answers.extend(answers)
         [event] = await happen(house)
         await house.work(2 * 86_400)
@@ -252,7 +252,7 @@ class TestRetention:
     async def test_events_older_than_30_days_go_with_their_attempts_and_what_waits_stays(
         self, house: TestHouse
     ) -> None:
-        """DECISIONS 7: "Kept 30 days at least"."""
+        """Events are kept for 30 days at least (docs/webhooks.md "Looking, and sending again")."""
         await start_standing(house.ports)
         house.postman.answers.extend([BAD, BAD])
         old = await happen(house, 130)

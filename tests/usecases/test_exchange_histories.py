@@ -1,6 +1,6 @@
 """Any history of deposits and faults ends with books that say what the objects and the bank say: value in is value out
-plus remainder; one active exchange per phone; nobody paid twice (DECISIONS 4, 6). The books are held against the
-objects at the end of each (tests/exchange_books.py)."""
+plus remainder; one active exchange per phone; nobody paid twice (ARCHITECTURE.md "Money"; docs/exchanges.md "Rules").
+The books are held against the objects at the end of each (tests/exchange_books.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

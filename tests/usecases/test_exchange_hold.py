@@ -1,5 +1,5 @@
-"""What the hold of RUB is for: nothing is given for what the payer's bank takes back meanwhile (SPEC "Exchange
-statuses": `rub_received` to `partial`, "chargeback protection"). Books are held against objects at the end of each."""
+"""What the hold of RUB is for: nothing is given for what the payer's bank takes back meanwhile
+(docs/exchanges.md "RUB to USDT"). Books are held against objects at the end of each."""
 
 from collections.abc import AsyncIterator
 
@@ -81,7 +81,8 @@ async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(hou
 async def test_how_a_bank_answers_exchanges_counts_for_its_gateway(
     house: ExchangeHouse, ending: Ending, reason: GatewayReason
 ) -> None:
-    """DECISIONS 7: invoices, reads of them, and remittances are calls of the gateway like any other."""
+    """Invoices, reads of them, and remittances are calls of the gateway like any other
+    (docs/webhooks.md "Gateways")."""
     wish = ClientSimulation(phone=PHONE, kyc_status="verified")
     await simulate_client(house.ports, await house.caller(Mode.LIVE), wish)
     house.house.script.create.extend([Twist(ending=ending)] * 12)

@@ -1,5 +1,5 @@
-"""What becomes of an exchange: deposits, the end of its time, the payout in its three ends (SPEC "Exchange statuses";
-DECISIONS 6; ARCHITECTURE.md, "Three ends")."""
+"""What becomes of an exchange: deposits, the end of its time, the payout in its three ends
+(docs/exchanges.md "How it ends", "Rules"; ARCHITECTURE.md "Three ends")."""
 
 from collections.abc import AsyncIterator
 
@@ -68,7 +68,7 @@ async def test_events_come_at_final_statuses_only(house: ExchangeHouse) -> None:
 async def test_several_deposits_add_up_and_what_is_more_is_suspense(
     house: ExchangeHouse, sent: list[str], suspended: int, rounded: int
 ) -> None:
-    """DECISIONS 6: pay what was quoted, book the rest to suspense."""
+    """Pay what was quoted, book the rest to suspense (docs/exchanges.md "Rules")."""
     made = await house.made()
     for amount in sent:
         await house.send(made.id, amount)
@@ -234,7 +234,7 @@ async def test_above_the_cap_rub_go_in_parts_one_after_another(house: ExchangeHo
 )
 @pytest.mark.parametrize("amount", ["100", BIG])
 async def test_an_answer_that_is_lost_pays_nobody_twice(house: ExchangeHouse, ending: BankEnding, amount: str) -> None:
-    """DECISIONS 6: outcome unknown stays `rub_sending` until known."""
+    """Outcome unknown stays `rub_sending` until known (docs/exchanges.md "Rules")."""
     exchange_id = await sending(house, amount)
     house.house.script.remit.extend([BankTwist(ending=ending)] * 3)
     house.house.script.find_remittance.extend([BankTwist(ending=BankEnding.UNAVAILABLE)] * 2)

@@ -1,4 +1,5 @@
-"""Requests and looks at once, on every storage: versions and unique rules decide (DECISIONS 1, 6)."""
+"""Requests and looks at once, on every storage: versions and unique rules decide
+(docs/concepts.md "What is refused first"; docs/exchanges.md "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +27,7 @@ async def house(url: str, tmp_path: Path) -> AsyncIterator[ExchangeHouse]:
 
 
 async def test_of_many_exchanges_of_a_phone_at_once_one_is_made(house: ExchangeHouse) -> None:
-    """SPEC "Exchange rules"; the rest is `409 EXCHANGE_IN_PROGRESS`."""
+    """One exchange a phone (docs/exchanges.md "Rules"); the rest is `409 EXCHANGE_IN_PROGRESS`."""
     done = await asyncio.gather(*(house.made(phone=PHONE) for _ in range(20)), return_exceptions=True)
     assert sorted(each.code if isinstance(each, Refusal) else type(each).__name__ for each in done) == [
         *["EXCHANGE_IN_PROGRESS"] * 19,

@@ -1,5 +1,5 @@
 """The operator sends back what came for an exchange and could move nothing, once, whatever is lost on the way
-(DECISIONS 6). The books are held against the objects at the end of each."""
+(docs/exchanges.md "Rules"). The books are held against the objects at the end of each."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -249,7 +249,7 @@ async def test_a_crash_at_any_point_sends_it_back_once(currency: str, after: boo
 
 
 async def test_the_sandbox_sends_it_back(house: ExchangeHouse) -> None:
-    """DECISIONS 8: what an operator decides can be played."""
+    """What an operator decides can be played (docs/sandbox.md "The calls")."""
     exchange_id = await late_usdt(house)
     assert (await house.simulate(exchange_id, "returned")).status_code == 200
     assert await standing(house) == "returned"

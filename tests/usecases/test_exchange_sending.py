@@ -1,5 +1,5 @@
-"""RUB to USDT: an operator's exchange, its invoice, the hold, and the transfer in its three ends (SPEC "Exchange
-statuses"; DECISIONS 6)."""
+"""RUB to USDT: an operator's exchange, its invoice, the hold, and the transfer in its three ends
+(docs/exchanges.md "RUB to USDT")."""
 
 import asyncio
 from collections.abc import AsyncIterator

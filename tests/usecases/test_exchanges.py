@@ -1,4 +1,5 @@
-"""Exchanges as merchants make, read and cancel them (SPEC "Endpoints: Exchanges"; DECISIONS 1, 6)."""
+"""Exchanges as merchants make, read and cancel them (docs/exchanges.md "Making one", "Rules";
+docs/concepts.md "What is refused first")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -88,7 +89,7 @@ async def test_a_repeat_answers_with_the_original_and_never_reads_the_body(house
 
 @pytest.mark.parametrize("end", ["cancelled", "completed", "failed", "expired"])
 async def test_the_key_of_an_exchange_that_is_over_is_terminal(house: ExchangeHouse, end: str) -> None:
-    """SPEC "Authentication", 5."""
+    """A key works for ever (docs/concepts.md "Idempotency")."""
     made = await house.made(key=KEY)
     if end == "cancelled":
         await house.cancel(made.id)
@@ -118,7 +119,7 @@ async def test_one_active_exchange_per_phone_in_each_mode_until_it_is_over(house
 
 
 async def test_a_direction_that_is_off_is_off_for_all_and_the_key_stays_free(house: ExchangeHouse) -> None:
-    """SPEC "Errors": retrying with the same key is safe. Exchanges under way go on."""
+    """The same key may be sent again (docs/errors.md "All codes"). Exchanges under way go on."""
     under_way = await house.made(phone=OTHER)
     await set_direction(house.ports, Direction.USDT_TO_RUB, is_on=False)
     with pytest.raises(Refusal) as caught:
@@ -206,7 +207,7 @@ async def test_a_merchant_cancels_only_before_usdt_came(house: ExchangeHouse, st
 
 @pytest.mark.parametrize("final", [True, False])
 async def test_what_the_service_has_not_looked_at_yet_stops_a_cancel_too(house: ExchangeHouse, final: bool) -> None:
-    """SPEC: impossible after USDT received."""
+    """Not after USDT came (docs/exchanges.md "Rules")."""
     made = await house.made()
     await house.send(made.id, final=final)
     with pytest.raises(Refusal) as caught:

@@ -1,4 +1,5 @@
-"""Gateways whose bank fails are degraded, then down, and come back by good answers (DECISIONS 7). Live ones only."""
+"""Gateways whose bank fails are degraded, then down, and come back by good answers (docs/webhooks.md "Gateways"). Live
+ones only."""
 
 from collections.abc import AsyncIterator
 
@@ -146,7 +147,8 @@ async def test_the_only_gateway_gets_all_payments_even_when_judged_down(house: T
 
 @pytest.mark.parametrize("read", [False, True], ids=["sent", "asked about"])
 async def test_faults_of_refunds_count_as_those_of_payments(read: bool) -> None:
-    """DECISIONS 7 judges a bank by all that it answers: here by money that it is asked to send back, or asked about."""
+    """A bank is judged by all that it answers (docs/decisions.md "OpenAPI, gateways, listen"): here by money that it is
+    asked to send back, or asked about."""
     async with open_refund_house() as refunds:
         house, script = refunds.house, refunds.house.script
         await refunds.set(refund_approval="auto")

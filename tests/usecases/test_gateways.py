@@ -1,4 +1,5 @@
-"""Gateways: set by hand, announced once a change has held, passed over while down (DECISIONS 7 and 8)."""
+"""Gateways: set by hand, announced once a change has held, passed over while down (docs/webhooks.md "Gateways";
+docs/sandbox.md "The calls")."""
 
 from typing import Any
 
@@ -48,7 +49,7 @@ async def test_gateways_are_listed_for_the_mode_of_the_key(house: TestHouse) -> 
 
 
 async def test_a_change_is_announced_once_it_has_held_for_a_minute(house: TestHouse) -> None:
-    """DECISIONS 7: a change is announced once it has held for 60 s."""
+    """A change is announced once it has held for 60 s (docs/webhooks.md "Gateways")."""
     at = house.clock.now()
     await set_gateway(house.ports, FIRST, S.DEGRADED)
     [gateway] = await shown(house)
@@ -125,7 +126,7 @@ async def test_every_account_that_receives_is_told_once_in_its_mode() -> None:
 
 
 async def test_sequences_rise_over_what_is_told_to_all_and_what_is_played(house: TestHouse) -> None:
-    """DECISIONS 7: X-Webhook-Sequence rises per object."""
+    """X-Webhook-Sequence rises per object (docs/webhooks.md "What a receiver does")."""
     await play(house, "degraded")
     await set_gateway(house.ports, FIRST, S.DOWN)
     await house.work(61)
@@ -168,7 +169,7 @@ async def bank_of(house: TestHouse) -> str | None:
 
 
 async def test_no_gateway_left_is_503_and_leaves_the_key_free(house: TestHouse) -> None:
-    """503 PAYMENT_ROUTE_UNAVAILABLE: retry after 30 to 60 s with the same key (SPEC "Errors")."""
+    """503 PAYMENT_ROUTE_UNAVAILABLE: retry after 30 to 60 s with the same key (docs/errors.md "All codes")."""
     key = "11111111-1111-4111-8111-111111111111"
     await set_gateway(house.ports, FIRST, S.DOWN)
     response = await house.create(key=key)

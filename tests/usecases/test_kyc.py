@@ -1,5 +1,5 @@
 """KYC beyond one request: races, crashes, answers that are lost, late, doubled or out of order, and what is kept of a
-client (SPEC "KYC"; the three ends of ARCHITECTURE)."""
+client (docs/kyc.md "In live mode"; ARCHITECTURE.md "Three ends")."""
 
 import asyncio
 import logging
@@ -177,7 +177,8 @@ async def caller_of(kyc: KycHouse, ports: Ports) -> Any:
 
 @pytest.mark.parametrize("done", [False, True])
 async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bool) -> None:
-    """SPEC: `500 KYC_PERSIST_FAILED`, "the verifier accepted the client but the record was not saved"."""
+    """`500 KYC_PERSIST_FAILED`: the verifier took the client, and the record was not saved
+    (docs/kyc.md "Answers and errors")."""
     body = await kyc.documents()
     ports = msgspec.structs.replace(kyc.ports, storage=LosingStorage(kyc.ports.storage, Fuse(2, after=done)))
     with pytest.raises(Refusal) as caught:

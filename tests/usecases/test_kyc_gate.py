@@ -1,4 +1,4 @@
-"""The gate before a new payment of an account that requires KYC (SPEC "Payment creation rules", 8)."""
+"""The gate before a new payment of an account that requires KYC (docs/kyc.md "In payments")."""
 
 from uuid import uuid4
 

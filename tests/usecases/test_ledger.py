@@ -1,4 +1,4 @@
-"""The ledger at work: booking and sealing (DECISIONS 4)."""
+"""The ledger at work: booking and sealing (ARCHITECTURE.md "Money")."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,7 +59,7 @@ async def book(house: TestHouse, *entries: JournalEntry) -> None:
 
 
 async def test_the_same_move_is_booked_once(house: TestHouse) -> None:
-    """DECISIONS 4: a unique key (kind, object id, version)."""
+    """A unique key (kind, object id, version) (ARCHITECTURE.md "Money")."""
     await book(house, entry(house, "pay_1"))
     with pytest.raises(Conflict) as refused:
         await book(house, entry(house, "pay_1", 300))

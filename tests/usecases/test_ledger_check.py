@@ -1,5 +1,5 @@
 """`verify_ledger`: holds on a lived-in ledger, and names the first bad entry of one that was tampered with
-(DECISIONS 4)."""
+(ARCHITECTURE.md "Money")."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -189,7 +189,8 @@ TAMPERINGS: dict[str, tuple[Tampering, tuple[int | None, str]]] = {
 
 @pytest.mark.parametrize("case", TAMPERINGS)
 async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None:
-    """DECISIONS 4: verify recomputes balances, checks the zero sums and a hash chain, and names the first bad entry."""
+    """Verify recomputes balances, checks the zero sums and a hash chain, and names the first bad entry
+    (ARCHITECTURE.md "Money")."""
     tamper, (number, reason) = TAMPERINGS[case]
     chain = await lived_in(house)
     await tamper(house, chain)

@@ -1,4 +1,4 @@
-"""The review of a mismatch and the money that waits for an operator (DECISIONS 2; SPEC "Payment statuses")."""
+"""The review of a mismatch and the money that waits for an operator (docs/payments.md "How it ends")."""
 
 import asyncio
 from typing import Any

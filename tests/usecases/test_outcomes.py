@@ -1,5 +1,6 @@
-"""Operations of unknown outcome (DECISIONS 2): a row each, from the unit in which nobody knows any more to the one in
-which somebody does. That rows and payments agree is held at the end of every house (tests/books.py)."""
+"""Operations of unknown outcome (ARCHITECTURE.md "Three ends"): a row each, from the unit in which nobody knows any
+more to the one in which somebody does. That rows and payments agree is held at the end of every house
+(tests/books.py)."""
 
 from collections import deque
 from collections.abc import AsyncIterator

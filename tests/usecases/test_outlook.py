@@ -1,4 +1,4 @@
-"""What a service expects of its receiver's breaker (DECISIONS 7), between two entries."""
+"""What a service expects of its receiver's breaker (docs/webhooks.md "When you do not answer"), between two entries."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,5 @@
-"""A payment's life from creation to its end, with a bank that does everything a bank can do (DECISIONS 2)."""
+"""A payment's life from creation to its end, with a bank that does everything a bank can do
+(docs/payments.md "How it ends")."""
 
 from collections import deque
 from datetime import timedelta

@@ -1,5 +1,5 @@
 """GET /payments finds exactly the page that sorting everything would give, by whatever way it looks for it, on every
-storage (SPEC "Pagination"; DECISIONS 2: filters, newest first)."""
+storage (docs/concepts.md "Lists"; docs/payments.md "Finding payments")."""
 
 import asyncio
 import random

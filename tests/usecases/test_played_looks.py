@@ -1,5 +1,5 @@
-"""While a sandbox clock is advanced, simulated providers are looked at at deadlines only (DECISIONS 8): nothing happens
-there but by a call. Nothing that came is missed for it, and a real provider is looked at as ever."""
+"""While a sandbox clock is advanced, simulated providers are looked at at deadlines only (docs/sandbox.md "The clock"):
+nothing happens there but by a call. Nothing that came is missed for it, and a real provider is looked at as ever."""
 
 from datetime import timedelta
 

@@ -1,5 +1,5 @@
 """Races for one transaction and for one payment, on every storage: the unique rule and the version decide, not the
-order in which requests were read (SPEC "Delivery proof", `already_used`; "Errors", DELIVERY_PROOF_CONFLICT)."""
+order in which requests were read (docs/payments.md "Delivery proofs")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,5 @@
-"""Reminders of missing delivery proofs, by virtual time: when they come, to whom, and never twice (SPEC "Events")."""
+"""Reminders of missing delivery proofs, by virtual time: when they come, to whom, and never twice
+(docs/payments.md "Delivery proofs")."""
 
 import asyncio
 import contextlib

@@ -1,5 +1,5 @@
-"""The check of a delivery proof in a whole house, by virtual time: every end, every race, jobs run twice, crashes (SPEC
-"Delivery proof statuses")."""
+"""The check of a delivery proof in a whole house, by virtual time: every end, every race, jobs run twice, crashes
+(docs/payments.md "Delivery proofs")."""
 
 import asyncio
 import contextlib

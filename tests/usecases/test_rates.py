@@ -1,4 +1,4 @@
-"""The rate of a mode: asked for, believed, shared by all processes (SPEC "Rate", "Money reads"; DECISIONS 4)."""
+"""The rate of a mode: asked for, believed, shared by all processes (docs/settlement.md "The rate")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

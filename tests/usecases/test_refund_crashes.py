@@ -1,6 +1,6 @@
 """A crash at any point of a refund's life ends as if there had been none: the story is run once per commit and call of
-the bank, killed just before or just after it, and continued by a new process (DESIGN 3, "Nothing is lost by kill -9 at
-any await"). The payer gets the money at most once."""
+the bank, killed just before or just after it, and continued by a new process (ARCHITECTURE.md "Units and jobs"). The
+payer gets the money at most once."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

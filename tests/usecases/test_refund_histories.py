@@ -1,5 +1,5 @@
 """Any history of payments, refunds, settlements and banks' words ends with books that say what the objects and the bank
-say (invariants of DECISIONS 3 and 4)."""
+say (ARCHITECTURE.md "Money")."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

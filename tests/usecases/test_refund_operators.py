@@ -1,4 +1,4 @@
-"""Who approves a refund, and what operators do with it (SPEC "Refunds"; DECISIONS 3)."""
+"""Who approves a refund, and what operators do with it (docs/refunds.md "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ async def code(call: Any) -> str:
     ],
 )
 async def test_who_approves(refunds: RefundHouse, setting: str, mode: str, reason: str | None) -> None:
-    """DECISIONS 3: `auto` is the default in test mode, `manual` in live mode."""
+    """`auto` is the default in test mode, `manual` in live mode (docs/refunds.md "Rules")."""
     await refunds.set(refund_approval=setting)
     refund_id = await refunds.apply(await refunds.paid(mode=mode), mode=mode)
     assert (await refunds.refund(refund_id)).pending_reason == reason
@@ -122,7 +122,7 @@ async def test_what_ended_without_money_frees_the_remainder(refunds: RefundHouse
 
 
 async def test_an_operators_refund_is_the_same_application_whatever_the_switch(refunds: RefundHouse) -> None:
-    """SPEC "Refunds": in the dashboard or through support, all lead to the same application."""
+    """Whoever makes it, it is the same application (docs/refunds.md "Asking for one")."""
     await refunds.set(refunds="false")
     payment_id = await refunds.paid(mode="live")
     refund = await create_refund_for(refunds.ports, payment_id, amount_rub="40.00", reason="by phone")

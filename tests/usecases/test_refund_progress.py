@@ -1,5 +1,5 @@
-"""What becomes of a refund at the bank: the ends, the money, the events (SPEC "Refunds"; DECISIONS 3; ARCHITECTURE.md,
-"Three ends")."""
+"""What becomes of a refund at the bank: the ends, the money, the events (docs/refunds.md "How it ends";
+ARCHITECTURE.md "Three ends")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ async def test_in_live_mode_an_approved_one_goes_to_the_bank_at_once(refunds: Re
 
 
 async def test_while_it_is_under_way_the_status_stays_and_refund_pending_is_true(refunds: RefundHouse) -> None:
-    """SPEC "Payment statuses": refund in progress, status unchanged, `refund_pending` until the outcome."""
+    """While a refund is under way the status stays, and `refund_pending` is true (docs/refunds.md "How it ends")."""
     payment_id = await refunds.paid()
     await refunds.apply(payment_id)
     for seconds in (0, 2, 2):

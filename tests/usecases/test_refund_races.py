@@ -1,5 +1,5 @@
 """Refunds of one payment, and money of one merchant, at once, on every storage: versions and unique rules decide, not
-the order in which requests were read (DECISIONS 3; ARCHITECTURE.md, "Units and jobs")."""
+the order in which requests were read (docs/refunds.md "Rules"; ARCHITECTURE.md "Units and jobs")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

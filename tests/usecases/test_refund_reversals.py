@@ -1,4 +1,5 @@
-"""Refunds that are rolled back: the payment lives again (SPEC "Payment statuses"; DECISIONS 2, 3)."""
+"""Refunds that are rolled back: the payment lives again (docs/payments.md "How it ends";
+docs/refunds.md "How it ends")."""
 
 from collections.abc import AsyncIterator
 

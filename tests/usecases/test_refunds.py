@@ -1,4 +1,4 @@
-"""Refund applications: the sums, the balance, approval, operators (SPEC "Refunds"; DECISIONS 3)."""
+"""Refund applications: the sums, the balance, approval, operators (docs/refunds.md "Rules", "How it ends")."""
 
 from collections.abc import AsyncIterator
 from decimal import Decimal

@@ -1,5 +1,5 @@
 """Whatever moment a backup is of: each story runs to its end, the database is put back to how it was after one of its
-commits, and the story is told again. What went out went out once (ARCHITECTURE.md, "Three ends")."""
+commits, and the story is told again. What went out went out once (ARCHITECTURE.md "Three ends")."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

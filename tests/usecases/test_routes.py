@@ -1,4 +1,4 @@
-"""Routes of a payment: a refused one falls to the next, an unknown outcome never does (SPEC "Errors",
+"""Routes of a payment: a refused one falls to the next, an unknown outcome never does (docs/errors.md "All codes",
 PAYMENT_ROUTE_UNAVAILABLE; ARCHITECTURE "Three ends")."""
 
 import asyncio
@@ -134,7 +134,7 @@ async def test_an_unknown_outcome_at_the_second_bank_stays_there(two: TwoBanks) 
 
 
 async def test_the_deadline_follows_the_bank_that_takes_the_payment(two: TwoBanks) -> None:
-    """SPEC "Payment creation rules", 1: `ttl_minutes` counts only where its method can do it."""
+    """`ttl_minutes` counts only where its method can do it (docs/payments.md "Taking one")."""
     mine = await two.house.created({"ttl_minutes": 60})
     two.first.create.append(NO)
     fallen = await two.house.created({"ttl_minutes": 60})
@@ -333,7 +333,7 @@ async def test_a_drawn_invoice_of_a_bank_without_notices_is_looked_at_sooner(
 
 
 async def test_where_the_drawing_bank_wants_to_be_asked_it_is(house: TestHouse) -> None:
-    """404.02 acts by itself, so the bank must hear of it (DECISIONS 8)."""
+    """404.02 acts by itself, so the bank must hear of it (docs/sandbox.md "Amounts that act by themselves")."""
     payment = await house.created({"amount_rub": "404.02"})
     assert await house.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None
     plain = await house.created()

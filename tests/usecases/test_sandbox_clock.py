@@ -1,4 +1,5 @@
-"""The clock of a test account: everything of the account follows it, nothing else does (DECISIONS 8)."""
+"""The clock of a test account: everything of the account follows it, nothing else does
+(docs/sandbox.md "The clock")."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

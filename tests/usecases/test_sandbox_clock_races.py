@@ -1,4 +1,5 @@
-"""The clock of a test account under races and crashes: nothing lost, nothing twice, the order kept (DECISIONS 8)."""
+"""The clock of a test account under races and crashes: nothing lost, nothing twice, the order kept
+(docs/sandbox.md "The clock")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable

@@ -1,4 +1,4 @@
-"""DELETE /sandbox/data: the account's test objects are forgotten, and nothing else (DECISIONS 8)."""
+"""DELETE /sandbox/data: the account's test objects are forgotten, and nothing else (docs/sandbox.md "Forgetting")."""
 
 import asyncio
 from collections import Counter

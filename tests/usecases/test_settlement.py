@@ -1,4 +1,4 @@
-"""The daily settlement (SPEC "What the service does", 2; DECISIONS 4)."""
+"""The daily settlement (docs/settlement.md "When")."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,4 +1,5 @@
-"""A settlement that is killed at any point and started again ends as if it had never stopped (DECISIONS 4)."""
+"""A settlement that is killed at any point and started again ends as if it had never stopped
+(docs/settlement.md "When")."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Every sentence of SPEC "Shop" that an operator can meet."""
+"""Every sentence of docs/concepts.md "Shops" that an operator can meet."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -110,7 +110,7 @@ async def test_of_two_shops_created_at_once_under_one_name_one_is_refused(ports:
 
 
 async def test_the_default_shop_cannot_be_disabled_but_renamed(ports: Ports, account_id: str) -> None:
-    """SPEC "Shop": every account has a default shop that cannot be disabled."""
+    """Every account has a default shop that cannot be disabled (docs/concepts.md "Shops")."""
     default = (await list_shops(ports, account_id))[0]
     with pytest.raises(Refusal, match="default shop") as caught:
         await disable_shop(ports, default.id)

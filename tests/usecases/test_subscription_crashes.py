@@ -1,5 +1,5 @@
 """A crash at any point loses nothing and binds nobody twice: the story is run once per commit, killed just before or
-just after it, and continued by a new process (DESIGN 3, "Nothing is lost by kill -9 at any await")."""
+just after it, and continued by a new process (ARCHITECTURE.md "Units and jobs")."""
 
 from contextlib import suppress
 from uuid import UUID

@@ -1,5 +1,5 @@
 """Payers, merchants and banks at once, on every storage: versions decide, not the order in which requests were read
-(ARCHITECTURE.md, "Units and jobs")."""
+(ARCHITECTURE.md "Units and jobs")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
 
 
 async def test_openings_at_once_make_one_binding(busy: TestHouse) -> None:
-    """SPEC "Behavior", 3."""
+    """No bank is asked before the link is opened (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(busy)
     await asyncio.gather(*(open_binding(busy.ports, made["id"]) for _ in range(6)))
     [payment] = await bindings(busy, made["id"])
@@ -60,7 +60,7 @@ async def test_one_key_at_once_makes_one_subscription(busy: TestHouse) -> None:
 
 
 async def test_patch_loses_against_cancel_or_comes_before_it(busy: TestHouse) -> None:
-    """SPEC "Behavior", 4: INVALID_STATE also when cancel wins a race."""
+    """INVALID_STATE also when cancel wins a race (docs/subscriptions.md "Changing and ending")."""
     for _ in range(4):
         made = await bound(busy)
         patched, cancelled = await asyncio.gather(

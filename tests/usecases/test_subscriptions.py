@@ -1,5 +1,5 @@
-"""What merchants do with subscriptions: create, read, list, patch, cancel, bind anew (SPEC "Endpoints: Subscriptions",
-"Behavior"; DECISIONS 1.7, 5)."""
+"""What merchants do with subscriptions: create, read, list, patch, cancel, bind anew
+(docs/subscriptions.md "Making one", "Changing and ending")."""
 
 from typing import Any
 from uuid import uuid4
@@ -35,7 +35,8 @@ async def rebind(house: TestHouse, subscription_id: str, key: str | None = None)
 
 
 async def test_the_window_scheme_gives_our_own_link_and_calls_no_bank(house: TestHouse) -> None:
-    """SPEC "Behavior", 3: the path ends with the id, pending is false, no money moves, no bank is called."""
+    """The path ends with the id, pending is false, no money moves, no bank is called
+    (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(house, external_id="order-1", client_phone="+79001234567", client_ref="c-1")
     assert made["binding_url"] == f"https://pay.example/s/{made['id']}"
     assert made["binding_url_pending"] is False
@@ -45,7 +46,7 @@ async def test_the_window_scheme_gives_our_own_link_and_calls_no_bank(house: Tes
 
 
 async def test_a_repeat_gives_the_original_and_another_shop_is_refused(house: TestHouse) -> None:
-    """DECISIONS 1.7: the body of a repeat is neither validated nor compared, except its shop_id."""
+    """The body of a repeat is neither validated nor compared, except its shop_id (docs/concepts.md "Idempotency")."""
     other = await shops.create_shop(house.ports, house.account.account_id, "Other")
     default = house.account.default_shop_id
     await shops.set_shop(house.ports, other.id, {"markup": "0.01"})
@@ -86,7 +87,8 @@ async def test_lists_are_of_one_mode_and_by_status_in_any_case(house: TestHouse)
 
 
 async def test_patch_changes_amounts_and_tells_nobody(house: TestHouse) -> None:
-    """SPEC "Behavior", 4: a new amount applies from the next charge on; above the cap nothing is written."""
+    """A new amount applies from the next charge on; above the cap nothing is written
+    (docs/subscriptions.md "Changing and ending")."""
     made = await subscribed(house)
     refused = await patch(house, made["id"], {"amount_rub": "500.01"})
     assert refused.json()["error"]["code"] == "INVALID_AMOUNT"
@@ -109,8 +111,8 @@ async def test_patch_works_only_in_active_and_pending_binding(house: TestHouse, 
 
 
 async def test_cancelling_holds_though_the_bank_is_away_and_its_side_is_retried(house: TestHouse) -> None:
-    """SPEC "Subscription statuses": if the bank is unavailable the subscription is still cancelled, and the service
-    retries the bank side itself; cancelling twice is INVALID_STATE."""
+    """It is cancelled also while the bank is away, whose side is tried again by itself; cancelling twice is
+    INVALID_STATE (docs/subscriptions.md "Changing and ending")."""
     made = await bound(house)
     reference = (await record(house, made["id"])).mandate_reference or ""
     house.script.revoke.extend([Twist(ending=Ending.UNAVAILABLE), Twist(ending=Ending.UNKNOWN_NOT_DONE)])
@@ -131,7 +133,8 @@ async def test_cancelling_holds_though_the_bank_is_away_and_its_side_is_retried(
 async def test_money_of_a_binding_that_comes_after_cancellation_waits_for_the_operator(
     house: TestHouse, scheme: str
 ) -> None:
-    """DECISIONS 5: a success that still arrives is booked and shown to the operator. The mandate is ended."""
+    """A success that still arrives is booked, and an operator sees it (docs/subscriptions.md "Changing and ending").
+    The mandate is ended."""
     if scheme == "calendar":
         await choose_calendar(house)
     made = await subscribed(house)
@@ -149,7 +152,8 @@ async def test_money_of_a_binding_that_comes_after_cancellation_waits_for_the_op
 
 
 async def test_a_lost_mandate_is_bound_anew_without_money(house: TestHouse) -> None:
-    """DECISIONS 5: paused -> active when the payer confirms a new binding; the anchor stays, the old one is ended."""
+    """Paused -> active when the payer confirms a new binding; the anchor stays, the old one is ended
+    (docs/subscriptions.md "When the mandate is lost")."""
     made = await bound(house)
     before = await record(house, made["id"])
     await play(house, made["id"], "mandate_lost")
@@ -196,7 +200,8 @@ async def test_a_mandate_that_is_valid_again_makes_a_new_binding_needless(house:
 
 
 async def test_flags_are_told_with_equal_statuses(house: TestHouse) -> None:
-    """SPEC "Events": `past_due` changes are told, and previous_status equals status."""
+    """`past_due` changes are told, and previous_status equals status
+    (docs/subscriptions.md "When the mandate is lost")."""
     made = await bound(house)
     assert (await play(house, made["id"], "past_due")).json()["past_due"] is True
     assert (await play(house, made["id"], "past_due_cleared")).json()["past_due"] is False

@@ -1,4 +1,4 @@
-"""Money in suspense that is sent back (DECISIONS 2: "the money is sent back; nothing is credited")."""
+"""Money in suspense that is sent back (docs/payments.md "Money that cannot count")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,5 +1,5 @@
 """Tallies and turnover are exact at every moment: after every kind of move, for parallel requests, after a crash at any
-commit (DESIGN 1: "Sums that every request touches … move by increase")."""
+commit (ARCHITECTURE.md "Units and jobs")."""
 
 import asyncio
 import contextlib
@@ -105,7 +105,7 @@ async def test_totals_after_every_way_a_payment_takes(house: TestHouse) -> None:
 
 
 async def test_money_later_than_six_hours_moves_no_turnover(house: TestHouse) -> None:
-    """DECISIONS 2: it goes to suspense."""
+    """It goes to suspense (docs/payments.md "Money that cannot count")."""
     payment = await create(house)
     await house.work(6 * 3600 + 1)
     assert (await pretend(house, payment, InvoiceStatus.PAID)).status is S.EXPIRED
@@ -114,7 +114,7 @@ async def test_money_later_than_six_hours_moves_no_turnover(house: TestHouse) ->
 
 
 async def test_a_late_payment_counts_on_the_day_its_money_came(house: TestHouse) -> None:
-    """SPEC "Shop": calendar days in UTC; by `paid_at`, not by the day of creation."""
+    """Calendar days in UTC; by `paid_at`, not by the day of creation (docs/settlement.md "Turnover")."""
     await house.clock.advance(23.5 * 3600)
     payment = await create(house)
     await house.work(3600)
@@ -138,7 +138,7 @@ async def test_a_repeat_with_the_same_key_counts_once(house: TestHouse) -> None:
 
 
 async def test_modes_and_accounts_are_counted_apart(house: TestHouse) -> None:
-    """SPEC "What the service does", 3: objects of the other mode are invisible."""
+    """Objects of the other mode are invisible (docs/concepts.md "Accounts, keys, modes")."""
     await create(house)
     live = await merchant(house, Mode.LIVE)
     assert (await list_payments(house.ports, live, PaymentFilter(), 1, 20)).total == 0
@@ -368,7 +368,8 @@ class History:
         await pretend(self.house, payment, REPORTS[act], much if act == "short" else None)
 
     async def check(self) -> None:
-        """The shops' days add up to what the events told, and to the account's total (SPEC "Shop")."""
+        """The shops' days add up to what the events told, and to the account's total
+        (docs/settlement.md "Turnover")."""
         assert await check_tallies(self.house.ports) == []
         told: Counter[tuple[str, str]] = Counter()
         paid = 0

@@ -1,5 +1,5 @@
-"""Terminals as an operator makes them, and what they change about a payment (SPEC "Payment method (terminal) entry",
-"Payment creation rules")."""
+"""Terminals as an operator makes them, and what they change about a payment (docs/payments.md "Terminals",
+"Taking one")."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -180,7 +180,8 @@ MISSING: list[tuple[dict[str, Any], list[str]]] = [
 async def test_missing_required_fields_are_named_in_the_terminals_order_and_lock_no_key(
     house: TestHouse, fields: dict[str, Any], missing: list[str]
 ) -> None:
-    """SPEC "Payment creation rules", 4. A null, an empty and a blank text count as missing."""
+    """A required field that is missing (docs/payments.md "Terminals"). A null, an empty and a blank text count as
+    missing."""
     terminal, key = await add(house, required_fields=ALL_FOUR), str(uuid4())
     refused = await house.create({"method_id": terminal.id, **fields}, key=key)
     error = refused.json()["error"]
@@ -192,7 +193,7 @@ async def test_missing_required_fields_are_named_in_the_terminals_order_and_lock
 
 
 async def test_an_empty_phone_is_a_bad_phone_before_it_is_a_missing_one(house: TestHouse) -> None:
-    """SPEC "Payment creation rules", 5; value rules come before required fields (DECISIONS 1.8)."""
+    """Value rules come before required fields (docs/concepts.md "What is refused first")."""
     terminal = await add(house, required_fields=("client_phone",))
     refused = await house.create({"method_id": terminal.id, "client_phone": ""})
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
@@ -274,7 +275,7 @@ class TestDirectLink:
 
 
 class TestPayerContactMasked:
-    """SPEC "Payment", `metadata`: the mask of the payer's phone, only in what is told after payment."""
+    """The mask of the payer's phone is only in what is told after payment (docs/payments.md "Taking one")."""
 
     async def test_it_appears_from_paid_on_in_answers_and_events(self, house: TestHouse) -> None:
         payment = await house.created({"client_phone": PHONE, "metadata": {"a": 1, "payerContactMasked": "mine"}})

@@ -1,5 +1,5 @@
 """What becomes of rows that cannot be read: set aside, told of, taken up again; and money that waits rather than being
-counted without one (docs/operations.md, "Rows that cannot be read")."""
+counted without one (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta

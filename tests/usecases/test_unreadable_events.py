@@ -1,5 +1,5 @@
 """One event or delivery that cannot be read delays no other letter, not even of its own merchant; a type that this
-version does not know is sent as it is (docs/operations.md, "Rows that cannot be read")."""
+version does not know is sent as it is (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta

@@ -1,5 +1,5 @@
 """Whatever lies in a column of one row, no other merchant is late and no loop ends: every table, every column, on both
-databases (docs/operations.md, "Rows that cannot be read").
+databases (docs/operations.md "Rows that cannot be read").
 
 In the suite every third column holds one kind of nonsense, others in each run; with CAMBIST_DRILLS=full every column
 each kind that it could hold, and a day passes over it, with its settlement.

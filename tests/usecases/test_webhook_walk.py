@@ -1,5 +1,6 @@
-"""Events of payments as the merchant's receiver sees them, through the whole house (SPEC "Events", 1-3; DECISIONS 7).
-Ladders and breaker themselves: test_deliveries.py, and over real sockets stories/test_webhook_ladders.py."""
+"""Events of payments as the merchant's receiver sees them, through the whole house
+(docs/webhooks.md "When you do not answer", "Webhooks"). Ladders and breaker themselves: test_deliveries.py, and over
+real sockets stories/test_webhook_ladders.py."""
 
 from datetime import datetime
 from itertools import pairwise
@@ -55,7 +56,7 @@ async def test_a_receiver_that_comes_back_gets_the_event_and_nothing_more(house:
 
 
 async def test_events_wait_until_address_and_secret_are_both_set_and_then_leave_at_once() -> None:
-    """SPEC "Events", 2."""
+    """Nothing is sent until both are set (docs/webhooks.md "Webhooks")."""
     async with open_test_house(receiver=False) as house:
         payments = [await paid(house) for _ in range(3)]
         await house.work(86_400)

@@ -1,5 +1,5 @@
 """A payout is sent exactly once, whoever dies when, whatever the network answers, and however many are at it at once
-(DECISIONS 4 "Withdrawals": the hash is stored before the broadcast; DESIGN 3, "Nothing is lost by kill -9")."""
+(docs/states.md "Payout": the hash is stored before the broadcast)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A payout on its way: signed, sent, followed to its end, with its money and events (DECISIONS 4 "Withdrawals")."""
+"""A payout on its way: signed, sent, followed to its end, with its money and events (docs/settlement.md "Payouts")."""
 
 import logging
 from collections.abc import AsyncIterator

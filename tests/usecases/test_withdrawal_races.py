@@ -1,5 +1,5 @@
 """Several at one payout at once: runs of its job, an operator, payouts and refunds that take the same money
-(DECISIONS 4 "Withdrawals")."""
+(docs/settlement.md "Payouts")."""
 
 import asyncio
 from collections.abc import AsyncIterator

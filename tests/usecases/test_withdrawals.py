@@ -1,5 +1,4 @@
-"""Automatic payouts: made after a settlement, called off or asked for by operators (SPEC "What the service does", 2;
-SPEC "Withdrawal payload"; DECISIONS 4 "Withdrawals")."""
+"""Automatic payouts: made after a settlement, called off or asked for by operators (docs/settlement.md "Payouts")."""
 
 import logging
 from collections.abc import AsyncIterator

@@ -1,5 +1,5 @@
-"""The worker: what it claims beside what, and how long a job is its own (DESIGN 3: bulkheads; issue 4: "one slow or
-dead receiver delays nobody else", and no other job does; a worker that dies)."""
+"""The worker: what it claims beside what, and how long a job is its own (docs/decisions.md "Webhooks": one slow
+receiver delays nobody else, and no other job does; a worker that dies)."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -140,7 +140,7 @@ async def test_a_full_worker_does_not_ask_in_a_circle(shop: Shop) -> None:
 
 
 async def test_a_job_under_way_is_nobody_elses_however_long_it_takes(shop: Shop) -> None:
-    """DESIGN 3: a worker claims the row. Two workers, one job of many leases."""
+    """A worker claims the row (ARCHITECTURE.md "Units and jobs"). Two workers, one job of many leases."""
     shop.take = 20 * LEASE
     await shop.put(f"{SLOW}:1")
     async with shop.working(shop.worker()), shop.working(shop.worker()):

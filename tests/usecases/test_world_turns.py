@@ -1,5 +1,5 @@
 """What is due within a second of an advanced clock is done at once, and nothing beside what is of the whole account
-(sandbox/clock_turns.py; DECISIONS 8)."""
+(sandbox/clock_turns.py; docs/sandbox.md "The clock")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
