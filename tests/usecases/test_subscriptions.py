@@ -9,9 +9,11 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.payments import Suspense
 from cambist.core.usecases.accounts import shops
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities
 from cambist.ports.mandates import MandateEvent
 from tests.books import everything
-from tests.houses import TestHouse
+from tests.houses import TestHouse, open_test_house
 from tests.subscription_house import (
     bindings,
     bound,
@@ -209,8 +211,16 @@ async def test_flags_are_told_with_equal_statuses(house: TestHouse) -> None:
     assert told[1:] == [("active", "active", True), ("active", "active", False)]
 
 
-async def test_without_any_bank_that_binds_nothing_is_made(house: TestHouse) -> None:
+async def test_without_any_bank_that_binds_nothing_is_made() -> None:
+    plain = FurtherBank(name="plain", capabilities=BankCapabilities(simulated=True))
+    async with open_test_house(further_banks=[plain]) as house:
+        house.ports.banks.order["test"] = ("plain",)  # type: ignore[index]  # a dict of the test's own house
+        refused = await subscribe(house)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+
+
+async def test_without_any_bank_at_all_the_merchant_may_come_again(house: TestHouse) -> None:
     house.ports.banks.banks.pop("simulator-test")  # type: ignore[attr-defined]  # a dict of the test's own house
     house.ports.banks.order["test"] = ()  # type: ignore[index]  # as above
     refused = await subscribe(house)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "PROVIDER_NOT_CONFIGURED")

@@ -169,7 +169,7 @@ MISSING: list[tuple[dict[str, Any], list[str]]] = [
     ({"payer": PAYER, "client_phone": PHONE}, ["description", "client_email"]),
     ({"payer": None, "client_phone": None, "client_email": "", "description": ""}, list(ALL_FOUR)),
     (
-        {"payer": PAYER, "client_phone": PHONE, "client_email": " ", "description": " \t"},
+        {"payer": PAYER, "client_phone": PHONE, "client_email": " ", "description": " \u3000"},
         ["description", "client_email"],
     ),
     ({"payer": PAYER, "client_phone": PHONE, "client_email": "a@b.example"}, ["description"]),
