@@ -17,7 +17,7 @@ from ..adapters.storage.test_clock import WorldStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
-from ..ports.bundle import Places, Ports
+from ..ports.bundle import FourEyes, Places, Ports
 from ..ports.clock import Clock, Ids
 from ..ports.jobs import Job
 from ..ports.meter import Meter
@@ -122,6 +122,11 @@ async def open_house(
             queue=queue,
             vault=vault,
             places=places,
+            four_eyes=FourEyes(
+                acts=frozenset(settings.four_eyes),
+                refund_above=settings.four_eyes_refund_above.kopecks,
+                days=settings.four_eyes_days,
+            ),
             started=ticking.now(),
         )
         guard = Guard(ticking)

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..core.domain.money import Rub
+from ..core.domain.pending_acts import Guarded
 from ..core.domain.web_addresses import is_web_address
 from .plugins import KINDS, PluginError, found, reads_name, reads_names
 
@@ -190,6 +192,24 @@ def _pepper(raw: Any) -> bytes:
     return bytes.fromhex(text)
 
 
+def _guarded(raw: Any) -> tuple[str, ...]:
+    """Which acts need two operators: `payout_wallet,refunds`."""
+    names = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in tuple(Guarded) for name in names):
+        raise ValueError(f"must be some of {', '.join(Guarded)}, separated by commas")
+    return tuple(name for name in Guarded if name in names)
+
+
+def _rub(raw: Any) -> Rub:
+    try:
+        amount = Rub.parse(str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else _text(raw))
+    except ValueError:
+        amount = Rub(-1)
+    if amount < Rub(0):
+        raise ValueError("must be an amount in RUB, such as 50000 or 50000.00")
+    return amount
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -306,6 +326,19 @@ _ROWS = (
         read=_integer(0, 65535),
         meaning="the port at which this process serves its metrics; 0: any free one; none: it serves none",
     ),
+    Option(
+        name="four_eyes",
+        read=_guarded,
+        shown=list,
+        meaning=f"which acts wait for a second operator: {', '.join(Guarded)}; none: one is enough",
+    ),
+    Option(
+        name="four_eyes_refund_above",
+        read=_rub,
+        shown=str,
+        meaning="with refunds in four_eyes: from which sum of a payment's refunds on, in RUB; 0: each",
+    ),
+    Option(name="four_eyes_days", read=_integer(1, 90), meaning="how many days an act waits for the second operator"),
     Option(name="tracing", read=_boolean, meaning="whether to trace with OpenTelemetry, as the OTEL_* variables say"),
 )
 

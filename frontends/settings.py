@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..core.domain.money import Rub
+from ..core.domain.pending_acts import Guarded
 from .operator import VARIABLE as OPERATOR
 from .options import OPTIONS, Option, VaultKey, masked_url
 
@@ -101,6 +103,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """None: metrics are neither counted nor served."""
+    four_eyes: tuple[str, ...] = ()
+    """Which acts of operators wait for a second one (core/domain/pending_acts.py: `Guarded`)."""
+    four_eyes_refund_above: Rub = Rub(0)
+    four_eyes_days: int = 3
     tracing: bool = False
 
     def __post_init__(self) -> None:
@@ -205,6 +211,10 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
         except ValueError as error:
             faults.append(SettingFault(name=name, origin=found.origin, message=str(error)))
     vault = _vault(values, raw, faults)
+    if "four_eyes_refund_above" in values and Guarded.REFUNDS not in values.get("four_eyes", ()):
+        message = f"says nothing without {Guarded.REFUNDS} in {PREFIX}FOUR_EYES"
+        origin = raw["four_eyes_refund_above"].origin
+        faults.append(SettingFault(name="four_eyes_refund_above", origin=origin, message=message))
     if faults:
         raise SettingsError(tuple(faults))
     plain = {name: value for name, value in values.items() if name not in ("vault_key", "vault_pepper")}

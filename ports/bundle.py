@@ -27,6 +27,17 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     app_url: str
 
 
+class FourEyes(msgspec.Struct, frozen=True, kw_only=True):
+    """Which acts of operators wait for a second one."""
+
+    acts: frozenset[str] = frozenset()
+    """Names of core/domain/pending_acts.py: `Guarded`; empty: none."""
+    refund_above: int = 0
+    """Kopecks: a refund of more waits."""
+    days: int = 3
+    """How long an act waits."""
+
+
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """What the core speaks to. Only the composition root fills it."""
 
@@ -45,5 +56,6 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     vault: Vault
     places: Places
+    four_eyes: FourEyes = FourEyes()
     started: datetime
     """When this process began, by the machine's clock."""

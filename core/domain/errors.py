@@ -87,6 +87,7 @@ _ENTRIES = (
     Entry("SUSPENSE_NOT_FOUND", 404, "No money in suspense of this id; met by operators only"),
     Entry("TERMINAL_NOT_FOUND", 404, "No terminal of this id; met by operators only"),
     Entry("ACCOUNT_NOT_FOUND", 404, "No account of this id; met by operators only"),
+    Entry("ACT_NOT_FOUND", 404, "No act of this id waits for a second operator, or waited; met by operators only"),
     Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; met by operators only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
     Entry(
@@ -97,6 +98,7 @@ _ENTRIES = (
     Entry("IDEMPOTENCY_TERMINAL", 409, "The exchange of this key has finished already", Retry.NEW_KEY),
     Entry("EXCHANGE_IN_PROGRESS", 409, "The client has an active exchange; the key is not locked", Retry.SAME_KEY),
     Entry("INVALID_STATE", 409, "The object is not in a state that allows this"),
+    Entry("SECOND_OPERATOR_NEEDED", 409, "The act waits until another operator confirms it; met by operators only"),
     Entry("INVALID_STATUS", 409, "The payment is not in a status that allows this"),
     Entry("DELIVERY_PROOF_LOCKED", 409, "The transfer is confirmed; its hash cannot be replaced"),
     Entry("DELIVERY_PROOF_CONFLICT", 409, "Another request changed the hash meanwhile; read it and repeat"),

@@ -13,7 +13,7 @@ import click
 
 from ...core.domain.audit import Act
 from ...core.domain.errors import Refusal
-from ...core.usecases.operators.audit import acting
+from ...core.usecases.acts.audit import acting
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError

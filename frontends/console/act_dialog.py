@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Label, Select, Static
 
 from ...core.domain.audit import REASON_LONGEST, Act
 from ...core.usecases.accounts.accounts import list_accounts
-from ...core.usecases.operators.audit import acting, has_written, note
+from ...core.usecases.acts.audit import acting, has_written, note
 from .desk import NO_ANSWER, Desk, words
 from .kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from ...core.domain.accounts import Mode
+from ...core.domain.audit import Act
+from ...core.domain.errors import Refusal
+from ...core.domain.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
 from ...core.usecases.accounts.limit_hits import HitCounter
+from ...core.usecases.acts.audit import acting
 from ...core.usecases.jobs import run_due
 from ...core.usecases.notices import on_notice
 from ...core.usecases.standing import start_standing
@@ -88,13 +92,20 @@ class Service:
         """Any use case that takes ports: what operators do. `Merchant.do` is for those that take a caller, too."""
         return await use_case(self.ports, *args, **kwargs)
 
+    def acting(self, operator: str, act: str, *, reason: str = "") -> Ports:
+        """The ports by which an operator does one act, for a use case: it leaves a row in the audit log, and may wait
+        for a second operator (docs/operations.md, "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
+        return acting(self.ports, Act(operator=operator, name=act, reason=reason))
+
     async def create_account(self, name: str, **settings: str) -> NewAccount:
         """A merchant with a default shop and a key pair for each mode; the secrets are told this once.
 
         `settings` are those of `cambist account set`, as text: `refunds="true"`. Where the service was opened with
         `on_event` and no `webhook_url` is given, the account's events are heard there.
-        Raises: Refusal VALIDATION_ERROR.
+        Raises: Refusal VALIDATION_ERROR, also for a payout wallet where two operators are needed to set one.
         """
+        if "payout_wallet" in settings and Guarded.PAYOUT_WALLET in self.ports.four_eyes.acts:
+            raise Refusal("VALIDATION_ERROR", "payout_wallet needs two operators here: set it once the account is made")
         made = await create_account(self.ports, name)
         if self._hears and "webhook_url" not in settings:
             await self.hear(made.account_id)

@@ -3,7 +3,7 @@
 import asyncio
 
 from cambist.core.domain.audit import AuditEntry
-from cambist.core.usecases.operators.audit import list_audit
+from cambist.core.usecases.acts.audit import list_audit
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call

@@ -13,7 +13,7 @@ from cambist.core.domain.settlement import Settlement, SettlementBatch, Settleme
 from cambist.core.domain.terminals import TerminalWish
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal
-from cambist.core.usecases.operators.audit import note
+from cambist.core.usecases.acts.audit import note
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.refunds.progress import conclude
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now

@@ -10,8 +10,8 @@ from textual.widgets import Button
 
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.audit import AuditEntry
+from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.browse.search import kind_of_id
-from cambist.core.usecases.operators.audit import list_audit
 from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import KINDS, kind_of

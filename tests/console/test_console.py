@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input, Select
 
-from cambist.core.usecases.operators.audit import list_audit
+from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import Column

@@ -11,7 +11,7 @@ from cambist.core.domain.audit import SAFE, Act, AuditEntry, checked
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.events import Event
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.operators.audit import acting, list_audit, note, on
+from cambist.core.usecases.acts.audit import acting, list_audit, note, on
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
 from cambist.core.usecases.settlement.settlement import settle_now

@@ -16,13 +16,13 @@ from cambist.core.domain.payments import Payment
 from cambist.core.domain.refunds import RefundOrder
 from cambist.core.domain.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.exchanges.exchanges import create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.installation.comparison import MARGIN, bring_in, compare
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operators.audit import acting
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.payments.payments import create_payment

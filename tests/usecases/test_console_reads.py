@@ -18,11 +18,11 @@ from cambist.core.domain.payments import Opening, Payment, PaymentStatus, Suspen
 from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus
 from cambist.core.domain.refunds import Refund
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.browse.browse import Wanted, browse
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.operators.audit import acting
 from cambist.core.usecases.operators.needs import read_needs
 from cambist.core.usecases.operators.pulse import read_pulse
 from cambist.core.usecases.payments.tallies import add_payment

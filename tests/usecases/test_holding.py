@@ -12,10 +12,10 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.holding import hold, read_hold
 from cambist.core.usecases.installation.resume import resume
-from cambist.core.usecases.operators.audit import acting
 from cambist.core.usecases.operators.checkup import Level, check_hold
 from cambist.core.usecases.operators.needs import read_needs
 from cambist.core.usecases.operators.settlement import settle_asked

@@ -16,7 +16,7 @@ from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement import Settlement, SettlementBatch
 from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.operators.audit import acting
+from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.settlement.run import HELD
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own

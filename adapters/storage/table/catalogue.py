@@ -24,6 +24,7 @@ from ....core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ....core.domain.limit_hits import LimitHits
 from ....core.domain.outcomes import UnknownOutcome
 from ....core.domain.payments import Payment, Suspense
+from ....core.domain.pending_acts import PendingAct
 from ....core.domain.proofs import DeliveryProof
 from ....core.domain.rates import KnownRate
 from ....core.domain.refunds import Refund
@@ -221,6 +222,14 @@ CATALOGUE: tuple[Table, ...] = (
         "audit",
         indexes=(("object_id", "id"), ("operator", "id"), ("act", "id"), ("at", "id")),
         append_only=True,
+    ),
+    # Operators' acts that wait for a second one are few; what became of the others is in the audit log, too.
+    Table(
+        PendingAct,
+        "pending_acts",
+        # A null is no clash: only what waits is under the rule.
+        uniques=(Unique("pending_acts_slot", ("slot",)),),
+        indexes=(("status", "created_at", "id"),),
     ),
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),

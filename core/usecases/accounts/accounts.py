@@ -7,6 +7,7 @@ Shops live in shops.py.
 import hmac
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -27,6 +28,8 @@ from ...domain.accounts import (
     fold_name,
 )
 from ...domain.errors import Refusal
+from ...domain.pending_acts import Guarded
+from ..acts.four_eyes import gated
 from ..sealed import open_webhook_secret, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release
@@ -36,6 +39,8 @@ SECRET_OVERLAP = timedelta(hours=24)
 """How long the replaced webhook secret still signs (docs/webhooks.md "Changing the secret")."""
 
 LONGEST_KEY_OVERLAP = timedelta(days=30)
+
+WALLET = "payout_wallet"
 
 _KEY_BYTES = 16
 _SECRET_BYTES = 32
@@ -156,14 +161,18 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
     """Set settings by name (`account_settings.ACCOUNT_SETTINGS`); all of them or, with any fault, none.
 
     With webhook address and secret both set afterwards, held events are sent at once (docs/webhooks.md "Webhooks").
-    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND.
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits for a payout wallet that needs two operators.
     """
     values = read_settings(texts)
+    if WALLET in values:
+        ports = gated(ports, "set_settings", account_id, payout_wallet=texts[WALLET])
     rotates = WEBHOOK_SECRET in values
     secret: str | None = values.pop(WEBHOOK_SECRET, None)
 
     async def work(unit: Unit) -> Account:
         before = await find_account(unit, account_id)
+        if len(texts) > 1 and _moves_wallet_by_two(ports, before, values):
+            raise Refusal("VALIDATION_ERROR", "payout_wallet waits for a second operator here: set it by itself")
         after = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **values))
         if rotates:
             after = _with_secret(ports, after, secret)
@@ -175,6 +184,12 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         return saved
 
     return await retrying(ports.storage, work)
+
+
+def _moves_wallet_by_two(ports: Ports, account: Account, values: Mapping[str, Any]) -> bool:
+    """Whether these settings change a wallet for which two operators are needed."""
+    is_guarded = Guarded.PAYOUT_WALLET in ports.four_eyes.acts
+    return is_guarded and values.get(WALLET, account.settings.payout_wallet) != account.settings.payout_wallet
 
 
 def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:

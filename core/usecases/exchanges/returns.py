@@ -15,6 +15,7 @@ from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer, returnable
 from ...domain.exchanges import Exchange
 from ...domain.tron import is_tron_address
 from ..accounts.accounts import find_account
+from ..acts.four_eyes import gated
 from ..refunds.bank_refunds import sends_back
 from ..test_clock import in_its_time
 from ..units import retrying
@@ -52,8 +53,10 @@ async def return_money(ports: Ports, object_id: str, address: str | None = None)
     does it. `address`: where USDT go to; RUB go to who paid them.
 
     Raises: Refusal EXCHANGE_NOT_FOUND; VALIDATION_ERROR for the address; INVALID_STATE while the exchange is under way,
-    and where nothing waits or its bank sends nothing back; PROVIDER_NOT_CONFIGURED without a wallet.
+    and where nothing waits or its bank sends nothing back; PROVIDER_NOT_CONFIGURED without a wallet. Waits where two
+    operators are needed.
     """
+    ports = gated(ports, "return_money", object_id, address=address)
     exchange_id, _, source = object_id.partition(":")
 
     async def work(unit: Unit) -> list[ExchangeTransfer]:

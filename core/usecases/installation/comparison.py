@@ -28,8 +28,8 @@ from ...domain.payments import Suspense
 from ...domain.refunds import Refund
 from ...domain.suspense_returns import returned_money
 from ...domain.withdrawals import Withdrawal, WithdrawalStatus
+from ..acts.audit import on
 from ..ledger.ledger import LEDGER_RULES
-from ..operators.audit import on
 from ..settlement.withdrawal_progress import announce_withdrawal, book, job_of
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
 from ..units import retrying

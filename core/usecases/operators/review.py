@@ -14,6 +14,7 @@ from ...domain.ledger import Purse
 from ...domain.money import Rub
 from ...domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
 from ...domain.reports import Arrival, Decision
+from ..acts.four_eyes import gated
 from ..payments.moves import move, suspend
 from ..payments.payments import get_payment
 from ..refunds.suspense_return import plan_return
@@ -35,10 +36,12 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
     suspense.
 
     `amount` is what came, and is needed only where the bank could not say it.
-    Raises: Refusal PAYMENT_NOT_FOUND, INVALID_STATUS, VALIDATION_ERROR.
+    Raises: Refusal PAYMENT_NOT_FOUND, INVALID_STATUS, VALIDATION_ERROR; Waits where two operators are needed.
     """
     if outcome not in OUTCOMES:
         raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    given = None if amount is None else str(amount)
+    ports = gated(ports, "resolve_mismatch", payment_id, outcome=outcome, amount=given)
 
     async def work(unit: Unit) -> Payment:
         payment = await unit[Payment].get(payment_id) if ids.is_prefixed(ids.PAYMENT, payment_id) else None

@@ -13,8 +13,8 @@ from ...domain.accounts import Mode
 from ...domain.payments import Payment, PaymentStatus
 from ...domain.settlement import SettlementBatch
 from ...domain.tallies import EVER, Tally
+from ..acts.audit import on
 from ..settlement.settlement import SETTLE, batch_asked, settle_batch, settle_now
-from .audit import on
 
 _MOST = 1000
 

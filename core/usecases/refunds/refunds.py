@@ -17,6 +17,7 @@ from ...domain.payments import Payment
 from ...domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
 from ..accounts.accounts import find_account
 from ..accounts.terminals import terminal_of
+from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..test_clock import in_its_time
@@ -82,7 +83,9 @@ async def create_refund_for(
     reason: str | None = None,
 ) -> Refund:
     """The same application, made by an operator: without a key, and wherever the refund API is off
-    (docs/refunds.md "Asking for one"). Raises: Refusal, as `refunds.RULES` has them."""
+    (docs/refunds.md "Asking for one"). Raises: Refusal, as `refunds.RULES` has them; Waits for one that would be sent and needs two
+    operators."""
+    ports = gated(ports, "create_refund_for", payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     order = RefundOrder(payment_id=payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
 
@@ -185,7 +188,8 @@ def _not_pending(refund: Refund) -> Refusal:
 @in_its_time(Refund)
 async def approve_refund(ports: Ports, refund_id: str) -> Refund:
     """The operator's yes. Of one that waits for money it means: try now. Raises: Refusal REFUND_NOT_FOUND,
-    INVALID_STATE."""
+    INVALID_STATE; Waits for one that needs two operators."""
+    ports = gated(ports, "approve_refund", refund_id)
 
     async def work(unit: Unit) -> Refund:
         refund = await _any(unit, refund_id)

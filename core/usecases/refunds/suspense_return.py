@@ -29,6 +29,8 @@ from ...domain.suspense_returns import (
     returned_money,
 )
 from ..accounts.accounts import storable
+from ..acts.audit import unaudited
+from ..acts.four_eyes import gated
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import post
 from ..schedule import set_due
@@ -64,9 +66,11 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
     bank could not send it or it came back, this begins another.
 
     Raises: Refusal SUSPENSE_NOT_FOUND; INVALID_STATE when it went already, its bank sends no money back or has it under
-    way, or after too many attempts.
+    way, or after too many attempts; Waits where two operators are needed.
     """
-    await _ask_once_more(ports, suspense_id)
+    # What the bank says is nobody's decision.
+    await _ask_once_more(unaudited(ports), suspense_id)
+    ports = gated(ports, "return_suspense", suspense_id)
 
     async def work(unit: Unit) -> Suspense:
         suspense = await _found(unit, suspense_id)

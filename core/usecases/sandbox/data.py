@@ -31,6 +31,7 @@ from ...domain.ledger import JournalEntry, LedgerAccount, LedgerHead
 from ...domain.limit_hits import LimitHits
 from ...domain.outcomes import UnknownOutcome
 from ...domain.payments import Payment, Suspense
+from ...domain.pending_acts import PendingAct
 from ...domain.proofs import DeliveryProof
 from ...domain.rates import KnownRate
 from ...domain.refunds import Refund
@@ -169,6 +170,7 @@ STAYS: Mapping[type[Any], str] = {
     Shop: "shops are the same in both modes",
     Terminal: "terminals are the same in both modes",
     AuditEntry: "what operators did is never forgotten",
+    PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     LedgerAccount: "moved by the counter-entries, to zero",
     LedgerHead: "the chain goes on",

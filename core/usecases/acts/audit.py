@@ -5,7 +5,7 @@ of the log, none can forget it, and an act without its row cannot happen: both a
 other ports and is not audited here.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, Generic
@@ -22,6 +22,7 @@ from ...domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ...domain.errors import Refusal
 from ...domain.events import Delivery
 from ...domain.rates import KnownRate
+from .decisions import Undeclared, Written
 
 PREFIX = "aud_"
 
@@ -29,12 +30,31 @@ INCIDENTAL = (KnownRate, ProviderNote)
 """What a use case may write on its way to the act: a unit of nothing else is not the act."""
 
 
-def acting(ports: Ports, act: Act) -> Ports:
+Gate = Callable[[Unit, Written], Awaitable[None]]
+"""Asked before each writing unit of an act commits, with what it writes; may refuse it, or add to it."""
+
+NOBODY = Act(operator="", name="")
+"""The act of who gave no name: it leaves no row."""
+
+
+def acting(ports: Ports, act: Act, gate: Gate | None = None) -> Ports:
     """The ports by which an operator does `act`, once. Raises: Refusal VALIDATION_ERROR for a name or reason that
     cannot be kept."""
+    return behind(ports, checked(act), gate)
+
+
+def behind(ports: Ports, act: Act, gate: Gate | None) -> Ports:
+    """The same, for an act that was checked; without a gate, the one that refuses what needs two operators."""
+    plain = unaudited(ports)
+    if gate is None and ports.four_eyes.acts:
+        gate = Undeclared(plain)
+    return msgspec.structs.replace(ports, storage=AuditedStorage(plain, act, gate))
+
+
+def unaudited(ports: Ports) -> Ports:
+    """The ports below those of an act: for what it leads to and does not do."""
     inner = ports.storage.inner if isinstance(ports.storage, AuditedStorage) else ports.storage
-    plain = msgspec.structs.replace(ports, storage=inner)
-    return msgspec.structs.replace(ports, storage=AuditedStorage(plain, checked(act)))
+    return msgspec.structs.replace(ports, storage=inner)
 
 
 def on(ports: Ports, object_id: str | None) -> Ports:
@@ -53,8 +73,13 @@ async def note(ports: Ports, act: Act, *, account_id: str | None = None) -> None
     """Write the row of an act that changes nothing, such as looking at personal data. Raises: Refusal
     VALIDATION_ERROR; Unavailable."""
     async with ports.storage.unit() as unit:
-        unit[AuditEntry].add(_entry(ports, checked(act), ports.clock.now(), account_id, "", ""))
+        add_row(ports, unit, checked(act), account_id=account_id)
         await unit.commit()
+
+
+def add_row(ports: Ports, unit: Unit, act: Act, *, account_id: str | None, after: str = "") -> None:
+    """Add the row of an act to the unit that does it, where no ports of its own do. `act` was checked."""
+    unit[AuditEntry].add(_entry(ports, act, ports.clock.now(), account_id, "", after))
 
 
 async def list_audit(
@@ -86,9 +111,10 @@ def _entry(ports: Ports, act: Act, at: datetime, account_id: str | None, before:
 class AuditedStorage:
     """A Storage (ports/storage.py) for one act. Everything but the first writing unit passes as it is."""
 
-    def __init__(self, ports: Ports, act: Act) -> None:
+    def __init__(self, ports: Ports, act: Act, gate: Gate | None = None) -> None:
         self.inner: Storage = ports.storage
         self.act = act
+        self.gate = gate
         self.noted = False
         self._ports = ports
         # Before the use case may enter the time of a test account.
@@ -101,9 +127,9 @@ class AuditedStorage:
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A unit that carries the row, unless an earlier one did."""
-        return self.inner.unit() if self.noted else self._unit()
+        return self.inner.unit() if self.noted and self.gate is None else self._unit()
 
-    async def entry(self, unit: Unit, written: Sequence[tuple[type[Any], Any]]) -> AuditEntry:
+    async def entry(self, unit: Unit, written: Written) -> AuditEntry:
         """The row of what `written` does. What stood before is read again: where it is not what the writer had read,
         the commit goes stale. Raises: Refusal INVALID_STATE when it is not what the operator saw."""
         subject = min(written, key=self._distance, default=None)
@@ -188,11 +214,14 @@ class _AuditedUnit:
     async def commit(self) -> None:
         """As the unit within. After a commit that failed the row is not written, or is not known to be: then the next
         unit that writes brings one, because a row too many is better than none."""
-        noting = self.wrote and not self._audited.noted
-        if noting:
-            self._inner[AuditEntry].add(await self._audited.entry(self._inner, self.written))
+        audited, noting = self._audited, self.wrote and not self._audited.noted
+        entry = await audited.entry(self._inner, self.written) if noting else None
+        if audited.gate is not None:
+            await audited.gate(self._inner, self.written)
+        if entry is not None and audited.act is not NOBODY:
+            self._inner[AuditEntry].add(entry)
         await self._inner.commit()
-        self._audited.noted = self._audited.noted or noting
+        audited.noted = audited.noted or noting
 
 
 class _NotedShelf(Generic[R]):

@@ -1,0 +1,76 @@
+"""What an operator's unit decides, and whether the installation wants two operators for it (docs/operations.md, "Two
+pairs of eyes")."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.errors import Refusal
+from ...domain.money import Rub
+from ...domain.pending_acts import DECIDING, Decision, Guarded, Line, PendingAct, all_refunded, decision
+from ...domain.refunds import Refund
+
+Written = Sequence[tuple[type[Any], Any]]
+"""What a unit adds and saves, by kind."""
+
+CODE = "SECOND_OPERATOR_NEEDED"
+
+
+class Waits(Refusal):
+    """The act was not done: it waits until another operator confirms it."""
+
+    def __init__(self, act: PendingAct) -> None:
+        super().__init__(CODE, f"It waits for a second operator: cambist act confirm {act.id}")
+        self.act = act
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one unit decides."""
+
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """For the second operator."""
+        return tuple(line for each in self.decisions for line in each.lines)
+
+
+async def read_decisions(unit: Unit, written: Written) -> Decided:
+    """What these records decide, beside what stands there now; where that is not what the writer had read, its commit
+    goes stale."""
+    found: list[Decision] = []
+    for kind, after in sorted(written, key=lambda each: str(each[1].id)):
+        if kind in DECIDING:
+            made = decision(await unit[kind].get(after.id), after)
+            if made is not None:
+                found.append(made)
+    return Decided(decisions=tuple(found))
+
+
+async def needs_second(ports: Ports, unit: Unit, found: Decided) -> bool:
+    """Whether the installation wants two operators for any of it."""
+    for each in found.decisions:
+        if each.guarded not in ports.four_eyes.acts:
+            continue
+        if each.guarded is not Guarded.REFUNDS or each.refund is None:
+            return True
+        others = await unit[Refund].find(payment_id=each.refund.payment_id)
+        if all_refunded(each.refund, others) > Rub(ports.four_eyes.refund_above):
+            return True
+    return False
+
+
+class Undeclared:
+    """Stands before every act of an operator while the installation wants two for some: what no use case declared
+    (four_eyes.py: `gated`) cannot wait, and is refused."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def __call__(self, unit: Unit, written: Written) -> None:
+        """Raises: Refusal SECOND_OPERATOR_NEEDED."""
+        if await needs_second(self._ports, unit, await read_decisions(unit, written)):
+            raise Refusal(CODE, "This needs a second operator, and nothing here lets it wait for one")

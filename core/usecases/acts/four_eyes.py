@@ -1,0 +1,163 @@
+"""The gate before acts that two operators make together (docs/operations.md, "Two pairs of eyes").
+
+A use case that may decide such a thing declares itself by `gated`. All its rules are judged as ever; only where its
+unit would be committed, and the installation wants two operators for what it decides, the act is written down
+instead, to be carried out by pending_acts.py with its confirmation. What it decides is read off the unit.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.audit import Act
+from ...domain.errors import Refusal
+from ...domain.pending_acts import (
+    ACT,
+    ActStatus,
+    Line,
+    PendingAct,
+    decided,
+    expiry,
+    is_same_operator,
+    is_waiting,
+    moved,
+    slot_of,
+)
+from ..units import retrying
+from .audit import NOBODY, AuditedStorage, add_row, behind, unaudited
+from .decisions import CODE, Decided, Waits, Written, needs_second, read_decisions
+
+RACES = ("pending_acts_slot",)
+ASK, CONFIRM = "act.ask", "act.confirm"
+
+
+def gated(ports: Ports, use_case: str, object_id: str, **arguments: str | None) -> Ports:
+    """The ports for a use case that may need two operators, named as in pending_acts.py: `CARRIED_OUT`.
+
+    With them it does what it is told, or raises Waits; Refusal SECOND_OPERATOR_NEEDED where it is asked by a program
+    that names no operator. `arguments`: what it is told besides the object, without nulls.
+    """
+    storage = ports.storage
+    if not isinstance(storage, AuditedStorage):
+        if not ports.four_eyes.acts:
+            return ports
+        ports = behind(ports, NOBODY, None)
+        storage = ports.storage
+    if isinstance(storage, AuditedStorage) and ports.four_eyes.acts and not isinstance(storage.gate, Confirming):
+        given = {name: value for name, value in arguments.items() if value is not None}
+        storage.gate = Asking(ports, storage.act, use_case, object_id, given)
+    return ports
+
+
+class Asking:
+    """Lets pass what one operator may do alone, and has all else wait."""
+
+    def __init__(self, ports: Ports, act: Act, use_case: str, object_id: str, arguments: dict[str, str]) -> None:
+        self._ports = unaudited(ports)
+        self._act = act
+        self._use_case = use_case
+        self._object_id = object_id
+        self._arguments = arguments
+
+    async def __call__(self, unit: Unit, written: Written) -> None:
+        """Raises: Waits; Refusal SECOND_OPERATOR_NEEDED, INVALID_STATE when another act on the object waits."""
+        found = await read_decisions(unit, written)
+        if not await needs_second(self._ports, unit, found):
+            return
+        if self._act is NOBODY:
+            raise Refusal(CODE, "Two operators are needed for this: name who asks (docs/embedding.md)")
+        raise Waits(await self._written_down(found))
+
+    async def _written_down(self, found: Decided) -> PendingAct:
+        """The act that waits, once however often it is asked for. One that can never be confirmed, or that the same
+        operator puts right, makes room."""
+        slot = slot_of(self._use_case, self._object_id)
+        act_id = ids.prefixed(ACT, self._ports.ids.uuid())
+
+        async def make_room(unit: Unit) -> PendingAct | None:
+            now = self._ports.clock.now()
+            for each in await unit[PendingAct].find(slot=slot, limit=1):
+                if not is_waiting(each, now):
+                    unit[PendingAct].save(decided(each, ActStatus.EXPIRED, None, now))
+                elif (each.arguments, each.shown) == (self._arguments, found.lines):
+                    return each
+                elif is_same_operator(each.operator, self._act.operator):
+                    unit[PendingAct].save(decided(each, ActStatus.WITHDRAWN, self._act.operator, now))
+                else:
+                    raise Refusal("INVALID_STATE", f"Another act on it waits for a second operator: {each.id}")
+            return None
+
+        async def write(unit: Unit) -> PendingAct:
+            now = self._ports.clock.now()
+            for each in await unit[PendingAct].find(slot=slot, limit=1):
+                return each
+            asked = self._asked(act_id, slot, found, now)
+            told = msgspec.structs.replace(self._act, name=ASK, object_id=self._object_id)
+            add_row(self._ports, unit, told, account_id=asked.account_id, after=f"act={asked.id} does={asked.act}")
+            return unit[PendingAct].add(asked)
+
+        storage = self._ports.storage
+        waits = await retrying(storage, make_room)
+        return await retrying(storage, write, again_on=RACES) if waits is None else waits
+
+    def _asked(self, act_id: str, slot: str, found: Decided, now: datetime) -> PendingAct:
+        first = found.decisions[0]
+        return PendingAct(
+            id=act_id,
+            use_case=self._use_case,
+            act=self._act.name,
+            object_id=self._object_id,
+            account_id=first.account_id,
+            mode=first.mode,
+            arguments=self._arguments,
+            shown=found.lines,
+            operator=self._act.operator,
+            reason=self._act.reason,
+            created_at=now,
+            expires_at=expiry(now, self._ports.four_eyes.days),
+            slot=slot,
+        )
+
+
+class Confirming:
+    """Lets an act pass that was asked for, as it was shown and once: its confirmation is written in the unit that
+    carries it out."""
+
+    def __init__(self, ports: Ports, asked: PendingAct, confirming: Act) -> None:
+        self._ports = unaudited(ports)
+        self._asked = asked
+        self._confirming = confirming
+
+    async def __call__(self, unit: Unit, written: Written) -> None:
+        """Raises: Refusal INVALID_STATE."""
+        found = await read_decisions(unit, written)
+        require_as_shown(self._asked, found.lines)
+        now = self._ports.clock.now()
+        present = await unit[PendingAct].get(self._asked.id)
+        require_confirmable(present, self._confirming.operator, now)
+        unit[PendingAct].save(decided(present or self._asked, ActStatus.CONFIRMED, self._confirming.operator, now))
+        told = msgspec.structs.replace(self._confirming, name=CONFIRM, object_id=self._asked.object_id)
+        after = f"act={self._asked.id} does={self._asked.act} asked_by={self._asked.operator}"
+        add_row(self._ports, unit, told, account_id=self._asked.account_id, after=after)
+
+
+def require_as_shown(asked: PendingAct, present: tuple[Line, ...]) -> None:
+    """Raises: Refusal INVALID_STATE, with what changed since the act was asked for."""
+    if asked.shown != present:
+        raise Refusal("INVALID_STATE", f"It changed since it was asked for: {moved(asked.shown, present)}")
+
+
+def require_confirmable(act: PendingAct | None, operator: str, now: datetime) -> None:
+    """Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, or for who asked for it."""
+    if act is None:
+        raise Refusal("ACT_NOT_FOUND", "No act of this id waits or waited")
+    if act.status is not ActStatus.WAITING:
+        by = "" if act.decided_by is None else f" by {act.decided_by}"
+        raise Refusal("INVALID_STATE", f"The act was {act.status} already{by}")
+    if not is_waiting(act, now):
+        raise Refusal("INVALID_STATE", "The act has expired: ask for it again")
+    if is_same_operator(act.operator, operator):
+        raise Refusal("INVALID_STATE", f"{act.operator} asked for it, so another operator is to confirm it")

@@ -1,0 +1,109 @@
+"""What the second operator does with acts that wait: see them, confirm them, reject them; who asked withdraws them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain import ids
+from ...domain.audit import Act
+from ...domain.errors import Refusal
+from ...domain.money import Rub
+from ...domain.pending_acts import ACT, ActStatus, PendingAct, decided, is_same_operator, is_waiting
+from ..accounts.accounts import set_settings
+from ..acts.audit import AuditedStorage, acting, add_row, unaudited
+from ..acts.four_eyes import Confirming, require_confirmable
+from ..exchanges.returns import return_money
+from ..refunds.refunds import approve_refund, create_refund_for
+from ..refunds.suspense_return import return_suspense
+from ..units import retrying
+from .review import resolve_mismatch
+
+REJECT = "act.reject"
+MOST = 1000
+"""Acts of one answer."""
+
+
+def _amount(act: PendingAct) -> Rub | None:
+    return Rub.parse(act.arguments["amount"]) if "amount" in act.arguments else None
+
+
+CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct], Awaitable[Any]]] = {
+    "set_settings": lambda ports, act: set_settings(ports, act.object_id, act.arguments),
+    "approve_refund": lambda ports, act: approve_refund(ports, act.object_id),
+    "create_refund_for": lambda ports, act: create_refund_for(ports, act.object_id, **act.arguments),
+    "return_suspense": lambda ports, act: return_suspense(ports, act.object_id),
+    "return_money": lambda ports, act: return_money(ports, act.object_id, act.arguments.get("address")),
+    "resolve_mismatch": lambda ports, act: resolve_mismatch(
+        ports, act.object_id, act.arguments["outcome"], amount=_amount(act)
+    ),
+}
+"""How each use case that may wait is done at last."""
+
+
+async def list_acts(ports: Ports, *, waiting: bool = True, limit: int = MOST) -> list[PendingAct]:
+    """Those that wait, the oldest first; or the newest of all, whatever became of them."""
+    async with ports.storage.unit() as unit:
+        if not waiting:
+            return await unit[PendingAct].find(order="-id", limit=limit, readable=True)
+        found = await unit[PendingAct].find(status=ActStatus.WAITING, order="created_at", limit=limit, readable=True)
+    now = ports.clock.now()
+    return [act for act in found if is_waiting(act, now)]
+
+
+async def get_act(ports: Ports, act_id: str) -> PendingAct:
+    """One act, whatever became of it. Raises: Refusal ACT_NOT_FOUND."""
+    async with ports.storage.unit() as unit:
+        return await _found(unit, act_id)
+
+
+async def _found(unit: Unit, act_id: str) -> PendingAct:
+    act = await unit[PendingAct].get(act_id) if ids.is_prefixed(ACT, act_id) else None
+    if act is None:
+        raise Refusal("ACT_NOT_FOUND", "No act of this id waits or waited")
+    return act
+
+
+def _deciding(ports: Ports) -> Act:
+    """Who decides. Raises: Refusal VALIDATION_ERROR for ports of nobody."""
+    if not isinstance(ports.storage, AuditedStorage):
+        raise Refusal("VALIDATION_ERROR", "Who decides about an act is to be named")
+    return ports.storage.act
+
+
+async def confirm_act(ports: Ports, act_id: str) -> PendingAct:
+    """Carry out what another operator asked for, once, if it is as it was shown. Audited are both names, in the commit
+    that does it.
+
+    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, was asked for by the same operator, or would
+    decide something else than was shown; whatever the act itself is refused for.
+    """
+    confirming = _deciding(ports)
+    asked = await get_act(ports, act_id)
+    require_confirmable(asked, confirming.operator, ports.clock.now())
+    first = Act(operator=asked.operator, name=asked.act, object_id=asked.object_id, reason=asked.reason)
+    await CARRIED_OUT[asked.use_case](acting(ports, first, Confirming(ports, asked, confirming)), asked)
+    return await get_act(ports, act_id)
+
+
+async def reject_act(ports: Ports, act_id: str) -> PendingAct:
+    """Have an act come to nothing; by who asked for it, it is withdrawn. One that has expired may be, too.
+
+    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more.
+    """
+    deciding, ports = _deciding(ports), unaudited(ports)
+
+    async def work(unit: Unit) -> PendingAct:
+        act = await _found(unit, act_id)
+        if act.status is not ActStatus.WAITING:
+            raise Refusal("INVALID_STATE", f"The act was {act.status} already")
+        is_own = is_same_operator(act.operator, deciding.operator)
+        status = ActStatus.WITHDRAWN if is_own else ActStatus.REJECTED
+        told = msgspec.structs.replace(deciding, name=REJECT, object_id=act.object_id)
+        after = f"act={act.id} does={act.act} asked_by={act.operator} status={status}"
+        add_row(ports, unit, told, account_id=act.account_id, after=after)
+        return unit[PendingAct].save(decided(act, status, deciding.operator, ports.clock.now()))
+
+    return await retrying(ports.storage, work)
