@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "payment": "payments",
     "refund": "refunds",
     "exchange": "exchanges",
+    "act": "acts",
     "settle": "settlement",
     "payout": "payouts",
     "ledger": "ledger",
@@ -71,7 +72,7 @@ def cli(config: str | None, data_dir: str | None) -> None:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 refused, 2 wrong usage, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 refused, 2 wrong usage, 3 waits for a confirmation, 130 interrupted."""
     try:
         status = cli.main(prog_name="cambist", standalone_mode=False)
     except click.ClickException as error:

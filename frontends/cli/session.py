@@ -1,5 +1,5 @@
 """The frame around every command: settings, a house to work in, one answer, and an exit status that means something
-(0 done, 1 refused, 2 wrong usage, 130 interrupted)."""
+(0 done, 1 refused, 2 wrong usage, 3 waits for a second operator, 130 interrupted)."""
 
 import asyncio
 import functools
@@ -12,18 +12,24 @@ from typing import Any, TypeVar
 import click
 
 from ...core.domain.audit import Act
+from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
+from ...core.domain.pending_acts import PendingAct
 from ...core.usecases.acts.audit import acting
+from ...core.usecases.acts.decisions import Waits
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from ..operator import operator_name
 from ..settings import Loaded, SettingsError, load
 from .output import Answer, complain, give
+from .views import act_document, act_text
 
 T = TypeVar("T")
 
 REFUSED = 1
+WAITS = 3
+"""Not done yet: another operator is to confirm it (docs/operations.md, "Two pairs of eyes")."""
 INTERRUPTED = 130
 """As a shell reports a program that ended by SIGINT."""
 
@@ -83,6 +89,9 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     """Run it; what it cannot do becomes a message and an exit status. A fault of our own keeps its traceback."""
     try:
         return run()
+    except Waits as waiting:
+        give(_waits(waiting.act), as_json=as_json)
+        raise click.exceptions.Exit(WAITS) from None
     except Refusal as refusal:
         complain(refusal.code, [refusal.message], as_json=as_json)
     except SettingsError as error:
@@ -98,6 +107,13 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     except KeyboardInterrupt:
         raise click.exceptions.Exit(INTERRUPTED) from None
     raise click.exceptions.Exit(REFUSED)
+
+
+def _waits(act: PendingAct) -> Answer:
+    document = act_document(act, act.created_at)
+    asks = f"Nothing was done yet: it waits until {iso(act.expires_at)} for a second operator."
+    how = f"  cambist act confirm {act.id}\n  cambist act reject {act.id}"
+    return Answer(document=document, text=f"{asks}\n\n{act_text(document)}\n\n{how}")
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., None]:

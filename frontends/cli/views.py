@@ -1,10 +1,14 @@
 """Accounts, keys and shops as the command line shows them. Of secrets only whether they are set."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from ...core.domain.account_settings import shown_settings
 from ...core.domain.accounts import Account, ApiKey, Shop
 from ...core.domain.days import iso, iso_or_none
+from ...core.domain.pending_acts import PendingAct, status_at
+from .output import fields, table
 
 
 def account_document(account: Account) -> dict[str, Any]:
@@ -27,6 +31,32 @@ def key_document(key: ApiKey) -> dict[str, Any]:
         "created_at": iso(key.created_at),
         "ends_at": iso_or_none(key.ends_at),
     }
+
+
+def act_document(act: PendingAct, now: datetime) -> dict[str, Any]:
+    """An act that waits for a second operator, or waited."""
+    return {
+        "act_id": act.id,
+        "status": status_at(act, now).value,
+        "act": act.act,
+        "object_id": act.object_id,
+        "account_id": act.account_id,
+        "mode": None if act.mode is None else act.mode.value,
+        "operator": act.operator,
+        "reason": act.reason,
+        "created_at": iso(act.created_at),
+        "expires_at": iso(act.expires_at),
+        "decided_by": act.decided_by,
+        "decided_at": iso_or_none(act.decided_at),
+        "changes": [{"field": line.field, "before": line.before, "after": line.after} for line in act.shown],
+    }
+
+
+def act_text(document: Mapping[str, Any]) -> str:
+    """The same for people."""
+    plain = {name: value for name, value in document.items() if name != "changes"}
+    changes = table(("changes", "before", "after"), [tuple(each.values()) for each in document["changes"]])
+    return f"{fields(plain)}\n\n{changes}"
 
 
 def shop_document(shop: Shop) -> dict[str, Any]:

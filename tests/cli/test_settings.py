@@ -359,3 +359,44 @@ class TestSecrets:
     )
     def test_a_database_address_is_shown_without_its_password(self, url: str, masked: str) -> None:
         assert masked_url(url) == masked
+
+
+class TestFourEyes:
+    def test_the_acts_and_the_sum(self) -> None:
+        env = {"CAMBIST_FOUR_EYES": "refunds, payout_wallet", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "50000"}
+        settings = _load(env).settings
+        assert settings.four_eyes == ("payout_wallet", "refunds")
+        assert str(settings.four_eyes_refund_above) == "50000.00"
+        assert settings.four_eyes_days == 3
+        shown = {each.name: each.value for each in _load(env).explained}
+        assert (shown["four_eyes"], shown["four_eyes_refund_above"]) == (["payout_wallet", "refunds"], "50000.00")
+
+    def test_of_the_file_too(self, folder: Path) -> None:
+        (folder / "cambist.toml").write_text(
+            'four_eyes = ["suspense", "refunds"]\nfour_eyes_refund_above = 100\nfour_eyes_days = 7\n'
+        )
+        settings = _load({}, folder=folder).settings
+        assert (settings.four_eyes, str(settings.four_eyes_refund_above), settings.four_eyes_days) == (
+            ("refunds", "suspense"),
+            "100.00",
+            7,
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("FOUR_EYES", "refund"),
+            ("FOUR_EYES", "payout_wallet;refunds"),
+            ("FOUR_EYES_REFUND_ABOVE", "-1"),
+            ("FOUR_EYES_REFUND_ABOVE", "50 000"),
+            ("FOUR_EYES_REFUND_ABOVE", "1.001"),
+            ("FOUR_EYES_DAYS", "0"),
+            ("FOUR_EYES_DAYS", "91"),
+        ],
+    )
+    def test_wrong_ones_are_told(self, name: str, text: str) -> None:
+        assert set(_faults({"CAMBIST_FOUR_EYES": "refunds", f"CAMBIST_{name}": text})) == {f"CAMBIST_{name}"}
+
+    def test_a_sum_without_refunds_says_nothing(self) -> None:
+        faults = _faults({"CAMBIST_FOUR_EYES": "suspense", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "1"})
+        assert faults == {"CAMBIST_FOUR_EYES_REFUND_ABOVE": "says nothing without refunds in CAMBIST_FOUR_EYES"}

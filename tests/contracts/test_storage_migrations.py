@@ -45,6 +45,7 @@ from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.domain.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.pending_acts import ActStatus, PendingAct
 from cambist.core.domain.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
@@ -265,6 +266,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "type": EventType.PAYMENT_STATUS_CHANGED}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
+    (PendingAct, "id", {"slot": "approve_refund:ref_1"}),
+    (PendingAct, "created_at", {"status": ActStatus.WAITING}),
     (FeedEntry, "id", {"account_id": "a", "position": None}),
     (FeedEntry, "position", {"account_id": "a", "position": Between(3, 9)}),
     (FeedEntry, "id", {"id": AtLeast("")}),

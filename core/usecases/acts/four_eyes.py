@@ -133,12 +133,11 @@ class Confirming:
 
     async def __call__(self, unit: Unit, written: Written) -> None:
         """Raises: Refusal INVALID_STATE."""
-        found = await read_decisions(unit, written)
-        require_as_shown(self._asked, found.lines)
         now = self._ports.clock.now()
-        present = await unit[PendingAct].get(self._asked.id)
-        require_confirmable(present, self._confirming.operator, now)
-        unit[PendingAct].save(decided(present or self._asked, ActStatus.CONFIRMED, self._confirming.operator, now))
+        present = require_confirmable(await unit[PendingAct].get(self._asked.id), self._confirming.operator, now)
+        found = await read_decisions(unit, written)
+        require_as_shown(present, found.lines)
+        unit[PendingAct].save(decided(present, ActStatus.CONFIRMED, self._confirming.operator, now))
         told = msgspec.structs.replace(self._confirming, name=CONFIRM, object_id=self._asked.object_id)
         after = f"act={self._asked.id} does={self._asked.act} asked_by={self._asked.operator}"
         add_row(self._ports, unit, told, account_id=self._asked.account_id, after=after)
@@ -150,8 +149,9 @@ def require_as_shown(asked: PendingAct, present: tuple[Line, ...]) -> None:
         raise Refusal("INVALID_STATE", f"It changed since it was asked for: {moved(asked.shown, present)}")
 
 
-def require_confirmable(act: PendingAct | None, operator: str, now: datetime) -> None:
-    """Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, or for who asked for it."""
+def require_confirmable(act: PendingAct | None, operator: str, now: datetime) -> PendingAct:
+    """The act, if this operator may confirm it now. Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no
+    more, or for who asked for it."""
     if act is None:
         raise Refusal("ACT_NOT_FOUND", "No act of this id waits or waited")
     if act.status is not ActStatus.WAITING:
@@ -161,3 +161,4 @@ def require_confirmable(act: PendingAct | None, operator: str, now: datetime) ->
         raise Refusal("INVALID_STATE", "The act has expired: ask for it again")
     if is_same_operator(act.operator, operator):
         raise Refusal("INVALID_STATE", f"{act.operator} asked for it, so another operator is to confirm it")
+    return act

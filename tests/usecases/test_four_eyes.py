@@ -1,0 +1,411 @@
+"""Two pairs of eyes: what one operator asks for takes effect when another one confirms it, once, as it was shown
+(docs/operations.md, "Two pairs of eyes")."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import Suspense
+from cambist.core.domain.pending_acts import ActStatus, PendingAct, is_same_operator
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.acts.audit import acting, has_written, list_audit
+from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
+from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
+from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.units import retrying
+from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from cambist.ports.storage import Unit
+from tests.books import everything
+from tests.exchange_house import open_exchange_house
+from tests.fuses import Fuse, Killed, fused
+from tests.gates import GatedStorage
+from tests.refund_house import RefundHouse, open_refund_house
+from tests.usecases.test_exchange_return import BACK, late_usdt
+
+ALL = ("payout_wallet", "refunds", "suspense")
+WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house(four_eyes=ALL, four_eyes_refund_above=Rub(50_00)) as opened:
+        yield opened
+
+
+def by(ports: Ports, operator: str, name: str = "refund.approve", **more: Any) -> Ports:
+    return acting(ports, Act(operator=operator, name=name, **more))
+
+
+async def waits(doing: Awaitable[Any]) -> PendingAct:
+    with pytest.raises(Waits) as waiting:
+        await doing
+    return waiting.value.act
+
+
+async def refused(doing: Awaitable[Any]) -> str:
+    with pytest.raises(Refusal) as refusal:
+        await doing
+    return f"{refusal.value.code}: {refusal.value.message}"
+
+
+async def rows(ports: Ports) -> list[tuple[str, str, str | None]]:
+    found: list[AuditEntry] = (await list_audit(ports, limit=100))[::-1]
+    return [(row.operator, row.act, row.object_id) for row in found]
+
+
+async def applied(refunds: RefundHouse, amount: str | None = None) -> str:
+    """An application of live mode that waits for approval."""
+    return await refunds.apply(await refunds.paid(mode="live"), amount, mode="live")
+
+
+async def asked(refunds: RefundHouse, refund_id: str, operator: str = "olga") -> PendingAct:
+    ports = by(refunds.ports, operator, object_id=refund_id, reason="the goods came back")
+    return await waits(approve_refund(ports, refund_id))
+
+
+async def test_an_act_takes_effect_when_another_operator_confirms_it(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    assert (await refunds.refund(refund_id)).approved_at is None
+    assert [each.id for each in await list_acts(refunds.ports)] == [act.id]
+    assert [(line.field, line.before, line.after) for line in act.shown][1:] == [
+        ("refund", "100.00 RUB", "100.00 RUB"),
+        ("approved", "no, pending", "yes"),
+    ]
+    await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "pending"
+    done = await confirm_act(by(refunds.ports, "ivan", "act.confirm", object_id=act.id), act.id)
+    assert (done.status, done.operator, done.decided_by) == ("confirmed", "olga", "ivan")
+    await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "completed"
+    assert await list_acts(refunds.ports) == []
+    assert [each.id for each in await list_acts(refunds.ports, waiting=False)] == [act.id]
+
+
+async def test_both_names_stand_in_the_audit_log(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    await confirm_act(by(refunds.ports, "ivan", "act.confirm", reason="seen the parcel"), act.id)
+    assert sorted(await rows(refunds.ports)) == [
+        ("ivan", "act.confirm", refund_id),
+        ("olga", "act.ask", refund_id),
+        ("olga", "refund.approve", refund_id),
+    ]
+    by_name = {row.act: row for row in await list_audit(refunds.ports, limit=100)}
+    assert by_name["act.confirm"].after == f"act={act.id} does=refund.approve asked_by=olga"
+    assert by_name["act.confirm"].reason == "seen the parcel"
+    assert by_name["refund.approve"].reason == "the goods came back"
+
+
+@pytest.mark.parametrize("name", ["olga", "OLGA", " olga ", "ｏlga"])
+async def test_who_asked_cannot_confirm(refunds: RefundHouse, name: str) -> None:
+    act = await asked(refunds, await applied(refunds))
+    assert is_same_operator("olga", name)
+    said = await refused(confirm_act(by(refunds.ports, name, "act.confirm"), act.id))
+    assert said.startswith("INVALID_STATE: olga asked for it")
+
+
+async def test_a_refund_below_the_sum_needs_nobody_else(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds, "50.00")
+    await approve_refund(by(refunds.ports, "olga"), refund_id)
+    assert (await refunds.refund(refund_id)).approved_at is not None
+
+
+async def test_small_refunds_of_one_payment_are_counted_together(refunds: RefundHouse) -> None:
+    payment_id = await refunds.paid(mode="live")
+    first, second = [await refunds.apply(payment_id, "30.00", mode="live") for _ in range(2)]
+    await approve_refund(by(refunds.ports, "olga"), first)
+    await waits(approve_refund(by(refunds.ports, "olga"), second))
+
+
+async def test_an_operators_refund_that_would_be_sent_at_once_waits(refunds: RefundHouse) -> None:
+    await refunds.set(refund_approval="auto")
+    payment_id = await refunds.paid(mode="live")
+    act = await waits(create_refund_for(by(refunds.ports, "olga", "refund.create"), payment_id, reason="by phone"))
+    again = await waits(create_refund_for(by(refunds.ports, "vera", "refund.create"), payment_id, reason="by phone"))
+    assert again.id == act.id
+    assert not (await refunds.payment(payment_id)).refund_pending
+    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    assert (await refunds.payment(payment_id)).refund_pending
+    await refunds.house.work(5)
+    assert (await refunds.payment(payment_id)).status == "refunded"
+
+
+async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundHouse) -> None:
+    await refunds.set(refund_approval="auto")
+    live = await applied(refunds)
+    assert (await refunds.refund(live)).approved_at is not None
+    await refunds.set(refund_approval="manual")
+    played = await refunds.apply(await refunds.paid())
+    await approve_refund(by(refunds.ports, "olga"), played)
+    assert (await refunds.refund(played)).approved_at is not None
+
+
+async def test_a_payout_wallet_waits(refunds: RefundHouse) -> None:
+    account_id = refunds.house.account.account_id
+    act = await waits(set_wallet(refunds.ports, "olga"))
+    assert (act.object_id, act.mode, act.account_id) == (account_id, None, account_id)
+    assert act.shown[1].before == "-"
+    assert await wallet(refunds) is None
+    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    assert await wallet(refunds) == WALLET
+    await set_wallet(refunds.ports, "olga")
+    await waits(set_wallet(refunds.ports, "olga", ""))
+
+
+def set_wallet(ports: Ports, operator: str, address: str = WALLET) -> Awaitable[Account]:
+    async def doing() -> Account:
+        async with ports.storage.unit() as unit:
+            [account] = await unit[Account].find(limit=1)
+        return await accounts.set_settings(by(ports, operator, "account.set"), account.id, {"payout_wallet": address})
+
+    return doing()
+
+
+async def wallet(refunds: RefundHouse) -> str | None:
+    return (await refunds.caller()).account.settings.payout_wallet
+
+
+async def test_a_wallet_is_set_by_itself_so_that_no_secret_waits(refunds: RefundHouse) -> None:
+    wish = {"payout_wallet": WALLET, "webhook_secret": "another-secret-of-the-tests"}
+    account_id = refunds.house.account.account_id
+    said = await refused(accounts.set_settings(by(refunds.ports, "olga"), account_id, wish))
+    assert said == "VALIDATION_ERROR: payout_wallet waits for a second operator here: set it by itself"
+    assert await everything(refunds.ports, PendingAct) == []
+    await accounts.set_settings(by(refunds.ports, "olga"), account_id, {"payout_wallet": "", "acceptance": "true"})
+
+
+async def second_transfer(refunds: RefundHouse) -> tuple[str, Suspense]:
+    payment_id = await refunds.paid(mode="live")
+    await refunds.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    [money] = await list_suspense(refunds.ports)
+    return payment_id, money
+
+
+async def test_money_in_suspense_waits(refunds: RefundHouse) -> None:
+    _, money = await second_transfer(refunds)
+    act = await waits(return_suspense(by(refunds.ports, "olga", "payment.return"), money.id))
+    await refunds.house.work(6)
+    assert (await list_suspense(refunds.ports))[0].resolved_at is None
+    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    await refunds.house.work(6)
+    assert await list_suspense(refunds.ports) == []
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("paid", "paid"), ("failed", "failed")])
+async def test_the_review_of_another_amount_waits(refunds: RefundHouse, outcome: str, status: str) -> None:
+    made = await refunds.house.create({"amount_rub": "100.00"}, mode="live")
+    payment_id = made.json()["id"]
+    await refunds.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+    act = await waits(resolve_mismatch(by(refunds.ports, "olga", "payment.resolve"), payment_id, outcome))
+    assert (await refunds.payment(payment_id)).status == "amount_mismatch"
+    assert await everything(refunds.ports, Suspense) == []
+    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    assert (await refunds.payment(payment_id)).status == status
+    await refunds.house.work(6)
+
+
+async def test_money_of_an_exchange_waits_and_goes_to_the_address_that_was_shown() -> None:
+    async with open_exchange_house(receiver=False, four_eyes=ALL) as house:
+        exchange_id = await late_usdt(house)
+        house.house.made_up = True
+        async with house.ports.storage.unit() as unit:
+            [transfer] = await house.transfers()
+            unit[ExchangeTransfer].save(msgspec.structs.replace(transfer, mode=Mode.LIVE))
+            await unit.commit()
+        act = await waits(return_money(by(house.ports, "olga", "exchange.return"), exchange_id, BACK))
+        assert ("goes to", "-", BACK) in [(line.field, line.before, line.after) for line in act.shown]
+        assert (await house.transfers())[0].sent_back is None
+        await confirm_act(by(house.ports, "ivan"), act.id)
+        back = (await house.transfers())[0].sent_back
+        assert back is not None
+        assert back.address == BACK
+
+
+async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundHouse) -> None:
+    """It is done as it was shown, or not at all; and who confirms reads what moved."""
+    first = await waits(set_wallet(refunds.ports, "olga"))
+    async with refunds.ports.storage.unit() as unit:
+        [account] = await unit[Account].find(limit=1)
+        other = msgspec.structs.replace(account.settings, payout_wallet=BACK)
+        unit[Account].save(msgspec.structs.replace(account, settings=other))
+        await unit.commit()
+    said = await refused(confirm_act(by(refunds.ports, "ivan"), first.id))
+    assert said == (
+        f"INVALID_STATE: It changed since it was asked for: payout_wallet was - → {WALLET}, and is {BACK} → {WALLET}"
+    )
+    assert await wallet(refunds) == BACK
+    refund_id = await applied(refunds)
+    second = await asked(refunds, refund_id)
+    await reject_refund(by(refunds.ports, "vera", "refund.reject"), refund_id, "no")
+    assert (await refused(confirm_act(by(refunds.ports, "ivan"), second.id))).startswith("INVALID_STATE: The refund is")
+    assert {each.status for each in await everything(refunds.ports, PendingAct)} == {ActStatus.WAITING}
+
+
+async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: RefundHouse) -> None:
+    first = await waits(set_wallet(refunds.ports, "olga"))
+    async with refunds.ports.storage.unit() as unit:
+        [account] = await unit[Account].find(limit=1)
+        unit[Account].save(msgspec.structs.replace(account, name="Another name"))
+        await unit.commit()
+    said = await refused(set_wallet(refunds.ports, "vera"))
+    assert first.id in said
+    second = await waits(set_wallet(refunds.ports, "olga"))
+    assert second.id != first.id
+    assert (await get_act(refunds.ports, first.id)).status == "withdrawn"
+
+
+async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    gated = msgspec.structs.replace(refunds.ports, storage=GatedStorage(refunds.ports.storage, 2))
+    ends = await asyncio.gather(
+        *(confirm_act(by(gated, name), act.id) for name in ("ivan", "vera")), return_exceptions=True
+    )
+    told = [str(end) for end in ends if isinstance(end, Refusal)]
+    assert len(told) == 1
+    assert told[0].startswith("The act was confirmed already by")
+    assert [row for row in await rows(refunds.ports) if row[1] == "refund.approve"] == [
+        ("olga", "refund.approve", refund_id)
+    ]
+
+
+async def test_confirmed_and_rejected_at_once_is_one_of_both(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    gated = msgspec.structs.replace(refunds.ports, storage=GatedStorage(refunds.ports.storage, 2))
+    ends = await asyncio.gather(
+        confirm_act(by(gated, "ivan"), act.id), reject_act(by(gated, "vera"), act.id), return_exceptions=True
+    )
+    assert [isinstance(end, Refusal) for end in ends].count(True) == 1
+    is_approved = (await refunds.refund(refund_id)).approved_at is not None
+    assert (await get_act(refunds.ports, act.id)).status == ("confirmed" if is_approved else "rejected")
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: RefundHouse, after: bool) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    with pytest.raises(Killed):
+        await confirm_act(by(fused(refunds.ports, Fuse(1, after=after)), "ivan"), act.id)
+    is_approved = (await refunds.refund(refund_id)).approved_at is not None
+    assert is_approved is after
+    assert (await get_act(refunds.ports, act.id)).status == ("confirmed" if after else "waiting")
+    assert ("ivan", "act.confirm", refund_id) in await rows(refunds.ports) or not after
+
+
+async def test_two_that_ask_at_once_ask_for_one(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    gated = msgspec.structs.replace(refunds.ports, storage=GatedStorage(refunds.ports.storage, 2))
+    acts = await asyncio.gather(*(waits(approve_refund(by(gated, name), refund_id)) for name in ("olga", "ivan")))
+    assert acts[0].id == acts[1].id
+    assert len(await everything(refunds.ports, PendingAct)) == 1
+
+
+async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: RefundHouse) -> None:
+    for name, status in (("ivan", "rejected"), ("olga", "withdrawn")):
+        refund_id = await applied(refunds)
+        act = await asked(refunds, refund_id)
+        assert (await reject_act(by(refunds.ports, name, "act.reject", reason="no"), act.id)).status == status
+        assert (name, "act.reject", refund_id) in await rows(refunds.ports)
+        assert await refused(confirm_act(by(refunds.ports, "vera"), act.id)) == (
+            f"INVALID_STATE: The act was {status} already by {name}"
+        )
+        assert (await refused(reject_act(by(refunds.ports, "vera"), act.id))).startswith("INVALID_STATE")
+        assert (await asked(refunds, refund_id)).id != act.id
+
+
+async def test_it_expires(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    await refunds.house.clock.advance(3 * 86_400 - 1)
+    assert len(await list_acts(refunds.ports)) == 1
+    await refunds.house.clock.advance(1)
+    assert await list_acts(refunds.ports) == []
+    assert await refused(confirm_act(by(refunds.ports, "ivan"), act.id)) == (
+        "INVALID_STATE: The act has expired: ask for it again"
+    )
+    assert (await asked(refunds, refund_id, "ivan")).operator == "ivan"
+    assert (await get_act(refunds.ports, act.id)).status == "expired"
+
+
+async def test_an_unknown_act_is_none(refunds: RefundHouse) -> None:
+    for act_id in ("", "act_x", "ref_x", "act_\0"):
+        for doing in (confirm_act, reject_act):
+            assert (await refused(doing(by(refunds.ports, "ivan"), act_id))).startswith("ACT_NOT_FOUND")
+
+
+async def test_a_program_that_names_nobody_is_refused(refunds: RefundHouse) -> None:
+    """The host of an embedded service, too, passes the one gate."""
+    refund_id = await applied(refunds)
+    assert (await refused(approve_refund(refunds.ports, refund_id))).startswith("SECOND_OPERATOR_NEEDED")
+    assert (await refunds.refund(refund_id)).approved_at is None
+    assert await everything(refunds.ports, PendingAct) == []
+    assert await rows(refunds.ports) == []
+    act = await asked(refunds, refund_id)
+    assert (await refused(confirm_act(refunds.ports, act.id))).startswith("VALIDATION_ERROR")
+    small = await applied(refunds, "10.00")
+    await approve_refund(refunds.ports, small)
+    assert await rows(refunds.ports) == [("olga", "act.ask", refund_id)]
+
+
+async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: RefundHouse) -> None:
+    """A use case of tomorrow that writes a wallet, and forgot the gate."""
+    account_id = refunds.house.account.account_id
+
+    async def work(unit: Unit) -> None:
+        account = await unit[Account].get(account_id)
+        assert account is not None
+        settings = msgspec.structs.replace(account.settings, payout_wallet=WALLET)
+        unit[Account].save(msgspec.structs.replace(account, settings=settings))
+
+    ports = by(refunds.ports, "olga", "account.improve")
+    assert (await refused(retrying(ports.storage, work))).startswith("SECOND_OPERATOR_NEEDED")
+    assert not has_written(ports)
+    assert await wallet(refunds) is None
+
+
+async def test_a_merchant_may_still_cancel_what_waits(refunds: RefundHouse) -> None:
+    refund_id = await applied(refunds)
+    act = await asked(refunds, refund_id)
+    await cancel_refund(refunds.ports, await refunds.caller(Mode.LIVE), refund_id)
+    assert (await refused(confirm_act(by(refunds.ports, "ivan"), act.id))).startswith("INVALID_STATE")
+    assert [job for job in await everything(refunds.ports, Job) if job.kind.startswith("refund")] == []
+
+
+async def test_without_the_setting_one_operator_is_enough() -> None:
+    async with open_refund_house() as refunds:
+        refund_id = await applied(refunds)
+        await approve_refund(by(refunds.ports, "olga"), refund_id)
+        await set_wallet(refunds.ports, "olga")
+        assert await everything(refunds.ports, PendingAct) == []
+
+
+def test_every_use_case_that_may_wait_declares_itself_by_its_own_name() -> None:
+    """`CARRIED_OUT` calls what `gated` names: else the confirmed act would be another than the one that waited."""
+    declared: dict[str, Callable[..., Any]] = {
+        "set_settings": accounts.set_settings,
+        "approve_refund": approve_refund,
+        "create_refund_for": create_refund_for,
+        "return_suspense": return_suspense,
+        "return_money": return_money,
+        "resolve_mismatch": resolve_mismatch,
+    }
+    assert set(CARRIED_OUT) == set(declared)
+    for name, use_case in declared.items():
+        code = getattr(use_case, "__wrapped__", use_case).__code__
+        assert "gated" in code.co_names, name
+        assert name in code.co_consts, name
