@@ -83,8 +83,8 @@ async def create_refund_for(
     reason: str | None = None,
 ) -> Refund:
     """The same application, made by an operator: without a key, and wherever the refund API is off
-    (docs/refunds.md "Asking for one"). Raises: Refusal, as `refunds.RULES` has them; Waits for one that would be sent and needs two
-    operators."""
+    (docs/refunds.md "Asking for one"). Raises: Refusal, as `refunds.RULES` has them; Waits for one that would be sent
+    and needs two operators."""
     ports = gated(ports, "create_refund_for", payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     order = RefundOrder(payment_id=payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
