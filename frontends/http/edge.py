@@ -23,9 +23,10 @@ from ..telemetry.logs import request_context
 from ..telemetry.requests import RequestWatch
 from .errors import envelope, internal_error
 from .headers import headers_of
-from .uploads import PREFIX as UPLOADS
 
 BODY_LIMIT = 102_400
+UPLOADS = "/uploads/"
+"""Below it bodies are streams of files, bounded by who takes them (uploads.py)."""
 _HTTP: Final = ScopeType.HTTP
 
 log = logging.getLogger("cambist.http")

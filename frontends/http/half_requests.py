@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...ports.clock import Clock
-from .uploads import PREFIX as UPLOADS
+from .edge import UPLOADS
 
 HEAD = 15.0
 """Seconds that the head of a request may take, from the connection's beginning or the end of the answer before."""

@@ -22,8 +22,6 @@ from .origin import origin
 from .places import Places
 from .routing import Router
 
-PREFIX = "/uploads/"
-
 _CORS: Mapping[str, str] = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 _PREFLIGHT: Mapping[str, str] = {
     **_CORS,
