@@ -4,7 +4,7 @@
 - docs/payloads.md, from the schemas of events' bodies;
 - the table of docs/cli.md, from the commands;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
-- frontends/http/openapi_examples.json, from a tour through every operation.
+- frontends/http/openapi/examples.json, from a tour through every operation.
 
 All are committed, so that they can be read without building anything; `tests/docs/test_generated.py` says when one is
 stale. A drawing carries its source, by which it is told.
@@ -35,9 +35,9 @@ from cambist.core.domain.refunds import REFUND_MOVES  # noqa: E402
 from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES  # noqa: E402
 from cambist.frontends.cli.main import cli  # noqa: E402
-from cambist.frontends.http.openapi import openapi_document  # noqa: E402
-from cambist.frontends.http.openapi_model import API, Operation  # noqa: E402
-from cambist.frontends.http.openapi_operations import OPERATIONS  # noqa: E402
+from cambist.frontends.http.openapi.model import API, Operation  # noqa: E402
+from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E402
+from cambist.frontends.http.openapi.operations import OPERATIONS  # noqa: E402
 
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"

@@ -20,7 +20,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.standing import STANDING, start_standing
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
@@ -34,7 +34,7 @@ Examples = dict[str, Any]
 
 CLIENT = "+70000000001"
 DAY = 24 * 3600
-EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi_examples.json"
+EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi" / "examples.json"
 
 _SEALED = re.compile(rb"(session|sig)=[\w%-]+")
 """What only this house could have made."""

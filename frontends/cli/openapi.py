@@ -14,7 +14,7 @@ def openapi(base_url: str | None) -> None:
 
     def run() -> bytes:
         address = base_url or loaded_settings().settings.base_url
-        from ..http.openapi import openapi_document
+        from ..http.openapi.openapi import openapi_document
 
         return printed(openapi_document(address.rstrip("/")))
 

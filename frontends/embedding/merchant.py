@@ -19,7 +19,7 @@ from ...core.usecases.refunds.refunds import create_refund, get_refund
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...core.usecases.test_clock import world_of
 from ...ports.bundle import Ports
-from ..http.bodies import read_body
+from ..http.door.bodies import read_body
 
 P = ParamSpec("P")
 T = TypeVar("T")

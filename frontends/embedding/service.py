@@ -34,7 +34,7 @@ from .merchant import Merchant
 from .mounted import Mounted
 
 if TYPE_CHECKING:
-    from ..http.window_streams import WindowStreams
+    from ..http.door.streams import WindowStreams
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -161,7 +161,7 @@ class Service:
         requests per process, unless the settings name Redis. Raises: NotInstalled."""
         with needing("http", "the HTTP application"):
             from ..http.app import create_app
-            from ..http.window_streams import WindowStreams
+            from ..http.door.streams import WindowStreams
             from ..telemetry.requests import RequestWatch
         streams = WindowStreams()
         self._streams.append(streams)

@@ -7,37 +7,37 @@ from litestar.types import ASGIApp
 from ...core.domain.quota import API, Network
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
-from .access import authorized
-from .binding_window import binding_router
 from .charges import charges_router, played_charges_router
 from .clients import clients_router, played_clients_router
-from .documentation import docs_router, openapi_handler
-from .edge import Edge
-from .errors import HANDLERS
+from .door.access import authorized
+from .door.edge import Edge
+from .door.errors import HANDLERS
+from .door.options import say_methods
+from .door.routing import Application, Router
+from .door.streams import WindowStreams
 from .events import events_router, webhook_endpoint_router
 from .exchanges import exchanges_router, played_exchanges_router
+from .feed import letters_router
 from .gateways import gateways_router, played_gateways_router
 from .health import health_handlers
 from .hot import HotPaths
 from .kyc import kyc_router
-from .kyc_page import kyc_page_router
-from .letters import letters_router
-from .methods import methods_router
 from .money import money_router
-from .options import say_methods
-from .page_limit import PER_MINUTE, PageLimit
+from .openapi.documentation import docs_router, openapi_handler
+from .payer.binding_window import binding_router
+from .payer.kyc_page import kyc_page_router
+from .payer.page_limit import PER_MINUTE, PageLimit
+from .payer.window import window_router
 from .payments import payments_router
 from .proofs import proofs_router
 from .refunds import played_refunds_router, refunds_router
-from .routing import Application, Router
 from .sandbox import sandbox_router
 from .sandbox_clock import sandbox_clock_router
-from .settlements import played_settlements_router, settlements_router
+from .settlement import played_settlements_router, settlements_router
 from .subscriptions import played_subscriptions_router, subscriptions_router
+from .terminals import methods_router
 from .turnover import turnover_router
 from .uploads import uploads_router
-from .window import window_router
-from .window_streams import WindowStreams
 from .withdrawals import played_withdrawals_router, withdrawals_router
 
 

@@ -11,10 +11,10 @@ from ...core.domain.days import iso_or_none
 from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
 from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer, created
-from .bodies import page_of, read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer, created
+from .door.bodies import page_of, read_body
+from .door.routing import Router
 from .views import payment_view, payments_view
 
 

@@ -27,10 +27,10 @@ from ...core.usecases.webhooks.events import (
 )
 from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
-from .access import ApiRequest
-from .answers import answer
-from .bodies import page_of, read_body
-from .routing import Router
+from .door.access import ApiRequest
+from .door.answers import answer
+from .door.bodies import page_of, read_body
+from .door.routing import Router
 from .views import Pagination
 
 

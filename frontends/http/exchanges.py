@@ -18,10 +18,10 @@ from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_played
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
 from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer, created
-from .bodies import page_of, read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer, created
+from .door.bodies import page_of, read_body
+from .door.routing import Router
 from .views import Pagination, pagination
 
 

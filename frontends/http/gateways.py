@@ -7,10 +7,10 @@ from litestar.params import FromPath
 from ...core.domain.days import iso_or_none
 from ...core.usecases.gateways.gateways import GatewaySimulation, ShownGateway, list_gateways, simulate_gateway
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer
-from .bodies import read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer
+from .door.bodies import read_body
+from .door.routing import Router
 
 
 class GatewayView(msgspec.Struct, frozen=True, kw_only=True):

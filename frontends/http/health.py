@@ -11,7 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from ...core.domain.days import iso
 from ...core.usecases.operators.health import EVERY, LOOKED_AT_EVERY, PARTS, SIGNS, Question, Rule
 from ...ports.bundle import Ports
-from .answers import answer
+from .door.answers import answer
 
 PATIENCE = 1.9
 """Seconds after which a part that does not answer does not work. All that one request asks has no more: monitors and

@@ -14,10 +14,10 @@ from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from ...core.domain.errors import Refusal
 from ...core.domain.quota import API
 from ...ports.bundle import Ports
-from .access import enter
-from .answers import JSON, Answer
-from .errors import envelope, refusal_of
-from .headers import headers_of
+from .door.access import enter
+from .door.answers import JSON, Answer
+from .door.errors import envelope, refusal_of
+from .door.headers import headers_of
 from .payments import create_one, read_one
 
 _HTTP: Final = ScopeType.HTTP

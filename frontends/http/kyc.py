@@ -10,10 +10,10 @@ from ...core.usecases.kyc.check import KycAnswer, check
 from ...core.usecases.kyc.register import register
 from ...core.usecases.kyc.uploads import Grant, grant_upload
 from ...ports.bundle import Ports
-from .access import ApiRequest
-from .answers import answer
-from .bodies import read_body
-from .routing import Router
+from .door.access import ApiRequest
+from .door.answers import answer
+from .door.bodies import read_body
+from .door.routing import Router
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ from ...core.domain.rates import shown
 from ...core.usecases.ledger.balance import Balance, read_balance
 from ...core.usecases.settlement.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports
-from .access import ApiRequest
-from .answers import answer
-from .routing import Router
+from .door.access import ApiRequest
+from .door.answers import answer
+from .door.routing import Router
 
 PAIR = "RUB/USDT"
 NOTE = "Informational: the credit is computed at full precision with the rate of the settlement."

@@ -8,10 +8,10 @@ from ...core.domain.orders import PaymentOrder
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...ports.bundle import Ports
-from .access import ApiRequest
-from .answers import REPLAYED, Answer, answer, encode
-from .bodies import page_of, read_body
-from .routing import Router
+from .door.access import ApiRequest
+from .door.answers import REPLAYED, Answer, answer, encode
+from .door.bodies import page_of, read_body
+from .door.routing import Router
 from .views import payment_view, payments_view
 
 _REPLAYED = tuple((name.lower().encode(), value.encode()) for name, value in REPLAYED.items())

@@ -8,10 +8,10 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.proofs import DeliveryProof, ProofOrder, ProofStatus
 from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
-from .access import ApiRequest
-from .answers import answer
-from .bodies import read_body
-from .routing import Router
+from .door.access import ApiRequest
+from .door.answers import answer
+from .door.bodies import read_body
+from .door.routing import Router
 
 
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,10 +14,10 @@ from ...core.usecases.refunds.list import RefundFilter, RefundPage, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer, created
-from .bodies import page_of, read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer, created
+from .door.bodies import page_of, read_body
+from .door.routing import Router
 from .views import Pagination, pagination
 
 

@@ -8,10 +8,10 @@ from ...core.usecases.operators.review import Review, resolve_own_mismatch
 from ...core.usecases.sandbox.data import forget_test_data
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer
-from .bodies import read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer
+from .door.bodies import read_body
+from .door.routing import Router
 from .views import payment_view
 
 

@@ -8,10 +8,10 @@ from ...core.domain.sandbox_clock import ClockWish
 from ...core.usecases.jobs import do
 from ...core.usecases.sandbox.clock import ClockStanding, advance, read_clock
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer
-from .bodies import read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer
+from .door.bodies import read_body
+from .door.routing import Router
 
 
 class ClockView(msgspec.Struct, frozen=True, kw_only=True):

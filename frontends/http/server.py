@@ -29,11 +29,11 @@ from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
-from .gated import GatedProtocol
-from .half_requests import HalfRequests
-from .intake import Intake
-from .leaving import Departure, LeavingServer
-from .window_streams import WindowStreams
+from .door.gated import GatedProtocol
+from .door.half_requests import HalfRequests
+from .door.intake import Intake
+from .door.leaving import Departure, LeavingServer
+from .door.streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
 

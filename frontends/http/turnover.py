@@ -5,9 +5,9 @@ from litestar import Response, get
 
 from ...core.usecases.payments.turnover import ShopDay, TurnoverReport, shops_turnover
 from ...ports.bundle import Ports
-from .access import ApiRequest
-from .answers import answer
-from .routing import Router
+from .door.access import ApiRequest
+from .door.answers import answer
+from .door.routing import Router
 
 
 class ShopDayView(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,11 +16,11 @@ from ...core.domain.errors import Refusal
 from ...core.domain.quota import Network
 from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports
-from .answers import answer
-from .errors import on_refusal
-from .origin import origin
-from .places import Places
-from .routing import Router
+from .door.answers import answer
+from .door.errors import on_refusal
+from .door.origin import origin
+from .door.places import Places
+from .door.routing import Router
 
 _CORS: Mapping[str, str] = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 _PREFLIGHT: Mapping[str, str] = {

@@ -15,10 +15,10 @@ from ...core.domain.withdrawals import Withdrawal, shown_hash
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
 from ...core.usecases.settlement.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
-from .access import ApiRequest, require_test_mode
-from .answers import answer
-from .bodies import page_of, read_body
-from .routing import Router
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer
+from .door.bodies import page_of, read_body
+from .door.routing import Router
 from .views import Pagination, pagination
 
 

@@ -16,7 +16,7 @@ from cambist.frontends.collector import collector_paused
 from cambist.frontends.compose import migrate
 from cambist.frontends.settings import Settings
 
-PAGES = ("jinja2", "segno", "cambist.frontends.http.openapi", "cambist.frontends.http.docs_page")
+PAGES = ("jinja2", "segno", "cambist.frontends.http.openapi.openapi", "cambist.frontends.http.openapi.docs_page")
 NOT_IN_A_SANDBOX = (
     *PAGES,
     *("sqlalchemy", "aiosqlite", "asyncpg", "alembic", "aiohttp", "cryptography", "uvicorn", "redis", "dramatiq"),

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.frontends.http.bounded import HEAD, HEADERS
-from cambist.frontends.http.gated import GatedProtocol
+from cambist.frontends.http.door.bounded import HEAD, HEADERS
+from cambist.frontends.http.door.gated import GatedProtocol
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.cli.conftest import Call
 
 

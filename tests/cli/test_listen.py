@@ -18,8 +18,8 @@ from cambist.frontends.cli import listening
 from cambist.frontends.cli.listen import usual_file
 from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish
 from cambist.frontends.http.app import create_app
+from cambist.frontends.http.door.streams import WindowStreams
 from cambist.frontends.http.server import listen as listening_socket
-from cambist.frontends.http.window_streams import WindowStreams
 from cambist.ports.faults import Fault, Unavailable
 from tests.cli.conftest import Call
 from tests.houses import WEBHOOK_SECRET, TestHouse

@@ -11,7 +11,7 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.http.documents import Document
 from tests.refund_house import RefundHouse, open_refund_house
 

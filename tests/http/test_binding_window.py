@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.frontends.http.binding_texts import BINDING_TEXTS
-from cambist.frontends.http.window_pages import HEADERS
+from cambist.frontends.http.payer.binding_texts import BINDING_TEXTS
+from cambist.frontends.http.payer.pages import HEADERS
 from cambist.ports.mandates import MandateEvent
 from tests.houses import TestHouse
 from tests.subscription_house import bindings, bound, call, open_link, play, pretend, record, shown, subscribed

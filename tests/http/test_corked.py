@@ -1,9 +1,9 @@
-"""One write for each answer (frontends/http/corked.py)."""
+"""One write for each answer (frontends/http/door/corked.py)."""
 
 import asyncio
 from typing import Any
 
-from cambist.frontends.http.corked import _Corked
+from cambist.frontends.http.door.corked import _Corked
 
 
 class Transport:

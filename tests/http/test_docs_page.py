@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cambist.core.domain.errors import CATALOGUE
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.houses import TestHouse
 
 _LOADED = re.compile(r"""(?:src|href)="([^"#][^"]*)"|url\(([^)]*)\)|@import|fetch\(|XMLHttpRequest""")

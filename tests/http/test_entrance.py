@@ -1,4 +1,4 @@
-"""The server's door (frontends/http/entrance.py)."""
+"""The server's door (frontends/http/door/entrance.py)."""
 
 import asyncio
 import errno
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from cambist.frontends.http import entrance
-from cambist.frontends.http.entrance import Entrance
+from cambist.frontends.http.door import entrance
+from cambist.frontends.http.door.entrance import Entrance
 
 
 class Guests:

@@ -15,7 +15,7 @@ from cambist.core.domain.exchange_orders import RULES
 from cambist.core.domain.exchanges import Direction, Exchange
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges.exchanges import set_direction
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.rates import RatePretence
 from tests.books import everything
 from tests.exchange_house import BANK_ID, PHONE, ExchangeHouse, open_exchange_house, told

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cambist.frontends.http.half_requests import BODY, HEAD, HalfRequests
+from cambist.frontends.http.door.half_requests import BODY, HEAD, HalfRequests
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 

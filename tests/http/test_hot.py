@@ -10,7 +10,7 @@ from litestar.types import ASGIApp, Message
 
 from cambist.core.usecases.accounts.accounts import KeyPair
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.edge import Edge
+from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.hot import HotPaths
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable

@@ -15,8 +15,8 @@ from cambist.core.domain.accounts import Account, Mode
 from cambist.core.domain.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.http.openapi_model import Operation
-from cambist.frontends.http.openapi_operations import OPERATIONS
+from cambist.frontends.http.openapi.model import Operation
+from cambist.frontends.http.openapi.operations import OPERATIONS
 from tests.books import everything
 from tests.houses import TestHouse
 from tests.payout_kit import WALLET

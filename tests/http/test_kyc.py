@@ -11,7 +11,7 @@ import pytest
 from cambist.adapters.kyc.script import Ending
 from cambist.core.domain.clients import KycStatus
 from cambist.core.usecases.kyc.clients import set_blocked
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.kyc import CheckStatus, DocumentState
 from tests.http.documents import Document
 from tests.kyc_kit import FORM, JPEG, OTHER, PDF, PHONE, KycHouse, code, open_kyc_house

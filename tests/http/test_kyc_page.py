@@ -13,7 +13,7 @@ from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.kyc.links import hosted_url
 from cambist.core.usecases.kyc.uploads import HELD_AT_ONCE
 from cambist.core.usecases.payer.kyc_page import PER_MINUTE
-from cambist.frontends.http.kyc_page_texts import KYC_TEXTS
+from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycHouse, code, open_kyc_house
 from tests.windows import Page

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from cambist.frontends.http.leaving import SETTLING, LeavingServer
+from cambist.frontends.http.door.leaving import SETTLING, LeavingServer
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.ports.clock import Alarm

@@ -17,7 +17,7 @@ from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.feed import BATCH, first_tidying, note_letters
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.window_streams import WindowStreams
+from cambist.frontends.http.door.streams import WindowStreams
 from cambist.ports.jobs import Job
 from tests.domain.test_payloads import full
 from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house

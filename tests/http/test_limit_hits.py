@@ -13,7 +13,7 @@ import pytest
 from cambist.core.domain.limit_hits import LimitHits
 from cambist.core.usecases.accounts import limit_hits
 from cambist.core.usecases.accounts.limit_hits import read_hits
-from cambist.frontends.http.edge import Edge
+from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable

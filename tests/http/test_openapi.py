@@ -14,10 +14,10 @@ from openapi_spec_validator import validate
 from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.events import EventType
 from cambist.core.domain.payloads import EVENT_PAYLOADS
-from cambist.frontends.http import openapi
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.edge import Edge
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.door.edge import Edge
+from cambist.frontends.http.openapi import openapi
+from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.domain.test_payloads import EVENTS, FIELDS, full, names
 from tests.houses import TestHouse
 from tests.http.documents import Document

@@ -7,7 +7,7 @@ import pytest
 
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop, set_shop
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.houses import TestHouse
 from tests.http.documents import Document

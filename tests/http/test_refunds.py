@@ -11,7 +11,7 @@ import pytest
 from cambist.core.domain.refunds import Refund
 from cambist.core.domain.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, terminals
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.books import everything
 from tests.http.documents import Document
 from tests.refund_house import RefundHouse, open_refund_house, told

@@ -1,8 +1,8 @@
-"""What is left out of the framework so that the application is made fast (frontends/http/routing.py)."""
+"""What is left out of the framework so that the application is made fast (frontends/http/door/routing.py)."""
 
 from litestar import get
 
-from cambist.frontends.http.routing import Application, Router
+from cambist.frontends.http.door.routing import Application, Router
 
 
 @get("/here", sync_to_thread=False)

@@ -19,7 +19,7 @@ from cambist.core.domain.settlement import ItemKind, Settlement, SettlementItem
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.accounts.shops import create_shop, set_shop
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.http.documents import Document
 from tests.refund_house import RefundHouse, open_refund_house

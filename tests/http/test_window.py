@@ -7,8 +7,8 @@ import pytest
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import FailureReason, Payment, PaymentStatus
 from cambist.core.usecases.accounts import shops
-from cambist.frontends.http.window_page import draw_qr, print_amount
-from cambist.frontends.http.window_texts import EN, TEXTS
+from cambist.frontends.http.payer.window_page import draw_qr, print_amount
+from cambist.frontends.http.payer.window_texts import EN, TEXTS
 from tests.houses import TestHouse
 from tests.windows import FACES, Page, page_of, store, with_face
 

@@ -12,9 +12,9 @@ from litestar import Litestar
 from cambist.core.domain.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.payer import window as payer_window
+from cambist.frontends.http.door.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams
+from cambist.frontends.http.payer.window import event_stream, window_router
 from cambist.frontends.http.server import running
-from cambist.frontends.http.window import event_stream, window_router
-from cambist.frontends.http.window_streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable

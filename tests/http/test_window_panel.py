@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from litestar import Litestar
 
-from cambist.frontends.http.window import window_router
+from cambist.frontends.http.payer.window import window_router
 from cambist.ports.bank import BankCapabilities, BankRoutes
 from tests.houses import TestHouse
 from tests.windows import with_face

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from cambist.core.usecases.accounts import accounts, shops
-from cambist.frontends.http.window_page import WindowPage
-from cambist.frontends.http.window_pages import HEADERS
-from cambist.frontends.http.window_texts import EN
+from cambist.frontends.http.payer.pages import HEADERS
+from cambist.frontends.http.payer.window_page import WindowPage
+from cambist.frontends.http.payer.window_texts import EN
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse
 from tests.windows import FACES, Page, page_of, with_face

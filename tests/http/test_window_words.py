@@ -7,8 +7,8 @@ import pytest
 
 from cambist.core.domain.money import Rub
 from cambist.core.usecases.accounts import accounts, shops
-from cambist.frontends.http.window_page import pick_language, print_amount, print_span
-from cambist.frontends.http.window_texts import EN, RU
+from cambist.frontends.http.payer.window_page import pick_language, print_amount, print_span
+from cambist.frontends.http.payer.window_texts import EN, RU
 from tests.houses import TestHouse
 from tests.windows import Page, page_of, with_face
 

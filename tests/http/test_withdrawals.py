@@ -13,7 +13,7 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.settlement.withdrawals import pay_out
-from cambist.frontends.http.openapi import openapi_document
+from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.http.documents import Document
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, WALLET, Payouts, open_payouts
 

@@ -18,7 +18,7 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.clients import operation_of
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
-from cambist.frontends.http.kyc_page_texts import KYC_TEXTS
+from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS
 from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
 from cambist.ports.kyc import CheckStatus, DocumentState, Verdict

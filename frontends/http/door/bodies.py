@@ -1,0 +1,86 @@
+"""Reading bodies and query values, strictly: everything odd is a documented refusal, never a 500
+(docs/concepts.md "Requests in general")."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from ....core.domain.errors import shape_error
+
+T = TypeVar("T")
+
+DEPTH = 20
+PAGE_MAX = 250_000
+PER_PAGE_MAX = 100
+
+_AT = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?\Z", re.DOTALL)
+_FIELD = re.compile(r"(?P<what>Object (?:missing required|contains unknown) field) `(?P<name>.*)`\Z", re.DOTALL)
+_WHOLE = re.compile(r"[0-9]{1,9}\Z")
+
+
+def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
+    """The body as `shape`. Without `Content-Type: application/json` it is not parsed and all fields look absent.
+
+    Raises: Refusal VALIDATION_ERROR with `details` of `{path, message}`.
+    """
+    media = (content_type or "").partition(";")[0].strip().lower()
+    if media != "application/json" or not body.strip():
+        body = b"{}"
+    try:
+        _refuse_deep_and_nul(body)
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as error:
+        path, message = _explain(str(error))
+        raise shape_error(path, message) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise shape_error("$", "the body is not valid JSON in UTF-8") from None
+
+
+def _refuse_deep_and_nul(body: bytes) -> None:
+    """Only bodies that could be at fault pay for the walk: an escape of NUL, or many opening brackets."""
+    if b"\\u0000" in body or body.count(b"[") + body.count(b"{") > DEPTH:
+        _walk(msgspec.json.decode(body), 1)
+
+
+def _walk(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        if "\0" in value:
+            raise shape_error("$", "NUL characters are not allowed")
+    elif isinstance(value, dict | list):
+        if depth > DEPTH:
+            raise shape_error("$", f"nested deeper than {DEPTH}")
+        if isinstance(value, dict):
+            for key in value:
+                _walk(key, depth)
+        for item in value.values() if isinstance(value, dict) else value:
+            _walk(item, depth + 1)
+
+
+def _explain(text: str) -> tuple[str, str]:
+    """The decoder's message as a path and a message: it names a missing or unknown field only in its text."""
+    found = _AT.match(text)
+    what = found["what"] if found else text
+    path = (found["path"] or "").lstrip(".") if found else ""
+    field = _FIELD.match(what)
+    if field:
+        path = f"{path}.{field['name']}" if path else field["name"]
+        what = "is required" if "missing" in field["what"] else "is not a known field"
+    return path or "$", what
+
+
+def whole(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
+    """A whole number of the query from 1 to `largest`. Raises: Refusal VALIDATION_ERROR."""
+    text = query.get(name)
+    if text is None:
+        return default
+    value = int(text) if _WHOLE.match(text) else 0
+    if not 1 <= value <= largest:
+        raise shape_error(name, f"must be a whole number from 1 to {largest}")
+    return value
+
+
+def page_of(query: Mapping[str, str]) -> tuple[int, int]:
+    """`page` and `per_page` (docs/concepts.md "Lists"). Raises: Refusal VALIDATION_ERROR."""
+    return whole(query, "page", 1, PAGE_MAX), whole(query, "per_page", 20, PER_PAGE_MAX)

@@ -1,0 +1,170 @@
+"""The outermost layer: what every request meets before routing, and every answer after it
+(docs/concepts.md "What is refused first").
+
+It wraps the framework from outside, because the framework's own middleware never runs for an unknown path or a wrong
+method, and reads the body after the guards.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receive, Scope, Send
+
+from ....core.domain.errors import Refusal
+from ....core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
+from ....core.usecases.accounts.admission import admit
+from ....ports.bundle import Ports
+from ....ports.clock import Ids
+from ...guard.asker import request_asks
+from ...telemetry.logs import request_context
+from ...telemetry.requests import RequestWatch
+from .errors import envelope, internal_error
+from .headers import headers_of
+
+BODY_LIMIT = 102_400
+UPLOADS = "/uploads/"
+"""Below it bodies are streams of files, bounded by who takes them (uploads.py)."""
+_HTTP: Final = ScopeType.HTTP
+
+log = logging.getLogger("cambist.http")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
+_LENGTH = re.compile(rb"[0-9]{1,18}\Z")
+
+
+class TooLarge(Exception):
+    """The body is over the limit."""
+
+
+class Edge:
+    """Normalise the path, name the request, count it, bound its body; put headers on whatever is answered."""
+
+    def __init__(
+        self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network], watch: RequestWatch | None = None
+    ) -> None:
+        self._app = app
+        self._ports = ports
+        self._trusted = frozenset(trusted_proxies)
+        self._watch = watch or RequestWatch(ports.clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != _HTTP:
+            await self._app(scope, receive, send)
+            return
+        path = normalise_path(scope["path"])
+        if path != scope["path"]:
+            scope["path"] = path
+            scope["raw_path"] = path.encode("utf-8", "surrogatepass")
+        known = headers_of(scope)
+        request_id = request_id_of(known.get(b"x-request-id"), self._ports.ids)
+        extra: list[Header] = [(b"x-request-id", request_id.encode())]
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                asked.answers(message["status"])
+                message["headers"] = [*message.get("headers", ()), *extra]
+            await send(message)
+
+        with request_context(request_id), self._watch.begin(scope, known) as asked:
+            verdict = await self._count(scope, path, known)
+            if verdict is not None:
+                extra += headers(verdict)
+                if verdict.over:
+                    self._watch.hits.count(verdict)
+                    await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
+                    return
+            try:
+                if not (_is_short(known) or _is_upload(scope)):
+                    receive = await _bounded(known, receive)
+            except TooLarge:
+                await _refuse(send_with_headers, Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))
+                return
+            try:
+                # Whoever calls may serve many requests in one task: none leaves the world behind that it entered.
+                with self._ports.clock.entered(None), request_asks():
+                    await self._app(scope, receive, send_with_headers)
+            except Exception:
+                log.exception("an error came through the application")
+                if started:
+                    raise
+                await _refuse(send_with_headers, internal_error())
+
+    async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
+        relative = api_path(path)
+        if relative is None:
+            return None
+        client = scope.get("client")
+        forwarded = known.get(b"x-forwarded-for")
+        address = client_ip(
+            client[0] if client else None, None if forwarded is None else forwarded.decode("latin-1"), self._trusted
+        )
+        key = known.get(b"x-api-key")
+        return await admit(
+            self._ports, scope["method"], relative, address, None if key is None else key.decode("latin-1")
+        )
+
+
+def request_id_of(given: bytes | None, ids: Ids) -> str:
+    """The caller's own id where it is of the documented form, else a new one."""
+    text = (given or b"").decode("latin-1")
+    return text if _REQUEST_ID.match(text) else ids.uuid()
+
+
+def _is_upload(scope: HTTPScope) -> bool:
+    """A file on its way to a granted address: bounded there, by what was granted, and never read into memory."""
+    return scope["method"] == "PUT" and scope["path"].startswith(UPLOADS)
+
+
+def _is_short(known: dict[bytes, bytes]) -> bool:
+    """A body of declared length cannot be longer than it says (the server sees to it)."""
+    length = known.get(b"content-length")
+    return length is not None and _LENGTH.match(length) is not None and int(length) <= BODY_LIMIT
+
+
+async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
+    """A `receive` that never yields more than the limit. Raises: TooLarge.
+
+    One of declared length comes here when it is too long; one of unknown length is read here, because 413 comes before
+    authorization.
+    """
+    if b"content-length" in known:
+        raise TooLarge
+    if b"transfer-encoding" not in known:
+        return receive
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            break
+        parts.append(message["body"])
+        size += len(message["body"])
+        if size > BODY_LIMIT:
+            raise TooLarge
+        if not message.get("more_body"):
+            break
+    whole: HTTPRequestEvent = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+    waiting = [whole]
+
+    async def replay() -> HTTPRequestEvent:
+        return waiting.pop() if waiting else await receive()  # type: ignore[return-value]  # then it is a disconnect
+
+    return replay
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    body = envelope(refusal.code, refusal.message)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": refusal.status,
+            "headers": [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

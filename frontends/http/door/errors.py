@@ -1,0 +1,112 @@
+"""The one place that turns a refusal into the documented envelope (docs/errors.md "Errors";
+docs/concepts.md "Requests in general")."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
+
+from ....core.domain.errors import Refusal
+from ....ports.faults import Stale, Unavailable
+
+log = logging.getLogger("cambist.http")
+
+JSON = "application/json"
+
+
+def envelope(code: str, message: str, details: Any = None) -> bytes:
+    """The error body; `details` only where there are any."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if details:
+        error["details"] = details
+    return msgspec.json.encode({"error": error})
+
+
+def _answer(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    extra = dict(headers or {})
+    if refusal.retry_after is not None:
+        extra["Retry-After"] = str(refusal.retry_after)
+    return Response(
+        envelope(refusal.code, refusal.message, refusal.details),
+        status_code=refusal.status,
+        media_type=JSON,
+        headers=extra,
+    )
+
+
+def endpoint_not_found() -> Refusal:
+    """Unknown path, or a path that is not there for this caller."""
+    return Refusal("NOT_FOUND", "Endpoint not found")
+
+
+def internal_error() -> Refusal:
+    """Our fault; nothing of it goes out."""
+    return Refusal("INTERNAL_ERROR", "Internal error; quote the X-Request-Id of this answer")
+
+
+def on_refusal(_: Request[Any, Any, Any], refusal: Refusal) -> Response[bytes]:
+    return _answer(refusal)
+
+
+def on_not_found(_: Request[Any, Any, Any], __: NotFoundException) -> Response[bytes]:
+    return _answer(endpoint_not_found())
+
+
+def on_wrong_method(_: Request[Any, Any, Any], error: MethodNotAllowedException) -> Response[bytes]:
+    refusal = Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
+    allow = {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
+    return _answer(refusal, allow)
+
+
+def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    """What the framework itself refuses: a header or path that it cannot read."""
+    status = error.status_code
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _answer(internal_error())
+    return _answer(Refusal("VALIDATION_ERROR", "The request cannot be read"))
+
+
+def on_unavailable(_: Request[Any, Any, Any], fault: Unavailable | Stale) -> Response[bytes]:
+    """The storage or a provider did not answer, and no rule says better; or what was asked for went away meanwhile."""
+    return _answer(_away(fault))
+
+
+def on_anything(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """Our fault: nothing of it goes out, all of it goes to the log under the request's id."""
+    return _answer(_our_fault(error))
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """What is answered to what a use case raised."""
+    match error:
+        case Refusal():
+            return error
+        case Unavailable() | Stale():
+            return _away(error)
+        case _:
+            return _our_fault(error)
+
+
+def _away(fault: Unavailable | Stale) -> Refusal:
+    log.warning("unavailable: %s", fault)
+    return Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30)
+
+
+def _our_fault(error: Exception) -> Refusal:
+    log.error("unhandled error", exc_info=error)
+    return internal_error()
+
+
+HANDLERS: Mapping[Any, Any] = {
+    Refusal: on_refusal,
+    NotFoundException: on_not_found,
+    MethodNotAllowedException: on_wrong_method,
+    HTTPException: on_http,
+    Unavailable: on_unavailable,
+    Stale: on_unavailable,
+    Exception: on_anything,
+}

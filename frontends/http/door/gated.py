@@ -1,0 +1,104 @@
+"""The server's protocol, whose new work goes through the intake, and which refuses some of it by itself: without a
+task, without the application, in one write."""
+
+import asyncio
+from typing import Any
+
+from ....ports.clock import Ids
+from .bounded import BoundedProtocol
+from .edge import request_id_of
+from .errors import envelope
+from .headers import headers_of
+from .intake import RETRY_AFTER, Intake
+
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+JUST = 0.25
+"""Seconds after a connection is read on in which what it says may have been waiting."""
+
+_BODY = envelope("PROVIDER_UNAVAILABLE", "Too much work at the moment; nothing was done: try again")
+_HEAD = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: %d\r\nretry-after: %d\r\n"
+) % (len(_BODY), RETRY_AFTER)
+
+
+class GatedProtocol(BoundedProtocol):
+    """What reads is begun at once; all else when the intake says so."""
+
+    def __init__(self, intake: Intake, ids: Ids, **given: Any) -> None:
+        super().__init__(**given)
+        self._intake = intake
+        self._ids = ids
+        self._refused: Any = None
+        """The request that will be refused once its body is read."""
+        self._rests_since = 0.0
+        self._woken_at = 0.0
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        if cycle.scope["method"] in _READS:
+            super()._start_asgi_task(cycle, app)
+        else:
+            self._intake.take(self, cycle, app)
+
+    def begin(self, cycle: Any, app: Any) -> "asyncio.Task[None]":
+        """Let the application answer this request."""
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+        return task
+
+    def refuse(self, cycle: Any) -> None:
+        """Answer 503 as soon as the rest of the request is read, which is thrown away."""
+        cycle.body.clear()
+        if cycle.waiting_for_100_continue:
+            cycle.keep_alive = False  # whether its body comes is open
+            self._answer(cycle)
+        elif cycle.more_body:
+            self._refused = cycle
+            self.flow.resume_reading()
+        else:
+            self._answer(cycle)
+
+    def wake(self) -> None:
+        """Read on what was left unread."""
+        self._woken_at = self._intake.now()
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    def heard_since(self, now: float) -> float:
+        """When a request that is read now may have come: while this connection was left unread, or just now."""
+        return self._rests_since if now - self._woken_at < JUST else now
+
+    def on_body(self, body: bytes) -> None:
+        """As the server's."""
+        if self._refused is None:
+            super().on_body(body)
+        else:
+            self._unproven = 0
+
+    def on_message_complete(self) -> None:
+        """As the server's."""
+        super().on_message_complete()
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            self._answer(refused)
+
+    def _answer(self, cycle: Any) -> None:
+        cycle.response_started = cycle.response_complete = True
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        request_id = request_id_of(headers_of(cycle.scope).get(b"x-request-id"), self._ids).encode()
+        ours = dict(cycle.default_headers)  # the date; of a server that leaves, `Connection: close`
+        if not cycle.keep_alive:
+            ours[b"connection"] = b"close"
+        lines = b"".join([b"%s: %s\r\n" % each for each in ours.items()])
+        self.transport.write(b"%s%sx-request-id: %s\r\n\r\n%s" % (_HEAD, lines, request_id, _BODY))
+        if b"connection" in ours:
+            self.transport.close()
+        self.on_response_complete()
+        nothing: Any = None  # thousands may rest: none keeps what it asked for
+        cycle.scope = self.scope = self.headers = nothing
+        if not self.transport.is_closing() and not self.pipeline:
+            self._rests_since = self._intake.now()
+            self.flow.pause_reading()
+            self._intake.rest(self)

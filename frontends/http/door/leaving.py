@@ -1,0 +1,142 @@
+"""How the server leaves, so that no request is cut: told to stop, it says so and serves on for a moment (a lame duck),
+then it closes its door, and only then the connections on which nothing more comes.
+
+While it is a lame duck `/readyz` says 503, which sends balancers elsewhere, and every answer says `Connection: close`,
+which empties the pools of those who keep connections.
+"""
+
+import asyncio
+import logging
+import select
+import signal
+import socket
+from collections.abc import Iterable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from ....ports.clock import Clock
+from .entrance import Entrance
+from .streams import WindowStreams
+
+LOOK = 0.02
+"""Seconds between two looks at what is still open."""
+
+SETTLING = 1.0
+"""Seconds that a connection which has asked nothing yet, or half a request, is given once the door is closed: its first
+bytes may be on their way."""
+
+_CLOSE = (b"connection", b"close")
+
+log = logging.getLogger("cambist.serve")
+
+
+class Departure:
+    """Whether the server was told to stop: what `/readyz` goes by."""
+
+    __slots__ = ("begun",)
+
+    def __init__(self) -> None:
+        self.begun = False
+
+
+class LeavingServer(uvicorn.Server):
+    """Tells when it is `ready`: it accepts requests. Serves on for `lame_duck` seconds after SIGTERM; SIGINT, and a
+    second signal, end that at once."""
+
+    def __init__(
+        self, config: uvicorn.Config, streams: WindowStreams, departure: Departure, clock: Clock, lame_duck: float
+    ) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self._streams = streams
+        self._departure = departure
+        self._clock = clock
+        self._lame_duck = lame_duck
+        self._hurried = False
+        self._doors: list[Entrance] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As the server's, but that its sockets get doors of ours."""
+        await super().startup([])
+        protocol: Any = self.config.http_protocol_class
+        kept = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        self._doors = [Entrance(each, partial(protocol, **kept)) for each in sockets or []]
+        self.ready.set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """As the server's."""
+        self._hurried = self._hurried or self.should_exit or sig != signal.SIGTERM
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say it, serve on, close the door, let those speak who already came through it; then as the server's."""
+        self._departure.begun = True
+        for connection in self._connections():
+            if connection.cycle is not None:
+                connection.cycle.keep_alive = False
+        await self._serve_on()
+        self._say_close()
+        for door in self._doors:
+            await door.close()
+        # Payer windows listen for half an hour: they come back to another process by themselves.
+        self._streams.end()
+        await self._settle()
+        await super().shutdown(sockets)
+
+    async def _serve_on(self) -> None:
+        if not self._lame_duck:
+            return
+        log.info("told to stop: /readyz says so for %.1f s before the door is closed", self._lame_duck)
+        until = self._clock.monotonic() + self._lame_duck
+        while self._clock.monotonic() < until:
+            if self._hurried:
+                return
+            await self.on_tick(0)  # a new Date
+            self._say_close()
+            await self._clock.sleep(LOOK)
+
+    def _connections(self) -> list[Any]:
+        """The server's protocols, of which we use HTTP's only."""
+        return list(self.server_state.connections)
+
+    def _say_close(self) -> None:
+        if _CLOSE not in self.server_state.default_headers:
+            self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
+
+    async def _settle(self) -> None:
+        """Close what is at rest and silent. What asks now gets its answer, which ends its connection."""
+        until = self._clock.monotonic() + SETTLING
+        while not self.force_exit:
+            resting = [each for each in self._connections() if _is_resting(each)]
+            spoke = _readable(resting)
+            waiting = 0
+            for connection in resting:
+                if connection.timeout_keep_alive_task is None or _number(connection) in spoke:
+                    waiting += 1
+                else:
+                    connection.transport.close()
+            if not waiting or self._clock.monotonic() >= until:
+                return
+            await self._clock.sleep(LOOK)
+
+
+def _is_resting(connection: Any) -> bool:
+    """Whether a connection of the server (uvicorn's protocol) has no request under way."""
+    cycle = connection.cycle
+    return (cycle is None or cycle.response_complete) and not connection.transport.is_closing()
+
+
+def _number(connection: Any) -> int:
+    number: int = connection.transport.get_extra_info("socket").fileno()
+    return number
+
+
+def _readable(connections: Iterable[Any]) -> set[int]:
+    """The numbers of those that have sent something which nobody has read yet."""
+    poll = select.poll()
+    for connection in connections:
+        poll.register(_number(connection), select.POLLIN)
+    return {number for number, _ in poll.poll(0)}

@@ -1,0 +1,124 @@
+"""The feed of test letters over HTTP, which `cambist listen` follows (docs/cli.md "Commands"). Test keys only."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+from litestar import Response, get
+
+from ...core.domain.accounts import Caller
+from ...core.domain.days import iso
+from ...core.domain.errors import shape_error
+from ...core.domain.events import EventType
+from ...core.domain.quota import Network
+from ...core.usecases.webhooks.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
+from ...ports.bundle import Ports
+from .door.access import ApiRequest, require_test_mode
+from .door.answers import answer
+from .door.origin import origin
+from .door.routing import Router
+from .door.streams import Seat, WindowStreams
+
+LONGEST_WAIT = 30
+"""Seconds that an answer may wait for a letter. Below what proxies and clients give a silent connection."""
+_LOOK = 0.5
+"""Seconds between two looks at the feed while a request waits."""
+
+_WAIT = re.compile(r"[0-9]{1,2}\Z", re.ASCII)
+
+
+class LetterView(msgspec.Struct, frozen=True, kw_only=True):
+    """An event with the headers that it would be posted with now. `body` is the very text that is signed."""
+
+    cursor: str
+    id: str
+    type: str
+    object_id: str
+    sequence: int
+    created_at: str
+    resent: bool
+    headers: dict[str, str]
+    body: str
+
+
+class LettersView(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of the feed; read on after `cursor`."""
+
+    data: list[LetterView]
+    cursor: str
+    more: bool
+    """There was more than fits: read on at once."""
+    signing_secret: str | None
+    """What the letters are signed with while the account has no webhook secret; null where it has one."""
+
+
+def _letter_view(letter: FedLetter) -> LetterView:
+    event = letter.event
+    return LetterView(
+        cursor=letter.cursor,
+        id=event.id,
+        type=event.type,
+        object_id=event.object_id,
+        sequence=event.sequence,
+        created_at=iso(event.created_at),
+        resent=letter.resent,
+        headers=letter.headers,
+        body=event.body.decode(),
+    )
+
+
+def letters_view(ports: Ports, caller: Caller, fed: Fed) -> LettersView:
+    """The answer."""
+    own = caller.account.webhook_secret is not None
+    return LettersView(
+        data=[_letter_view(letter) for letter in fed.letters],
+        cursor=fed.cursor,
+        more=fed.more,
+        signing_secret=None if own else listening_secret(ports.vault, caller.account_id),
+    )
+
+
+def _seconds(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not _WAIT.match(text) or int(text) > LONGEST_WAIT:
+        raise shape_error("wait", f"must be a whole number of seconds from 0 to {LONGEST_WAIT}")
+    return int(text)
+
+
+async def _next_letters(
+    ports: Ports,
+    streams: WindowStreams,
+    address: str,
+    caller: Caller,
+    after: str,
+    types: frozenset[EventType] | None,
+    seconds: int,
+) -> Fed:
+    """The letters after a cursor, as soon as there are any, or none after so many seconds, when the service stops, and
+    when too many wait already: the client asks again."""
+    until = ports.clock.monotonic() + seconds
+    fed = await read_feed(ports, caller, after, types)
+    seat = Seat(page=caller.account_id, address=address)
+    if not streams.is_free(seat):
+        return fed
+    with streams.taken(seat):
+        while not fed.letters and not fed.more and after != NOW and ports.clock.monotonic() < until:
+            if not await streams.pause(ports.clock, _LOOK):
+                break
+            fed = await read_feed(ports, caller, fed.cursor, types)
+    return fed
+
+
+def letters_router(ports: Ports, streams: WindowStreams, trusted_proxies: Sequence[Network] = ()) -> Router:
+    """GET /sandbox/letters."""
+
+    @get("/")
+    async def letters(request: ApiRequest) -> Response[bytes]:
+        query = request.query_params
+        after, seconds = query.get("after", BEGINNING), _seconds(query.get("wait"))
+        address, types = origin(request, trusted_proxies), read_types(query.get("types"))
+        fed = await _next_letters(ports, streams, address, request.auth, after, types, seconds)
+        return answer(letters_view(ports, request.auth, fed))
+
+    return Router("/sandbox/letters", route_handlers=[letters], guards=[require_test_mode])

@@ -1,0 +1,241 @@
+"""What the page `/docs` shows, made of the OpenAPI document and of nothing else but the catalogue of refusals."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ....core.domain.errors import CATALOGUE, Retry
+
+Json = Mapping[str, Any]
+
+_ADVICE = {
+    Retry.NEVER: "Change the request.",
+    Retry.SAME_KEY: "Try again later, with the same key.",
+    Retry.NEW_KEY: "Try again with a new key.",
+}
+_DEEPEST = 3
+"""How far objects in objects are spelled out."""
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter, or a field of a body; those inside of objects have dots in their names."""
+
+    name: str
+    where: str
+    kind: str
+    required: bool
+    meaning: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """A refusal that the operation may meet."""
+
+    status: str
+    code: str
+    meaning: str
+    advice: str
+    example: str
+
+
+class Good(msgspec.Struct, frozen=True, kw_only=True):
+    """A good answer."""
+
+    status: str
+    meaning: str
+    example: str
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation, or one webhook."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    parameters: tuple[Field, ...]
+    body: tuple[Field, ...]
+    call: str
+    """As a shell line; empty for webhooks."""
+    request: str
+    good: tuple[Good, ...]
+    answer: tuple[Field, ...]
+    problems: tuple[Problem, ...]
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """What is about one subject."""
+
+    name: str
+    id: str
+    shown: tuple[Shown, ...]
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole page."""
+
+    title: str
+    version: str
+    description: str
+    base_url: str
+    groups: tuple[Group, ...]
+
+
+def reference(document: Json) -> Reference:
+    """The page of this document."""
+    reader = _Reader(document)
+    groups = []
+    for tag in document["tags"]:
+        shown = tuple(
+            reader.operation(path, method, operation)
+            for path, operations in document["paths"].items()
+            for method, operation in operations.items()
+            if tag["name"] in operation["tags"]
+        )
+        groups.append(Group(name=tag["name"], id=tag["name"].lower(), shown=shown))
+    webhooks = tuple(reader.webhook(event, webhook["post"]) for event, webhook in document["webhooks"].items())
+    groups.append(Group(name="Webhooks", id="webhooks", shown=webhooks))
+    info = document["info"]
+    return Reference(
+        title=info["title"],
+        version=info["version"],
+        description=info["description"],
+        base_url=document["servers"][0]["url"],
+        groups=tuple(groups),
+    )
+
+
+class _Reader:
+    """Reads one document."""
+
+    def __init__(self, document: Json) -> None:
+        self._components = document["components"]
+        self._base_url = document["servers"][0]["url"]
+
+    def operation(self, path: str, method: str, operation: Json) -> Shown:
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        answers, problems = self._answers(operation["responses"])
+        good = next((each for each in operation["responses"].values() if "example" in _json(each)), None)
+        return Shown(
+            id=operation["operationId"],
+            method=method.upper(),
+            path=path,
+            summary=operation["summary"],
+            parameters=self._parameters(operation["parameters"]),
+            body=tuple(self._fields(body.get("schema", {}))),
+            call=self._call(path, method, operation, body),
+            request=_pretty(body.get("example")),
+            good=answers,
+            answer=tuple(self._fields(_json(good)["schema"])) if good is not None else (),
+            problems=problems,
+        )
+
+    def webhook(self, event: str, operation: Json) -> Shown:
+        body = operation["requestBody"]["content"]["application/json"]
+        return Shown(
+            id=operation["operationId"],
+            method="EVENT",
+            path=event,
+            summary="Posted to your webhook_url; any 2xx within 10 seconds takes it.",
+            parameters=self._parameters(operation["parameters"]),
+            body=tuple(self._fields(body["schema"])),
+            call="",
+            request=_pretty(body["example"]),
+            good=(),
+            answer=(),
+            problems=(),
+        )
+
+    def _parameters(self, parameters: list[Json]) -> tuple[Field, ...]:
+        return tuple(
+            Field(
+                name=each["name"],
+                where=each["in"],
+                kind=self._kind(each["schema"]),
+                required=each.get("required", False),
+                meaning=each.get("description", ""),
+            )
+            for each in parameters
+        )
+
+    def _answers(self, responses: Json) -> tuple[tuple[Good, ...], tuple[Problem, ...]]:
+        good, problems = [], []
+        for status, response in responses.items():
+            content = _json(response)
+            if "examples" not in content:
+                example = _pretty(content.get("example"))
+                good.append(Good(status=status, meaning=response["description"], example=example))
+            for code in content.get("examples", ()):
+                entry = CATALOGUE[code]
+                example = _pretty(self._components["examples"][code]["value"])
+                advice = _ADVICE[entry.retry_at(int(status))]
+                problems.append(
+                    Problem(status=status, code=code, meaning=entry.meaning, advice=advice, example=example)
+                )
+        return tuple(good), tuple(problems)
+
+    def _call(self, path: str, method: str, operation: Json, body: Json) -> str:
+        lines = [f"curl -X {method.upper()} {self._base_url}{path}"]
+        if operation.get("security") != []:
+            lines += ['-H "X-Api-Key: $API_KEY"', '-H "X-Api-Secret: $API_SECRET"']
+        if any(each["name"] == "Idempotency-Key" for each in operation["parameters"]):
+            lines.append('-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"')
+        if "example" in body:
+            text = _pretty(body["example"]).replace("'", r"'\''").replace("\n", "\n  ")
+            lines += ["-H 'Content-Type: application/json'", f"-d '{text}'"]
+        return " \\\n  ".join(lines)
+
+    def _fields(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[Field]:
+        schema = self._resolved(schema)
+        if schema.get("type") == "array":
+            schema = self._resolved(schema["items"])
+        required = schema.get("required", ())
+        for name, field in schema.get("properties", {}).items():
+            found = self._resolved(field)
+            yield Field(
+                name=prefix + name,
+                where="",
+                kind=self._kind(field),
+                required=name in required,
+                meaning=field.get("description", ""),
+            )
+            inner = found.get("items", found)
+            if depth < _DEEPEST and self._resolved(inner).get("properties"):
+                dots = f"{prefix}{name}[]." if "items" in found else f"{prefix}{name}."
+                yield from self._fields(inner, dots, depth + 1)
+
+    def _resolved(self, schema: Json) -> Json:
+        """A schema behind its reference, or behind the one reference that may also be null."""
+        if "$ref" in schema:
+            rest = {key: value for key, value in schema.items() if key != "$ref"}
+            found = self._components["schemas"][schema["$ref"].rpartition("/")[2]]
+            return {**found, "properties": {**found.get("properties", {}), **rest.get("properties", {})}}
+        wanted = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+        return self._resolved(wanted[0]) if len(wanted) == 1 else schema
+
+    def _kind(self, schema: Json) -> str:
+        """`string (uuid) or null`, `paid, failed`, `array of object`."""
+        if "const" in schema:
+            return f"`{schema['const']}`"
+        if "enum" in schema:
+            return ", ".join("null" if each is None else f"`{each}`" for each in schema["enum"])
+        if "anyOf" in schema or "oneOf" in schema:
+            return " or ".join(dict.fromkeys(map(self._kind, schema.get("anyOf") or schema["oneOf"])))
+        if "$ref" in schema:
+            return self._kind({"type": "object", **self._resolved(schema)})
+        kinds = schema.get("type", "any")
+        kind = " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
+        if kind == "array":
+            return f"array of {self._kind(schema['items'])}"
+        return f"{kind} ({schema['format']})" if "format" in schema else kind
+
+
+def _json(response: Json) -> Json:
+    content: Json = response["content"]["application/json"]
+    return content
+
+
+def _pretty(value: Any) -> str:
+    if value is None:
+        return ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

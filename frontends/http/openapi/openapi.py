@@ -1,0 +1,243 @@
+"""The interface and its webhooks as OpenAPI 3.1 (docs/versioning.md "The API").
+
+It is made of what the service itself uses: the views, the bodies, the payloads of events and the catalogue of refusals.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ....core.domain.errors import CATALOGUE
+from ....core.domain.events import EventType
+from ....core.domain.payloads import EVENT_PAYLOADS
+from .examples import with_examples
+from .headers import LETTER_HEADERS, RATE_HEADERS
+from .meanings import meaning
+from .model import API, TAGS, Operation, Refusals
+from .operations import OPERATIONS
+from .values import VALUES
+
+VERSION = "1"
+"""Of the interface (the path's `/v1`) and of the description of its webhooks (docs/versioning.md "The API")."""
+
+Json = dict[str, Any]
+
+_REF = "#/components/schemas/"
+_NAMES = {"TestView": "TestReport", "EndpointView": "WebhookEndpoint", "ShopDayView": "ShopDay"}
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_PATH_VALUE = "As it was answered when it was created, or in a list."
+
+_ALWAYS: Refusals = {
+    400: ("VALIDATION_ERROR",),
+    401: ("Unauthorized",),
+    429: ("RATE_LIMIT_EXCEEDED",),
+    500: ("INTERNAL_ERROR",),
+    503: ("PROVIDER_UNAVAILABLE",),
+}
+_OF_SANDBOX: Refusals = {404: ("NOT_FOUND",)}
+"""With live keys these paths are not there."""
+_OF_POSTS: Refusals = {413: ("PAYLOAD_TOO_LARGE",)}
+_OF_CREATING: Refusals = {400: ("MISSING_IDEMPOTENCY_KEY",), 409: ("IDEMPOTENCY_KEY_REUSED",)}
+
+
+def openapi_document(base_url: str) -> Json:
+    """The whole document for a service that is reached at `base_url`."""
+    types = [*dict.fromkeys(EVENT_PAYLOADS.values())]
+    types += [each.body for each in OPERATIONS if each.body is not None]
+    answers = [each.answer for each in OPERATIONS if each.answer is not None]
+    schemas, components = _schemas([*types, *answers])
+    paths: dict[str, Json] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, schemas)
+    document = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "cambist",
+            "version": VERSION,
+            "description": "Payments, subscriptions and exchanges for merchants. Amounts are decimal strings, times "
+            "ISO 8601 in UTC. The prefix of the API key chooses live or test mode.",
+        },
+        "servers": [{"url": base_url}],
+        "security": [{"ApiKey": [], "ApiSecret": []}],
+        "tags": [{"name": name} for name in TAGS],
+        "paths": paths,
+        "webhooks": {event.value: _webhook(event, schemas) for event in EventType},
+        "x-webhooks-version": VERSION,
+        "components": {
+            "schemas": components,
+            "headers": {
+                name: {"description": meaning, "schema": {"type": "integer"}} for name, meaning in RATE_HEADERS.items()
+            },
+            "securitySchemes": {
+                "ApiKey": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+                "ApiSecret": {"type": "apiKey", "in": "header", "name": "X-Api-Secret"},
+            },
+        },
+    }
+    return with_examples(document)
+
+
+def openapi_bytes(base_url: str) -> bytes:
+    """The same, as it is answered."""
+    return msgspec.json.encode(openapi_document(base_url))
+
+
+def _schemas(types: list[Any]) -> tuple[Mapping[Any, Json], dict[str, Json]]:
+    """A schema for each type, and the components that they refer to, all of them closed."""
+    unique = list(dict.fromkeys(types))
+    found, components = msgspec.json.schema_components(unique, ref_template=_REF + "{name}")
+    renamed = {_name(name): _explained(_name(name), _renamed(schema)) for name, schema in sorted(components.items())}
+    for (name, field), values in VALUES.items():
+        properties = renamed[name]["properties"]
+        kept = {key: value for key, value in properties[field].items() if key in ("description", "default")}
+        properties[field] = {**kept, **values}
+    payloads = dict.fromkeys(payload.__name__ for payload in EVENT_PAYLOADS.values())
+    sent = {"oneOf": [{"$ref": _REF + name} for name in payloads], "description": meaning("WholeEvent", "payload")}
+    renamed["WholeEvent"]["properties"]["payload"] = sent
+    return dict(zip(unique, map(_renamed, found), strict=True)), renamed
+
+
+def _name(struct: str) -> str:
+    return _NAMES.get(struct) or struct.removesuffix("View")
+
+
+def _renamed(schema: Any) -> Any:
+    """Refers to components by their public names, everywhere in a schema."""
+    if isinstance(schema, dict):
+        return {key: _renamed(value) for key, value in schema.items() if key != "title"}
+    if isinstance(schema, list):
+        return [_renamed(each) for each in schema]
+    if isinstance(schema, str) and schema.startswith(_REF):
+        return _REF + _name(schema.removeprefix(_REF))
+    return schema
+
+
+def _explained(name: str, schema: Json) -> Json:
+    """Its fields with what they mean, and no field beyond those listed: free objects (metadata) stay open.
+
+    The docstrings of the code are for who reads the code.
+    """
+    plain = {key: value for key, value in schema.items() if key != "description"}
+    if "properties" not in plain:
+        return plain
+    fields = {field: {**each, "description": meaning(name, field)} for field, each in plain["properties"].items()}
+    return {**plain, "properties": fields, "additionalProperties": False}
+
+
+def _operation(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": _PATH_VALUE}
+        for name in _PARAMETER.findall(operation.path)
+    ]
+    parameters += [
+        {"name": each.name, "in": "query", "schema": each.schema or {"type": "string"}, "description": each.meaning}
+        for each in operation.query
+    ]
+    if operation.creates:
+        key = {"type": "string", "format": "uuid"}
+        named = {"name": "Idempotency-Key", "description": "A UUID that you keep beside your order."}
+        parameters.append({**named, "in": "header", "required": True, "schema": key})
+    document: Json = {
+        "operationId": _operation_id(operation),
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": _responses(operation, schemas),
+    }
+    if operation.body is not None:
+        content = {"application/json": {"schema": schemas[operation.body]}}
+        document["requestBody"] = {"required": True, "content": content}
+    if not operation.keyed:
+        document["security"] = []
+    return document
+
+
+def _operation_id(operation: Operation) -> str:
+    words = re.findall(r"[a-z0-9_]+", operation.path)
+    return "_".join((operation.method, *words))
+
+
+def _responses(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
+    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_HEADERS}
+    counted = {"headers": headers} if operation.path.startswith(API) else {}
+    responses: Json = {}
+    if operation.answer is not None:
+        content: Json = {"application/json": {"schema": schemas[operation.answer]}}
+        if operation.also_as is not None:
+            content[operation.also_as] = {"schema": {"type": "string"}}
+        good: Json = {"content": content, **counted}
+        if operation.creates:
+            responses["201"] = {"description": "Created", **good}
+            responses["200"] = {
+                "description": "A repeat of the same Idempotency-Key: the original as it is now",
+                **good,
+            }
+        else:
+            responses[str(operation.status)] = {"description": "Created" if operation.status == 201 else "Done", **good}
+        if operation.failing is not None:
+            responses[str(operation.failing)] = {"description": "It does not work", **good}
+    for status, codes in sorted(_refusals(operation).items()):
+        meanings = "\n".join(f"- `{code}`: {CATALOGUE[code].meaning}." for code in codes)
+        responses.setdefault(
+            str(status),
+            {
+                "description": meanings,
+                "content": {"application/json": {"schema": _envelope(codes)}},
+                **counted,
+            },
+        )
+    return responses
+
+
+def _refusals(operation: Operation) -> dict[int, tuple[str, ...]]:
+    """All refusals of an operation, those that every call may meet included."""
+    if not operation.keyed:
+        return {429: ("RATE_LIMIT_EXCEEDED",)} if operation.path.startswith(API) else {}
+    groups = [operation.refusals, _ALWAYS]
+    if operation.method == "post":
+        groups.append(_OF_POSTS)
+    if operation.creates:
+        groups.append(_OF_CREATING)
+    if operation.path.startswith(f"{API}/sandbox/"):
+        groups.append(_OF_SANDBOX)
+    statuses = {status for group in groups for status in group}
+    return {
+        status: tuple(dict.fromkeys(code for group in groups for code in group.get(status, ()))) for status in statuses
+    }
+
+
+def _envelope(codes: tuple[str, ...]) -> Json:
+    details = {"type": ["object", "array"], "description": "Only where there are any; see the interface's description."}
+    error = {
+        "type": "object",
+        "properties": {"code": {"enum": [*codes]}, "message": {"type": "string"}, "details": details},
+        "required": ["code", "message"],
+        "additionalProperties": False,
+    }
+    return {"type": "object", "properties": {"error": error}, "required": ["error"], "additionalProperties": False}
+
+
+def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
+    return {
+        "post": {
+            "operationId": event.value.replace(".", "_"),
+            "summary": event.value,
+            "security": [],
+            "parameters": [
+                {"name": name, "in": "header", "required": True, "schema": {"type": "string"}, "description": meaning}
+                for name, meaning in LETTER_HEADERS.items()
+            ],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": _payload_of(event, schemas)}},
+            },
+            "responses": {"2XX": {"description": "Taken, within 10 seconds. All else is a failure and is sent again."}},
+        }
+    }
+
+
+def _payload_of(event: EventType, schemas: Mapping[Any, Json]) -> Json:
+    """The payload's schema, narrowed to this event: one struct serves all four refund events."""
+    return {**schemas[EVENT_PAYLOADS[event]], "properties": {"event": {"const": event.value}}}

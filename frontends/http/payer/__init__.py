@@ -1,0 +1,1 @@
+"""The hosted pages: payment window, binding, KYC."""

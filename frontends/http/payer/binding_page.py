@@ -1,0 +1,67 @@
+"""How the page is drawn where a payer confirms a subscription. It knows nothing of HTTP requests."""
+
+from urllib.parse import quote
+
+from ....core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
+from ....core.domain.payer_window import RETURN_SECONDS
+from ....core.usecases.payer.binding_window import BindingView
+from .binding_texts import BINDING_TEXTS
+from .window_page import PANEL_REASONS, WindowPage, millis, monogram, print_amount, print_span
+
+_REFRESH = {BindingFace.LAPSED: 30, BindingFace.LAPSED_PAID: 30, BindingFace.PAUSED: 30}
+"""How often a page without script reloads itself; every 5 seconds while the payer waits for something."""
+
+
+class BindingPage:
+    """Pages of subscriptions. Assets and templates are the payer window's; `path` is where they live (`/s`)."""
+
+    def __init__(self, path: str, page: WindowPage) -> None:
+        self.path = path
+        self._page = page
+
+    def link(self, subscription_id: str, wish: str | None, part: str = "", *, keep: bool = False) -> str:
+        """Where a subscription's page, or a part of it, is found. `keep`: without asking for a fresh QR, for a page
+        that reloads by itself."""
+        values = [f"lang={wish}"] if wish in BINDING_TEXTS else []
+        values += ["keep=1"] if keep else []
+        query = f"?{'&'.join(values)}" if values else ""
+        return f"{self.path}/{quote(subscription_id, safe='')}{part}{query}"
+
+    def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
+        """A page without a subscription, as the payer window has them."""
+        return self._page.notice(kind, language, here=here, refresh=refresh)
+
+    def draw(self, view: BindingView, language: str, wish: str | None) -> str:
+        """The page of a subscription."""
+        texts = BINDING_TEXTS[language]
+        face = view.standing.face
+        drawn = None if view.qr_payload is None else self._page.qr(view.qr_payload)
+        amount = print_amount(view.amount, language).replace(" ", "\N{NO-BREAK SPACE}")
+        number = "1" if view.interval_count == 1 else "n"
+        every = texts[f"{view.interval}_{number}"].format(count=view.interval_count)
+        returns = view.auto_return and view.return_url is not None
+        final = face in FINAL_BINDING_FACES
+        return self._page.draw(
+            "subscription.html",
+            texts,
+            language,
+            view=view,
+            face=face.value,
+            amount=amount,
+            every=every,
+            monogram=monogram(view.shop_name),
+            qr=None if drawn is None else drawn.svg,
+            qr_size=0 if drawn is None else drawn.size,
+            now=millis(view.standing.now),
+            deadline=millis(view.standing.deadline),
+            time_left=print_span(int((view.standing.deadline - view.standing.now).total_seconds())),
+            live=not final,
+            refresh=None if final else _REFRESH.get(face, 5),
+            refresh_to=self.link(view.id, wish, keep=True),
+            return_after=RETURN_SECONDS if returns else None,
+            acts=[act.value for act in view.acts],
+            reasons=[reason.value for reason in PANEL_REASONS],
+            fresh=self.link(view.id, wish),
+            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate")},
+            switch={code: self.link(view.id, code, keep=True) for code in BINDING_TEXTS},
+        )

@@ -1,0 +1,238 @@
+"""The hosted KYC page `{app_url}/kyc`: forms, uploads with progress, status (docs/kyc.md "A page that does it").
+
+No cookie, no key, no third party: who has the link is the client. The page's script calls three paths of its own, with
+the link's `session` in the body, and PUTs files to their granted addresses.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+from litestar import Request, Response, post, route
+from litestar.params import FromPath
+
+from ....core.domain.errors import Refusal
+from ....core.domain.kyc import RegisterOrder
+from ....core.domain.kyc_page import Face
+from ....core.domain.quota import WINDOW
+from ....core.usecases.payer import kyc_page
+from ....core.usecases.payer.kyc_page import KycView
+from ....ports.bundle import Ports
+from ....ports.faults import Fault, Unavailable
+from ..door.answers import answer
+from ..door.bodies import read_body
+from ..door.errors import on_anything, on_refusal, on_unavailable
+from ..door.routing import Router
+from ..templates import Templates, read_asset
+from .kyc_texts import KYC_TEXTS
+from .page_limit import PageLimit
+from .pages import HEADERS
+from .window_page import pick_language
+from .window_texts import LANGUAGE_NAMES
+
+log = logging.getLogger("cambist.kyc")
+
+_ASSETS = {
+    "window.css": "text/css",
+    "window.js": "text/javascript",
+    "kyc.css": "text/css",
+    "kyc.js": "text/javascript",
+    "mark.svg": "image/svg+xml",
+}
+_LIVE = (Face.PROCESSING, Face.FORM)
+"""What may change while the page is open."""
+
+Asked = Request[Any, Any, Any]
+T = TypeVar("T")
+
+
+class PageCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a call by the page's script."""
+
+    session: str
+
+    def __repr__(self) -> str:
+        return "PageCall(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
+
+class PageUpload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    session: str
+    content_type: str
+
+    def __repr__(self) -> str:
+        return "PageUpload(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
+
+class PageRegister(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    session: str
+    selfie_key: str | None = None
+    document_key: str | None = None
+    address_key: str | None = None
+    email: str | None = None
+    user_type: str | None = None
+
+    def __repr__(self) -> str:
+        return "PageRegister(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
+
+def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
+    """Everything under `/kyc`. It brings its own templates and assets."""
+    page = _Page(ports)
+
+    def busy(request: Asked, wait: int) -> Response[str]:
+        return page.busy(request, wait)
+
+    @route("/", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def show(request: Asked) -> Response[str]:
+        return await page.show(request)
+
+    @post("/state", status_code=200, include_in_schema=False)
+    async def state(request: Asked) -> Response[bytes]:
+        call = await _read(request, PageCall)
+        view = _found(await kyc_page.view(ports, call.session, None))
+        return _private(answer({"face": view.face.value}))
+
+    @post("/upload-url", status_code=200, include_in_schema=False)
+    async def upload_url(request: Asked) -> Response[bytes]:
+        call = await _read(request, PageUpload)
+        grant = _found(await kyc_page.grant(ports, call.session, call.content_type))
+        return _private(answer({"upload_url": grant.upload_url, "file_key": grant.file_key}))
+
+    @post("/register", status_code=200, include_in_schema=False)
+    async def register(request: Asked) -> Response[bytes]:
+        call = await _read(request, PageRegister)
+        given = {name: getattr(call, name) for name in PageRegister.__struct_fields__ if name != "session"}
+        done = _found(await kyc_page.register(ports, call.session, RegisterOrder(phone="", **given)))
+        return _private(answer({"status": done.status}))
+
+    @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def asset(name: FromPath[str]) -> Response[bytes]:
+        return page.asset(name)
+
+    return Router(
+        "/kyc",
+        route_handlers=[show, state, upload_url, register, asset],
+        exception_handlers={
+            Refusal: lambda request, refusal: _private(on_refusal(request, refusal)),
+            Unavailable: lambda request, fault: _private(on_unavailable(request, fault)),
+            Exception: lambda request, error: _private(on_anything(request, error)),
+        },
+        before_request=(limit or PageLimit(ports, ())).before(busy, lambda request: request.method != "POST"),
+    )
+
+
+async def _read(request: Asked, shape: type[T]) -> T:
+    return read_body(await request.body(), request.headers.get("content-type"), shape)
+
+
+def _found(of: T | None) -> T:
+    if of is None:
+        raise Refusal("NOT_FOUND", "The link does not work any more")
+    return of
+
+
+def _private(response: Response[bytes]) -> Response[bytes]:
+    response.headers.update(HEADERS)
+    return response
+
+
+class _Page:
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._path = f"{urlsplit(ports.places.app_url).path.rstrip('/')}/kyc"
+        self._assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
+        self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
+        # Files go to the API's address, which may be another origin than the page's.
+        api = urlsplit(ports.places.base_url)
+        policy = HEADERS["Content-Security-Policy"].replace(
+            "connect-src 'self'", f"connect-src 'self' {api.scheme}://{api.netloc}"
+        )
+        self._headers = {**HEADERS, "Content-Security-Policy": policy}
+
+    async def show(self, request: Asked) -> Response[str]:
+        query = request.query_params
+        session, redirect = query.get("session", ""), query.get("redirect")
+        try:
+            view = await kyc_page.view(self._ports, session, redirect)
+        except Refusal as refusal:
+            if refusal.status == HTTPStatus.TOO_MANY_REQUESTS:
+                return self.busy(request, refusal.retry_after or WINDOW)
+            log.info("the hosted page is not shown: %s", refusal.code)
+            return self._html(request, "unavailable", None, 503 if refusal.status >= 500 else refusal.status)
+        except Fault as fault:
+            log.warning("the hosted page is unavailable: %s", fault)
+            return self._html(request, "unavailable", None, 503)
+        # A phone beside the link is no claim; but one of somebody else says that the link was mixed up.
+        if view is None or query.get("phone", view.phone) != view.phone:
+            return self._html(request, "link", None, 404)
+        return self._html(request, view.face.value, view, 200)
+
+    def busy(self, request: Asked, wait: int) -> Response[str]:
+        """Too much is asked from this address or by this link; there is room again after so many seconds."""
+        response = self._html(request, "busy", None, 429, refresh=wait)
+        response.headers["Retry-After"] = str(wait)
+        return response
+
+    def asset(self, name: str) -> Response[bytes]:
+        """A file of the page. Its link carries its hash, so that browsers may keep it for a year."""
+        asset = self._assets.get(name)
+        if asset is None:
+            return Response(b"", status_code=404, media_type="text/plain", headers={"Cache-Control": "no-store"})
+        headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+        return Response(asset.body, media_type=asset.media_type, headers=headers)
+
+    def _html(
+        self, request: Asked, face: str, view: KycView | None, status: int, refresh: int | None = None
+    ) -> Response[str]:
+        query = request.query_params
+        wish = query.get("lang")
+        language = pick_language(wish if wish in KYC_TEXTS else None, request.headers.get("accept-language", ""))
+        kept = {name: value for name in ("phone", "session", "redirect") if (value := query.get(name)) is not None}
+        body = self._templates.draw(
+            "kyc.html",
+            t=_texts(KYC_TEXTS[language]),
+            language=language,
+            switch={each: f"?{urlencode({**kept, 'lang': each})}" for each in KYC_TEXTS},
+            refresh=5 if view is not None and view.face in _LIVE else refresh,
+            face=face,
+            live=view is not None and view.face in _LIVE,
+            merchant="" if view is None else view.merchant,
+            phone=None if view is None else view.phone,
+            again=view is not None and view.was_refused,
+            form_url=None if view is None else view.form_url,
+            back=None if view is None else view.back,
+            session="" if view is None else query.get("session", ""),
+            links=None if view is None else self._links(),
+        )
+        headers = {**self._headers, "Content-Language": language, "Vary": "Accept-Language"}
+        return Response(body, status_code=status, media_type="text/html", headers=headers)
+
+    def _links(self) -> dict[str, str]:
+        return {name: f"{self._path}/{part}" for name, part in _PARTS.items()}
+
+    def _asset_link(self, name: str) -> str:
+        return f"{self._path}/assets/{name}?v={self._assets[name].tag}"
+
+
+_PARTS = {"state": "state", "upload": "upload-url", "register": "register"}
+
+
+def _texts(table: Mapping[str, str]) -> Callable[..., str]:
+    """`t("send")` in templates. A key that is not there is an error, not a gap."""
+
+    def text(key: str, **values: str) -> str:
+        return table[key].format(**values)
+
+    return text

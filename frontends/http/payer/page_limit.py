@@ -1,0 +1,64 @@
+"""How many requests of pages one client address may make: `/p`, `/s` and `/kyc` with what their scripts ask, which no
+key and no limit of a merchant counts (docs/limits.md, Pages). Files of pages are kept by browsers, and not counted."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from litestar import Response
+
+from ....core.domain.quota import Network
+from ....core.usecases.accounts.admission import PAGES, Counted, admit_stranger
+from ....core.usecases.accounts.limit_hits import HitCounter
+from ....ports.bundle import Ports
+from ..door.errors import JSON, envelope
+from ..door.origin import origin
+from .pages import HEADERS, Asked
+
+PER_MINUTE = 600
+"""Unless the settings say otherwise: an open page asks a minute for some 20 where no stream is left for it."""
+
+BeforeRequest = Callable[[Asked], Awaitable[Response[str] | Response[bytes] | None]]
+
+
+class PageLimit:
+    """Counts pages by client address, together with the other processes of the service."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        trusted_proxies: Sequence[Network],
+        per_minute: int = PER_MINUTE,
+        hits: HitCounter | None = None,
+    ) -> None:
+        self._ports = ports
+        self._trusted = trusted_proxies
+        self._per_minute = per_minute
+        self._hits = hits or HitCounter()
+
+    def before(self, show: Callable[[Asked, int], Response[str]], shown: Callable[[Asked], bool]) -> BeforeRequest:
+        """What a router asks before each request: the answer to one over the limit, else None. Those that are `shown`
+        to a person get a page by `show`, which is told the seconds until there is room; scripts get the envelope.
+
+        It is a function, because the framework copies a method's object deeply.
+        """
+
+        async def before_request(request: Asked) -> Response[str] | Response[bytes] | None:
+            if "/assets/" in request.scope["path"]:
+                return None
+            found = await self._count(request)
+            if not found.over:
+                return None
+            return show(request, found.wait) if shown(request) else _said(found)
+
+        return before_request
+
+    async def _count(self, request: Asked) -> Counted:
+        found = await admit_stranger(self._ports, PAGES, origin(request, self._trusted), self._per_minute)
+        if found.over:
+            self._hits.add(PAGES, found.minute)
+        return found
+
+
+def _said(found: Counted) -> Response[bytes]:
+    body = envelope("RATE_LIMIT_EXCEEDED", "Too many requests for pages from this address; see Retry-After")
+    headers = {**HEADERS, "Retry-After": str(found.wait)}
+    return Response(body, status_code=429, media_type=JSON, headers=headers)

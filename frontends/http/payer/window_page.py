@@ -1,0 +1,205 @@
+"""How the payer window is drawn: language, amounts, QR, assets and templates. It knows nothing of HTTP requests."""
+
+import functools
+from collections.abc import Mapping
+from datetime import datetime
+from urllib.parse import quote
+
+import msgspec
+from markupsafe import Markup
+
+from ....core.domain.money import Rub
+from ....core.domain.payer_window import FINAL_FACES, RETURN_SECONDS, Face
+from ....core.domain.payments import FailureReason
+from ....core.usecases.payer.window import PayerView, half_of
+from ..templates import Templates, read_asset
+from .window_texts import LANGUAGE_NAMES, TEXTS
+
+_ASSETS = {
+    "window.css": "text/css",
+    "window.js": "text/javascript",
+    "mark.svg": "image/svg+xml",
+}
+
+_QUIET_ZONE = 4
+"""Modules of white around a QR that its standard asks for."""
+
+QR_CACHE = 512
+"""Drawn QRs kept (3 KB each): drawing one takes 12 ms, and a waiting page without script asks every few seconds."""
+
+REFRESH_SECONDS = {Face.EXPIRED: 30, Face.REVIEW: 30}
+"""How often a page without script reloads itself; every 5 seconds while the payer waits for something."""
+
+PANEL_REASONS = (
+    FailureReason.INSUFFICIENT_FUNDS,
+    FailureReason.DECLINED_BY_BANK,
+    FailureReason.CANCELLED_BY_CUSTOMER,
+    FailureReason.CANCELLED_BY_BANK,
+    FailureReason.UNKNOWN,
+)
+"""What the panel offers; the reasons left out belong to subscriptions and to the clock."""
+
+
+def pick_language(wish: str | None, accept: str) -> str:
+    """The language to speak: the wish (`?lang=`) when we have it, else the best of `Accept-Language`.
+
+    Who asks for languages that we do not have gets English; who asks for nothing gets Russian, because payers pay
+    from Russian banks.
+    """
+    if wish is not None and wish in TEXTS:
+        return wish
+    ranked: list[tuple[float, str]] = []
+    for part in accept.split(","):
+        tag, _, weight = part.strip().partition(";")
+        language = tag.strip().partition("-")[0].lower()
+        if language and language != "*":
+            ranked.append((_quality(weight), language))
+    # sorted() is stable, so that of equal weights the one named first wins.
+    liked = [language for quality, language in sorted(ranked, key=lambda item: -item[0]) if quality > 0]
+    if not liked:
+        return "ru"
+    return next((language for language in liked if language in TEXTS), "en")
+
+
+def _quality(weight: str) -> float:
+    name, _, value = weight.strip().partition("=")
+    if name.strip().lower() != "q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def print_amount(amount: Rub, language: str) -> str:
+    """`1 234,56 ₽` in Russian, `₽1,234.56` in English. The spaces are plain."""
+    whole, _, part = str(amount).partition(".")
+    grouped = f"{int(whole):,}"
+    if language == "ru":
+        return f"{grouped.replace(',', ' ')},{part} ₽"
+    return f"₽{grouped}.{part}"
+
+
+def _glued(amount: Rub, language: str) -> str:
+    """An amount that no line break tears apart, for use inside a sentence."""
+    return print_amount(amount, language).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def print_span(seconds: int) -> str:
+    """`14:32`, or `1:05:00` from an hour on."""
+    minutes, rest = divmod(max(seconds, 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class DrawnQr(msgspec.Struct, frozen=True):
+    """A QR as an inline SVG with its quiet zone, `size` units wide, named `qr` so that a page can show it twice."""
+
+    svg: Markup
+    size: int
+
+
+def draw_qr(payload: str) -> DrawnQr:
+    """Draw what the bank gave."""
+    import segno  # here: as the templates, with the first page
+
+    qr = segno.make_qr(payload, error="m")
+    svg = qr.svg_inline(border=_QUIET_ZONE, omitsize=True, svgid="qr", svgclass=None, lineclass=None)
+    # Safe as it is: numbers written by segno; the payload is not in it as text.
+    return DrawnQr(Markup(svg), int(qr.symbol_size(border=_QUIET_ZONE)[0]))  # noqa: S704
+
+
+def monogram(name: str) -> str:
+    """The first letter or digit of a shop's name, for its sign."""
+    return next((char.upper() for char in name if char.isalnum()), "•")
+
+
+def millis(moment: datetime) -> int:
+    """Unix time in milliseconds, as JavaScript counts."""
+    return round(moment.timestamp() * 1000)
+
+
+class WindowPage:
+    """Templates, assets and drawn QRs of one router. `path` is where the window lives in links (`/p`)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
+        self._qr = functools.lru_cache(maxsize=QR_CACHE)(draw_qr)
+        self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
+
+    def link(self, payment_id: str, wish: str | None, part: str = "") -> str:
+        """Where a payment's page, or a part of it, is found; an explicit choice of language goes along."""
+        query = f"?lang={wish}" if wish in TEXTS else ""
+        return f"{self.path}/{quote(payment_id, safe='')}{part}{query}"
+
+    def window(self, view: PayerView, language: str, wish: str | None) -> str:
+        """The page of a payment."""
+        texts = _Texts(TEXTS[language])
+        face = view.standing.face
+        drawn = self._qr(view.qr_payload) if view.qr_payload is not None and face is Face.WAITING else None
+        paid = view.received or view.amount
+        left = (view.standing.deadline - view.standing.now).total_seconds()
+        returns = face is Face.PAID and view.auto_return and view.return_url is not None
+        return self._templates.draw(
+            "window.html",
+            t=texts,
+            language=language,
+            view=view,
+            face=face.value,
+            sum=print_amount(paid if face is Face.PAID else view.amount, language),
+            amount=_glued(view.amount, language),
+            received=None if view.received is None else _glued(view.received, language),
+            half=_glued(half_of(view.amount), language),
+            reason=(view.failure_reason or FailureReason.UNKNOWN).value,
+            monogram=monogram(view.shop_name),
+            qr=None if drawn is None else drawn.svg,
+            qr_size=0 if drawn is None else drawn.size,
+            bank_link=view.bank_link if face is Face.WAITING else None,
+            now=millis(view.standing.now),
+            deadline=millis(view.standing.deadline),
+            time_left=print_span(int(left)),
+            live=face not in FINAL_FACES,
+            refresh=None if face in FINAL_FACES else REFRESH_SECONDS.get(face, 5),
+            return_after=RETURN_SECONDS if returns else None,
+            acts=[act.value for act in view.acts],
+            reasons=[reason.value for reason in PANEL_REASONS],
+            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate")},
+            switch=_switch(""),
+        )
+
+    def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
+        """A page without a payment: `closed`, `unavailable` or `rejected`. `here`: its address, where it differs."""
+        return self._templates.draw(
+            "notice.html",
+            t=_Texts(TEXTS[language]),
+            language=language,
+            kind=kind,
+            refresh=refresh,
+            switch=_switch(here),
+        )
+
+    def qr(self, payload: str) -> DrawnQr:
+        """What a bank gave, drawn."""
+        return self._qr(payload)
+
+    def draw(self, template: str, texts: Mapping[str, str], language: str, **values: object) -> str:
+        """A further page of the same look, from its own template and texts."""
+        return self._templates.draw(template, t=_Texts(texts), language=language, **values)
+
+    def _asset_link(self, name: str) -> str:
+        return f"{self.path}/assets/{name}?v={self.assets[name].tag}"
+
+
+def _switch(here: str) -> dict[str, str]:
+    return {language: f"{here}?lang={language}" for language in TEXTS}
+
+
+class _Texts:
+    """`t("paid_head")` and `t("title", shop=…)` in templates. A key that is not there is an error, not a gap."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self._table = table
+
+    def __call__(self, key: str, **values: str) -> str:
+        return self._table[key].format(**values)
