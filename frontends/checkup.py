@@ -51,7 +51,7 @@ async def check_settings(place: Place) -> Finding:
     if settings.storage_url == "memory://":
         return failed("the storage is in memory: all is lost at the end", "set CAMBIST_DATABASE_URL, or leave it out")
     if faults:
-        return warning("; ".join(faults), "see `cambist config check` and docs/operations.md, Settings and secrets")
+        return warning("; ".join(faults), 'see `cambist config check` and docs/operations.md "Settings and secrets"')
     return ok(f"{sum(each.origin != 'default' for each in place.loaded.explained)} settings are given, none is unsafe")
 
 

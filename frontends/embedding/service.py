@@ -129,7 +129,7 @@ class Service:
     async def heard(self, operation: str) -> None:
         """Ask a provider at once how an operation stands, because its notice said that something happened to it.
 
-        A notice is a hint, never the truth: forged, doubled, early and unknown ones change nothing (docs/adapters.md,
+        A notice is a hint, never the truth: forged, doubled, early and unknown ones change nothing (docs/adapters.md
         "A bank: three ends"). Raises: Fault, when the provider does not answer; let it send the notice again.
         """
         await on_notice(self.ports, Notice(operation=operation))

@@ -1,5 +1,5 @@
 """Log lines that strangers can cause are told once a minute for each cause, with a count, so that nobody fills a disk
-by sending nonsense (docs/operations.md, Logs)."""
+by sending nonsense (docs/operations.md "Logs")."""
 
 import asyncio
 import copy

@@ -1,5 +1,5 @@
 """Nobody without a key makes the service keep what it has not asked for: heads, addresses and trailers are bounded
-before they are parsed (docs/limits.md, Sizes)."""
+before they are parsed (docs/limits.md "Sizes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Strangers fill neither log nor database by what costs them nothing (docs/operations.md: Logs, Health rules)."""
+"""Strangers fill neither log nor database by what costs them nothing (docs/operations.md "Logs", "Health rules")."""
 
 import asyncio
 import logging

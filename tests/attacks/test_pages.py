@@ -1,5 +1,5 @@
-"""One client does not keep the hosted pages to itself, nor does it use up what merchants may ask (docs/limits.md,
-Pages)."""
+"""One client does not keep the hosted pages to itself, nor does it use up what merchants may ask
+(docs/limits.md "Pages")."""
 
 from collections.abc import Callable
 from typing import Any

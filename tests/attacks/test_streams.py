@@ -1,4 +1,4 @@
-"""One client does not take the event streams of all payers (docs/limits.md, Sizes)."""
+"""One client does not take the event streams of all payers (docs/limits.md "Sizes")."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -206,7 +206,8 @@ class TestDeposits:
     def test_in_whatever_order_and_however_often_it_is_told_nothing_is_lost_or_counted_twice(
         self, told: list[tuple[str, int, int, bool]], chance: Any
     ) -> None:
-        """T20; identity is (tx_hash, index). A look every minute at what the chain shows then, until after the end."""
+        """A transfer is known by its transaction and its place in it. A look every minute at what the chain shows then,
+        until after the end."""
         chain = {name: (amount, NOW + timedelta(minutes=at)) for name, amount, at, _ in told}
         it = exchange()
         kept: dict[str, ExchangeTransfer] = {}

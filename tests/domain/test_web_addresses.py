@@ -1,4 +1,4 @@
-"""Which addresses of the web are taken, the same for all who give one (docs/limits.md, Addresses)."""
+"""Which addresses of the web are taken, the same for all who give one (docs/limits.md "Addresses")."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""A connection that sends half a request is closed (docs/limits.md, Times); one that waits for us, or rests, is not."""
+"""A connection that sends half a request is closed (docs/limits.md "Times"); one that waits for us, or rests, is
+not."""
 
 import asyncio
 from collections.abc import AsyncIterator

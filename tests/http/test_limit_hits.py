@@ -1,4 +1,4 @@
-"""Requests that a limit refused are counted for operators, and a flood of them is none of writes (docs/decisions.md,
+"""Requests that a limit refused are counted for operators, and a flood of them is none of writes (docs/decisions.md
 "Operators")."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Orders take and refuse the same addresses as settings do (docs/limits.md, Addresses)."""
+"""Orders take and refuse the same addresses as settings do (docs/limits.md "Addresses")."""
 
 import httpx
 import pytest

@@ -16,7 +16,6 @@ S = PaymentStatus
 
 
 async def test_the_link_of_a_new_payment_shows_shop_amount_description_qr_and_bank_button(house: TestHouse) -> None:
-    """Issue 2, point 6."""
     await shops.rename_shop(house.ports, house.account.default_shop_id, "Coffee House")
     payment = await house.created({"amount_rub": "1234.50", "description": "Two cups"})
     response = await house.http.get(payment["payment_url"], headers={"Accept-Language": "en"})

@@ -122,7 +122,7 @@ async def test_a_receiver_that_fails_is_tried_again_with_the_same_event(sqlite_p
 
 
 async def test_a_receiver_that_was_down_over_a_restart_gets_its_event(sqlite_place: Installation) -> None:
-    """Issue 2: a restart loses nothing."""
+    """A restart loses nothing (ARCHITECTURE.md "Units and jobs")."""
     async with Receiver() as gone:
         port = gone.port
     receiver = LateReceiver(port)

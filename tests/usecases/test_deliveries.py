@@ -180,7 +180,7 @@ async def place() -> AsyncIterator[Place]:
 
 
 class TestSideBySide:
-    """Issue 4: "a bound per account and in all; one slow or dead receiver delays nobody else"."""
+    """A bound per account and in all: one slow or dead receiver delays nobody else (docs/decisions.md "Webhooks")."""
 
     async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, place: Place) -> None:
         """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at

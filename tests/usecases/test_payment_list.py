@@ -237,7 +237,7 @@ class _Shelf:
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
 async def test_what_is_read_does_not_grow_with_the_payments(books: Books) -> None:
-    """T18: nothing is counted payment by payment but cut days; a page past the end asks for nothing; no walk is longer
+    """Nothing is counted payment by payment but cut days; a page past the end asks for nothing; no walk is longer
     than half of what the days of the page hold."""
     counting = Counting(books.ports.storage)
     ports = msgspec.structs.replace(books.ports, storage=counting)

@@ -1,5 +1,5 @@
-"""Bounds on what a request may say before anybody has asked who it is: head, address and trailers (docs/limits.md,
-Sizes). The parser keeps whatever it is given, so bytes are counted before they reach it.
+"""Bounds on what a request may say before anybody has asked who it is: head, address and trailers
+(docs/limits.md "Sizes"). The parser keeps whatever it is given, so bytes are counted before they reach it.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
 """Requests that never become whole: a connection that sends half a head or half a body is closed after a while, so that
-nobody holds connections by saying nothing (docs/limits.md, Times).
+nobody holds connections by saying nothing (docs/limits.md "Times").
 
 It looks at all connections once a second, instead of setting a timer for each request: what is quick pays nothing.
 """

@@ -1,5 +1,5 @@
 """How many requests of pages one client address may make: `/p`, `/s` and `/kyc` with what their scripts ask, which no
-key and no limit of a merchant counts (docs/limits.md, Pages). Files of pages are kept by browsers, and not counted."""
+key and no limit of a merchant counts (docs/limits.md "Pages"). Files of pages are kept by browsers, and not counted."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -1,0 +1,157 @@
+"""Every citation leads somewhere: code, tests and pages cite pages of this repository, by headings that are there, and
+nothing else. The form is a page, and a heading of it in quotes (or several with commas) where it is long."""
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".html", ".js", ".css", ".conf", ".service", ".ini", ".cfg"}
+ELSEWHERE = {"build", "dist", "node_modules", "site-packages"}
+"""Folders that are not the repository's, wherever they are; what begins with a point is none, either."""
+
+_PAGE = r"(?:docs/\w+|ARCHITECTURE|README|CONTRIBUTING|SECURITY|CHANGELOG)\.md"
+_CITED = re.compile(
+    rf'(?<![\w/.-])(?P<page>{_PAGE})(?P<headings>(?:(?:,|\s+and)?[\s#]+"[^"\n]+(?:\n[\s#]*[^"\n]+)?")*)'
+)
+_QUOTED = re.compile(r'"([^"]+)"')
+_LINKED = re.compile(r"\]\((?P<page>[^)\s:#]*\.md)#(?P<anchor>[^)\s]+)\)")
+_ASKEW = re.compile(rf'(?<![\w/.-]){_PAGE}(?:,\s+"|[,:]\s+[A-Z][\w ,-]*\))|(?<![\w/.-])[a-z]+\.md\s"[A-Z]')
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_SPACE = re.compile(r"[\s#]+")
+_PRIVATE = {
+    literal: re.compile(pattern)
+    for literal, pattern in {
+        "SPEC": r"\bSPEC\b",
+        "DESIGN": r"\bDESIGN\b",
+        "DECISIONS": r"\bDECISIONS(?:\.md|['’]s|[,:] |,? \d)",
+        "ssue": r"\b[Ii]ssues? #?\d",
+        "otes ": r"\b[Nn]otes T?\d",
+        "notes/": r"(?<![\w.])notes/\w",
+        "reviews/": r"(?<![\w.])reviews/\w",
+        "trap ": r"\btrap \d",
+        "goal ": r"\bgoal \d",
+        "point ": r"\bpoint \d+[.,;:)]",
+        "; ": r"(?<![\w.-])[AFT]\d{1,2}; ",
+        "/work/": r"(?<!\w)/work/",
+    }.items()
+}
+"""How texts that are not here are named, by what stands in each such name: a reader could not look them up."""
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """The files of the repository that people write, by their paths; this one tells what is wrong, and is left out."""
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in ELSEWHERE]
+        for name in files:
+            path = Path(folder, name)
+            if path.suffix in SUFFIXES and path != Path(__file__):
+                yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+
+
+@cache
+def headings(page: str) -> frozenset[str] | None:
+    """The headings of a page, without marks; None where there is no such page."""
+    path = ROOT / page
+    if not path.is_file():
+        return None
+    return frozenset(each.replace("`", "") for each in _HEADING.findall(_FENCED.sub("", path.read_text("utf-8"))))
+
+
+def anchor(heading: str) -> str:
+    """What a link to the heading ends in."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def faults(text: str, path: str = "somewhere.py") -> Iterator[tuple[int, str]]:
+    """What is wrong with the citations of a text: positions, and words for it."""
+    for literal, private in _PRIVATE.items():
+        if literal in text:
+            for found in private.finditer(text):
+                yield found.start(), f"cites a text that is not in the repository: {found[0]}"
+    if ".md" not in text:
+        return
+    for found in _ASKEW.finditer(text):
+        yield found.start(), f'is not of the form docs/page.md "Heading": {_SPACE.sub(" ", found[0])}'
+    for found in _CITED.finditer(text):
+        known = headings(found["page"])
+        if known is None:
+            yield found.start(), f"cites a page that is not there: {found['page']}"
+            continue
+        for quoted in _QUOTED.findall(found["headings"]):
+            heading = _SPACE.sub(" ", quoted)
+            if heading not in known:
+                yield found.start(), f'cites a heading that is not there: {found["page"]} "{heading}"'
+    if path.endswith(".md"):
+        for found in _LINKED.finditer(text):
+            page = os.path.normpath(Path(path).parent / found["page"])
+            if found["anchor"] not in {anchor(each) for each in headings(page) or ()}:
+                yield found.start(), f"links to a heading that is not there: {found['page']}#{found['anchor']}"
+
+
+def test_every_citation_leads_to_a_page_and_a_heading_of_this_repository() -> None:
+    wrong = [
+        f"{path}:{text.count(chr(10), 0, position) + 1} {what}"
+        for path, text in texts()
+        for position, what in faults(text, path)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_are_citations_and_they_are_found() -> None:
+    cited = [found for path, text in texts() if ".md" in text for found in _CITED.finditer(text)]
+    assert sum(1 for found in cited if found["headings"]) > 500
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'as it says (SPEC "Refunds")',
+        "(DECISIONS 7)",
+        "DESIGN 3: nothing is lost",
+        "in DECISIONS.md",
+        "(issue 4)",
+        "Issue 2, point 6.",
+        "notes T17",
+        "see notes/providers.md",
+        "see reviews/security.md",
+        "T20; identity",
+        "trap 3:",
+        "/work/somebody/file",
+        '(docs/refunds.md "No such heading")',
+        '(docs/refunds.md "Rules", "No such heading")',
+        '(docs/refunds.md "No such\n    heading")',
+        "(docs/nowhere.md)",
+        '(docs/refunds.md, "Rules")',
+        "(docs/refunds.md, Rules)",
+        "(docs/refunds.md: Rules, How it ends)",
+        '(refunds.md "Rules")',
+    ],
+)
+def test_what_leads_nowhere_is_told(line: str) -> None:
+    assert [*faults(line)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(docs/refunds.md)",
+        '(docs/refunds.md "Rules", "How it ends"; ARCHITECTURE.md "Three ends")',
+        'the rules (docs/refunds.md "How it\n    ends").',
+        '# the rules (docs/refunds.md "How it\n# ends").',
+        'PAGES = ["docs/refunds.md", "Rules and more"]',
+    ],
+)
+def test_what_leads_somewhere_is_left_alone(line: str) -> None:
+    assert [*faults(line)] == []
+
+
+def test_a_link_to_a_heading_that_is_gone_is_told() -> None:
+    assert [*faults("[rules](refunds.md#rules)", "docs/index.md")] == []
+    assert [*faults("[rules](refunds.md#laws)", "docs/index.md")]
+    assert [*faults("[rules](docs/refunds.md#laws)", "README.md")]
