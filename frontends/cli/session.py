@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 REFUSED = 1
 WAITS = 3
-"""Not done yet: another operator is to confirm it (docs/operations.md, "Two pairs of eyes")."""
+"""Not done yet: another operator is to confirm it (docs/operations.md "Two pairs of eyes")."""
 INTERRUPTED = 130
 """As a shell reports a program that ended by SIGINT."""
 

@@ -94,7 +94,7 @@ class Service:
 
     def acting(self, operator: str, act: str, *, reason: str = "") -> Ports:
         """The ports by which an operator does one act, for a use case: it leaves a row in the audit log, and may wait
-        for a second operator (docs/operations.md, "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
+        for a second operator (docs/operations.md "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
         return acting(self.ports, Act(operator=operator, name=act, reason=reason))
 
     async def create_account(self, name: str, **settings: str) -> NewAccount:

@@ -1,5 +1,5 @@
 """Two pairs of eyes: what one operator asks for takes effect when another one confirms it, once, as it was shown
-(docs/operations.md, "Two pairs of eyes")."""
+(docs/operations.md "Two pairs of eyes")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

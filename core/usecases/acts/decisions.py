@@ -1,4 +1,4 @@
-"""What an operator's unit decides, and whether the installation wants two operators for it (docs/operations.md, "Two
+"""What an operator's unit decides, and whether the installation wants two operators for it (docs/operations.md "Two
 pairs of eyes")."""
 
 from collections.abc import Sequence

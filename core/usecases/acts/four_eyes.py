@@ -1,4 +1,4 @@
-"""The gate before acts that two operators make together (docs/operations.md, "Two pairs of eyes").
+"""The gate before acts that two operators make together (docs/operations.md "Two pairs of eyes").
 
 A use case that may decide such a thing declares itself by `gated`. All its rules are judged as ever; only where its
 unit would be committed, and the installation wants two operators for what it decides, the act is written down
