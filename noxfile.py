@@ -37,6 +37,13 @@ def drills(session: nox.Session) -> None:
 
 
 @nox.session
+def attacks(session: nox.Session) -> None:
+    """What strangers may try, at full length: some minutes. `-- -k two_ways` chooses."""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "-n", "0", "tests/attacks", *session.posargs, env={"CAMBIST_ATTACKS": "full"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The hot paths beside their floors and peers, and one table of the ratios; only those of one run mean anything.
 

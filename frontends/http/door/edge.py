@@ -33,6 +33,8 @@ log = logging.getLogger("cambist.http")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 _LENGTH = re.compile(rb"[0-9]{1,18}\Z")
+_HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=\-._~:\[\]%]*\Z")
+"""Host and port (RFC 9110, 7.2). The framework looks at it, too, but not all requests reach it; it takes no less."""
 
 
 class TooLarge(Exception):
@@ -40,7 +42,8 @@ class TooLarge(Exception):
 
 
 class Edge:
-    """Normalise the path, name the request, count it, bound its body; put headers on whatever is answered."""
+    """Normalise the path, name the request, count it, check its Host, bound its body; put headers on whatever is
+    answered."""
 
     def __init__(
         self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network], watch: RequestWatch | None = None
@@ -79,6 +82,9 @@ class Edge:
                     self._watch.hits.count(verdict)
                     await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
                     return
+            if not _HOST.match(known.get(b"host", b"")):
+                await _refuse(send_with_headers, Refusal("VALIDATION_ERROR", "The header Host is malformed"))
+                return
             try:
                 if not (_is_short(known) or _is_upload(scope)):
                     receive = await _bounded(known, receive)
