@@ -42,7 +42,7 @@ from cambist.frontends.http.openapi.operations import OPERATIONS  # noqa: E402
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 
-TABLES: Mapping[str, tuple[str, Moves[Any], str]] = {
+TABLES: Mapping[str, tuple[str, Moves[Any, Any], str]] = {
     "payment": ("Payment", PAYMENT_MOVES, "payments.md"),
     "refund": ("Refund", REFUND_MOVES, "refunds.md"),
     "subscription": ("Subscription", SUBSCRIPTION_MOVES, "subscriptions.md"),
@@ -225,7 +225,7 @@ def _commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     yield " ".join([name, *arguments]), summary.replace("|", "\\|")
 
 
-def diagram(moves: Moves[Any]) -> str:
+def diagram(moves: Moves[Any, Any]) -> str:
     """The table as a graph, in Graphviz's language."""
     states = list(dict.fromkeys(state for row in moves.rows for state in (row.before, row.after)))
     lines = [
@@ -242,7 +242,7 @@ def diagram(moves: Moves[Any]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _fill(moves: Moves[Any], state: Any) -> str:
+def _fill(moves: Moves[Any, Any], state: Any) -> str:
     return "#f1f4f9" if moves.is_final(state) else "#eef3ff"
 
 

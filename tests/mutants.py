@@ -57,7 +57,7 @@ MUTANTS = (
     _domain("payer_window", "now < payment.created_at + LATE_WINDOW", "now <= payment.created_at + LATE_WINDOW"),
     _domain("payer_window", "now >= payment.expires_at", "now > payment.expires_at"),
     _domain("reports", "payment.status in _WAITING and now >= payment", "payment.status in _WAITING and now > payment"),
-    _domain("reports", "wanted if now <= payment.created_at", "wanted if now < payment.created_at"),
+    _domain("reports", "now > payment.created_at + LATE_WINDOW", "now >= payment.created_at + LATE_WINDOW"),
     _domain("reports", "arrival.at <= max(", "arrival.at < max("),
     _domain("rates", "<= now - quote.at <=", "< now - quote.at <="),
     _domain("rates", "now - quote.at <= AGE_MAX", "now - quote.at < AGE_MAX"),

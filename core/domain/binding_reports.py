@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from .money import Rub
-from .payments import LATE_WINDOW, FailureReason, Payment, PaymentStatus
+from .payments import LATE_WINDOW, FailureReason, Payment, PaymentStatus, PaymentTrigger
 from .reports import Arrival, Decision, Report, Stray, decide
 from .subscription_moves import (
     Mandate,
@@ -90,13 +90,13 @@ def _decide_symbolic(payment: Payment, subscription: Subscription, report: Bindi
     """Nothing is debited. A refused one is `expired`, not `failed`, because the payer may still confirm
     (docs/payments.md "How it ends")."""
     strays = tuple(Stray(arrival, "not_to_be_debited") for arrival in report.arrivals)
-    status: PaymentStatus | None = None
+    trigger: PaymentTrigger | None = None
     if report.standing in _GIVEN and not subscription.is_final:
         late = payment.status is _P.EXPIRED and now <= max(payment.created_at + LATE_WINDOW, payment.expires_at)
-        status = _P.PAID if late or payment.status in _WAITING else None
+        trigger = PaymentTrigger.PAID if late or payment.status in _WAITING else None
     elif payment.status in _WAITING and (report.standing in _REPORTED or now >= payment.expires_at):
-        status = _P.EXPIRED
-    return Decision(status=status, strays=strays)
+        trigger = PaymentTrigger.LAPSED
+    return Decision(trigger=trigger, strays=strays)
 
 
 def symbolically_paid(payment: Payment) -> Payment:

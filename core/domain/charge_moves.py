@@ -12,7 +12,7 @@ import msgspec
 
 from .charge_decisions import Attempts, Exhaustion, MayCharge
 from .periods import Period, Scheme
-from .subscription_moves import anchored, changed
+from .subscription_moves import anchored, announced, changed
 from .subscriptions import Subscription, SubscriptionStatus
 
 
@@ -82,8 +82,7 @@ def exhaustion_announced(subscription: Subscription, exhaustion: Exhaustion, now
     attempts = subscription.attempts
     if attempts is None or attempts.announced or attempts.period.ref != exhaustion.period_ref:
         raise ValueError(f"there is no exhaustion of {exhaustion.period_ref} to announce")
-    after = changed(subscription, now, attempts=msgspec.structs.replace(attempts, announced=True))
-    return msgspec.structs.replace(after, sequence=subscription.sequence + 1)
+    return announced(changed(subscription, now, attempts=msgspec.structs.replace(attempts, announced=True)))
 
 
 def _within(period: Period, at: datetime, *, late: bool) -> datetime:

@@ -5,8 +5,10 @@ The client's record is the intent of its check, too: it is written with the numb
 called, so that no check is begun that nobody knows of.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -27,25 +29,43 @@ class KycStatus(StrEnum):
     FAILED = "failed"
 
 
-_S = KycStatus
+class KycTrigger(StrEnum):
+    """What moves a client's verification."""
 
-KYC_MOVES = Moves(
+    REGISTERED = "merchant registers"
+    FORM = "verifier gives a form"
+    NOT_BEGUN = "verifier refuses to begin"
+    NOT_BEGUN_ANEW = "verifier refuses to begin another check"
+    BEGUN = "verifier begins"
+    ACCEPTED = "verifier accepts the client"
+    REFUSED = "verifier refuses the client"
+
+
+_S = KycStatus
+_T = KycTrigger
+
+KYC_MOVES: Moves[KycStatus, KycTrigger] = Moves(
     (
-        Move(_S.REQUIRED, _S.REGISTERING, "merchant registers"),
-        Move(_S.REGISTERING, _S.REQUIRED, "verifier gives a form, or refuses to begin"),
-        Move(_S.REGISTERING, _S.PROCESSING, "verifier begins"),
-        Move(_S.REGISTERING, _S.VERIFIED, "verifier knows the client"),
-        Move(_S.REGISTERING, _S.FAILED, "verifier refuses the client, or refuses to begin another check"),
-        Move(_S.REQUIRED, _S.PROCESSING, "client fills in the form"),
-        Move(_S.REQUIRED, _S.VERIFIED, "verifier accepts the form"),
-        Move(_S.REQUIRED, _S.FAILED, "verifier refuses the client"),
-        Move(_S.PROCESSING, _S.REQUIRED, "verifier asks for the form again"),
-        Move(_S.PROCESSING, _S.VERIFIED, "verifier accepts the client"),
-        Move(_S.PROCESSING, _S.FAILED, "verifier refuses the client"),
-        Move(_S.FAILED, _S.REGISTERING, "merchant registers again"),
-        Move(_S.FAILED, _S.VERIFIED, "verifier reviews its refusal"),
+        Move(_S.REQUIRED, _S.REGISTERING, _T.REGISTERED),
+        Move(_S.REGISTERING, _S.REQUIRED, _T.FORM),
+        Move(_S.REGISTERING, _S.REQUIRED, _T.NOT_BEGUN),
+        Move(_S.REGISTERING, _S.PROCESSING, _T.BEGUN),
+        Move(_S.REGISTERING, _S.VERIFIED, _T.ACCEPTED),
+        Move(_S.REGISTERING, _S.FAILED, _T.REFUSED),
+        Move(_S.REGISTERING, _S.FAILED, _T.NOT_BEGUN_ANEW),
+        Move(_S.REQUIRED, _S.PROCESSING, _T.BEGUN),
+        Move(_S.REQUIRED, _S.VERIFIED, _T.ACCEPTED),
+        Move(_S.REQUIRED, _S.FAILED, _T.REFUSED),
+        Move(_S.PROCESSING, _S.REQUIRED, _T.FORM),
+        Move(_S.PROCESSING, _S.VERIFIED, _T.ACCEPTED),
+        Move(_S.PROCESSING, _S.FAILED, _T.REFUSED),
+        Move(_S.FAILED, _S.REGISTERING, _T.REGISTERED),
+        Move(_S.FAILED, _S.VERIFIED, _T.ACCEPTED),
     )
 )
+
+DECISIONS = frozenset((_T.ACCEPTED, _T.REFUSED))
+"""The triggers that merchants are told of."""
 
 IN_PROGRESS = (_S.REQUIRED, _S.REGISTERING, _S.PROCESSING)
 """What is `pending` to merchants' lists."""
@@ -91,6 +111,13 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
+def moved_to(client: Client, trigger: KycTrigger, now: datetime, **changes: Any) -> Client:
+    """The client after the trigger, with what else the move changes. Only a sandbox writes `kyc` otherwise (`staged`);
+    the sequence rises where a decision is told. Raises: IllegalMove."""
+    kyc, sequence = KYC_MOVES.move(client.kyc, trigger), client.sequence + (trigger in DECISIONS)
+    return msgspec.structs.replace(client, kyc=kyc, sequence=sequence, updated_at=now, **changes)
+
+
 class ClientStatus(StrEnum):
     """`kyc_status` of lists (docs/exchanges.md "Finding exchanges and clients")."""
 
@@ -107,6 +134,36 @@ def client_status(client: Client) -> ClientStatus:
     if client.verified_at is not None:
         return ClientStatus.VERIFIED
     return ClientStatus.REJECTED if client.kyc is KycStatus.FAILED else ClientStatus.PENDING
+
+
+_STAGED: Mapping[ClientStatus, KycStatus] = {
+    ClientStatus.PENDING: KycStatus.REQUIRED,
+    ClientStatus.VERIFIED: KycStatus.VERIFIED,
+    ClientStatus.REJECTED: KycStatus.FAILED,
+}
+
+
+def staged(client: Client, status: ClientStatus, now: datetime) -> Client:
+    """A test client put into a state, wherever it stood. What was verified before and is no more has no event."""
+    if client_status(client) is status:
+        return client
+    if status is ClientStatus.BLOCKED:
+        return msgspec.structs.replace(client, blocked=True, updated_at=now)
+    kyc = _STAGED[status]
+    states = {KycStatus.VERIFIED: DocumentState.PASSED, KycStatus.FAILED: DocumentState.FAILED}
+    told = kyc is not client.kyc and kyc in states and client.kyc is not KycStatus.VERIFIED
+    return msgspec.structs.replace(
+        client,
+        kyc=kyc,
+        blocked=False,
+        verified_at=(client.verified_at or now) if kyc is KycStatus.VERIFIED else None,
+        level=1 if kyc is KycStatus.VERIFIED else 0,
+        passport_state=states.get(kyc),
+        address_state=None,
+        was_refused=kyc is KycStatus.FAILED,
+        sequence=client.sequence + told,
+        updated_at=now,
+    )
 
 
 _OPERATION = "kyc_"

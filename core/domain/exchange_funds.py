@@ -12,11 +12,12 @@ import msgspec
 
 from .accounts import Mode
 from .exchange_returns import MOST_TRIES, UNDER_WAY, MoneyReturn, ReturnStatus, return_operation
-from .exchanges import AWAITING, FINAL, NETWORK_STEP, Exchange, ExchangeStatus, asked_units, held_units
+from .exchanges import AWAITING, FINAL, NETWORK_STEP, Exchange, ExchangeStatus, ExchangeTrigger, asked_units, held_units
 from .ledger import Currency
 from .money import Rub, Usdt
 
 _S = ExchangeStatus
+_T = ExchangeTrigger
 
 FINALITY_WAIT = timedelta(minutes=5)
 """So long after `expires_at` money that came in time may still become final: TRON takes a minute."""
@@ -73,10 +74,10 @@ class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FundsDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do. A status without new transfers is time's doing."""
+    """What to do. A trigger without new transfers is time's doing."""
 
-    status: ExchangeStatus | None = None
-    """Where the exchange moves; None: it stays."""
+    trigger: ExchangeTrigger | None = None
+    """What moves the exchange; None: it stays."""
     transfers: tuple[ExchangeTransfer, ...] = ()
     """New ones, to be added and booked each (`money_received`)."""
     received: int = 0
@@ -170,13 +171,13 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
     held, asked = held_units(exchange), asked_units(exchange)
     if received < asked and now >= exchange.expires_at and not _is_coming(exchange, seen, asked - received, now):
         short = tuple(_transfer(exchange, each, reason="underpaid") for each in in_time)
-        return FundsDecision(status=_S.EXPIRED, transfers=short + late, received=received, released=held)
+        return FundsDecision(trigger=_T.LAPSED, transfers=short + late, received=received, released=held)
     counted: list[ExchangeTransfer] = []
     for each in in_time:
         part = min(each.amount, asked - held)
         held += part
         counted.append(_transfer(exchange, each, counted=part, reason="excess"))
-    return FundsDecision(status=_next(exchange, held, asked), transfers=(*counted, *late), received=received)
+    return FundsDecision(trigger=_next(exchange, held, asked), transfers=(*counted, *late), received=received)
 
 
 def _is_coming(exchange: Exchange, seen: Sequence[Incoming], missing: int, now: datetime) -> bool:
@@ -186,10 +187,10 @@ def _is_coming(exchange: Exchange, seen: Sequence[Incoming], missing: int, now: 
     return on_the_way >= missing and now < exchange.expires_at + FINALITY_WAIT
 
 
-def _next(exchange: Exchange, held: int, asked: int) -> ExchangeStatus | None:
+def _next(exchange: Exchange, held: int, asked: int) -> ExchangeTrigger | None:
     if held == asked:
-        return _S.USDT_RECEIVED if exchange.takes_usdt else _S.RUB_RECEIVED
-    return _S.PARTIAL if held and exchange.status is not _S.PARTIAL else None
+        return _T.FUNDED
+    return _T.UNDERPAID if held and exchange.status is not _S.PARTIAL else None
 
 
 def _fresh(exchange: Exchange, seen: Sequence[Incoming], booked: Collection[str]) -> list[Incoming]:

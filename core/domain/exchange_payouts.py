@@ -24,13 +24,22 @@ class PartStatus(StrEnum):
     FAILED = "failed"
 
 
-_S = PartStatus
+class PartTrigger(StrEnum):
+    """What moves one part."""
 
-PART_MOVES: Moves[PartStatus] = Moves(
+    ASKED = "about to ask the bank"
+    DELIVERED = "the client has it"
+    REFUSED = "the bank refused for good"
+
+
+_S = PartStatus
+_T = PartTrigger
+
+PART_MOVES: Moves[PartStatus, PartTrigger] = Moves(
     (
-        Move(_S.PLANNED, _S.SENT, "about to ask the bank"),
-        Move(_S.SENT, _S.DONE, "the client has it"),
-        Move(_S.SENT, _S.FAILED, "the bank refused for good"),
+        Move(_S.PLANNED, _S.SENT, _T.ASKED),
+        Move(_S.SENT, _S.DONE, _T.DELIVERED),
+        Move(_S.SENT, _S.FAILED, _T.REFUSED),
     )
 )
 
@@ -62,14 +71,14 @@ def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:
     )
 
 
-def part_moved(parts: Parts, operation: str, after: PartStatus, failure: str | None = None) -> Parts:
-    """The parts with this one a move further; as they are when it stands there already.
+def part_moved(parts: Parts, operation: str, trigger: PartTrigger, failure: str | None = None) -> Parts:
+    """The parts with this one a move further; as they are where the trigger has led there already.
 
     Raises: IllegalMove; KeyError when none has this operation.
     """
     if all(part.operation != operation for part in parts):
         raise KeyError(operation)
-    return tuple(_moved(part, after, failure) if part.operation == operation else part for part in parts)
+    return tuple(_moved_to(part, trigger, failure) if part.operation == operation else part for part in parts)
 
 
 def next_part(parts: Parts) -> PayoutPart | None:
@@ -96,7 +105,7 @@ def paid_out(parts: Parts) -> Rub:
     return Rub(sum(part.amount.kopecks for part in parts if part.status is _S.DONE))
 
 
-def _moved(part: PayoutPart, after: PartStatus, failure: str | None) -> PayoutPart:
-    if part.status is after:
+def _moved_to(part: PayoutPart, trigger: PartTrigger, failure: str | None) -> PayoutPart:
+    if PART_MOVES.has_led(trigger, part.status):
         return part
-    return msgspec.structs.replace(part, status=PART_MOVES.move(part.status, after), failure=failure)
+    return msgspec.structs.replace(part, status=PART_MOVES.move(part.status, trigger), failure=failure)

@@ -29,18 +29,30 @@ class ReturnStatus(StrEnum):
     """The payer's bank gave it back: it is in suspense again."""
 
 
-_S = ReturnStatus
+class ReturnTrigger(StrEnum):
+    """What moves a return."""
 
-RETURN_MOVES: Moves[ReturnStatus] = Moves(
+    SENT = "about to ask the bank, or signed"
+    UNSIGNED = "the wallet refuses to sign for good"
+    DISPROVED = "the network proved that the transfer never moves"
+    ARRIVED = "the client has it"
+    REFUSED = "the bank refused for good"
+    CAME_BACK = "the payer's bank gave it back"
+
+
+_S = ReturnStatus
+_T = ReturnTrigger
+
+RETURN_MOVES: Moves[ReturnStatus, ReturnTrigger] = Moves(
     (
-        Move(_S.PLANNED, _S.SENDING, "about to ask the bank, or signed"),
-        Move(_S.PLANNED, _S.FAILED, "the wallet refuses to sign for good"),
-        Move(_S.SENDING, _S.PLANNED, "the network proved that the transfer never moves"),
-        Move(_S.SENDING, _S.RETURNED, "the client has it"),
-        Move(_S.SENDING, _S.FAILED, "the bank refused for good"),
-        Move(_S.SENDING, _S.REVERSED, "came back before anybody saw it done"),
-        Move(_S.FAILED, _S.RETURNED, "the bank did it after all"),
-        Move(_S.RETURNED, _S.REVERSED, "the payer's bank gave it back"),
+        Move(_S.PLANNED, _S.SENDING, _T.SENT),
+        Move(_S.PLANNED, _S.FAILED, _T.UNSIGNED),
+        Move(_S.SENDING, _S.PLANNED, _T.DISPROVED),
+        Move(_S.SENDING, _S.RETURNED, _T.ARRIVED),
+        Move(_S.SENDING, _S.FAILED, _T.REFUSED),
+        Move(_S.SENDING, _S.REVERSED, _T.CAME_BACK),
+        Move(_S.FAILED, _S.RETURNED, _T.ARRIVED),
+        Move(_S.RETURNED, _S.REVERSED, _T.CAME_BACK),
     )
 )
 
@@ -89,15 +101,16 @@ def returned_transfer(operation: str) -> str | None:
     return transfer_id if is_ours and number.isascii() and number.isdecimal() else None
 
 
-def return_moved(of: MoneyReturn, after: ReturnStatus, failure: str | None = None) -> MoneyReturn:
-    """The return one move further; a signed transfer is forgotten where it can have no effect any more.
+def return_moved(of: MoneyReturn, trigger: ReturnTrigger, failure: str | None = None) -> MoneyReturn:
+    """The return one move further; a signed transfer is forgotten where it can have no effect any more. Nobody else
+    writes a return's status.
 
     Raises: IllegalMove.
     """
-    moved = msgspec.structs.replace(of, status=RETURN_MOVES.move(of.status, after), failure=failure)
-    if after is _S.PLANNED:
-        return msgspec.structs.replace(moved, tx_hash=None, blob=None, signed_until=None)
-    return msgspec.structs.replace(moved, blob=None) if after is not _S.SENDING else moved
+    after = msgspec.structs.replace(of, status=RETURN_MOVES.move(of.status, trigger), failure=failure)
+    if after.status is _S.PLANNED:
+        return msgspec.structs.replace(after, tx_hash=None, blob=None, signed_until=None)
+    return after if after.status is _S.SENDING else msgspec.structs.replace(after, blob=None)
 
 
 def return_signed(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime) -> MoneyReturn:
@@ -105,4 +118,4 @@ def return_signed(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime) -
     that has a signed transfer: a second would pay twice."""
     if of.tx_hash is not None:
         raise IllegalMove(f"{of.operation} is signed already")
-    return msgspec.structs.replace(return_moved(of, _S.SENDING), tx_hash=tx_hash, blob=blob, signed_until=until)
+    return msgspec.structs.replace(return_moved(of, _T.SENT), tx_hash=tx_hash, blob=blob, signed_until=until)

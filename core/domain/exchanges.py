@@ -54,45 +54,63 @@ class ExchangeStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class ExchangeTrigger(StrEnum):
+    """What moves an exchange."""
+
+    ADDRESS_GIVEN = "deposit address obtained"
+    INVOICE_MADE = "SBP invoice created"
+    CALLED_OFF = "called off before funds came"
+    FUNDED = "client sent all of it"
+    UNDERPAID = "client sent less than requested"
+    LAPSED = "15 minutes passed"
+    TAKEN_BACK = "payer's bank took RUB back during the hold"
+    PAYOUT_STARTED = "SBP payout started"
+    HELD = "hold is over"
+    DELIVERED = "client received RUB"
+    CONFIRMED = "USDT confirmed on chain"
+    FAILED = "technical error, or refused for good"
+
+
 _S = ExchangeStatus
+_T = ExchangeTrigger
 
 FINAL = frozenset((_S.COMPLETED, _S.FAILED, _S.EXPIRED, _S.CANCELLED))
 """What merchants are told by an event; all others are internal (docs/webhooks.md "Events")."""
 
 
-def _to_failed(*states: ExchangeStatus) -> tuple[Move[ExchangeStatus], ...]:
-    return tuple(Move(state, _S.FAILED, "technical error, or refused for good") for state in states)
+def _to_failed(*states: ExchangeStatus) -> tuple[Move[ExchangeStatus, ExchangeTrigger], ...]:
+    return tuple(Move(state, _S.FAILED, _T.FAILED) for state in states)
 
 
-EXCHANGE_MOVES: Mapping[Direction, Moves[ExchangeStatus]] = {
+EXCHANGE_MOVES: Mapping[Direction, Moves[ExchangeStatus, ExchangeTrigger]] = {
     Direction.USDT_TO_RUB: Moves(
         (
-            Move(_S.PENDING, _S.AWAITING_USDT, "deposit address obtained"),
-            Move(_S.PENDING, _S.CANCELLED, "merchant cancels before funds came"),
-            Move(_S.AWAITING_USDT, _S.USDT_RECEIVED, "client sent USDT"),
-            Move(_S.AWAITING_USDT, _S.PARTIAL, "client sent less than requested"),
-            Move(_S.AWAITING_USDT, _S.EXPIRED, "15 minutes passed"),
-            Move(_S.AWAITING_USDT, _S.CANCELLED, "merchant cancels before funds came"),
-            Move(_S.PARTIAL, _S.USDT_RECEIVED, "client sent the rest"),
-            Move(_S.PARTIAL, _S.EXPIRED, "15 minutes passed"),
-            Move(_S.USDT_RECEIVED, _S.RUB_SENDING, "SBP payout started"),
-            Move(_S.RUB_SENDING, _S.COMPLETED, "client received RUB"),
+            Move(_S.PENDING, _S.AWAITING_USDT, _T.ADDRESS_GIVEN),
+            Move(_S.PENDING, _S.CANCELLED, _T.CALLED_OFF),
+            Move(_S.AWAITING_USDT, _S.USDT_RECEIVED, _T.FUNDED),
+            Move(_S.AWAITING_USDT, _S.PARTIAL, _T.UNDERPAID),
+            Move(_S.AWAITING_USDT, _S.EXPIRED, _T.LAPSED),
+            Move(_S.AWAITING_USDT, _S.CANCELLED, _T.CALLED_OFF),
+            Move(_S.PARTIAL, _S.USDT_RECEIVED, _T.FUNDED),
+            Move(_S.PARTIAL, _S.EXPIRED, _T.LAPSED),
+            Move(_S.USDT_RECEIVED, _S.RUB_SENDING, _T.PAYOUT_STARTED),
+            Move(_S.RUB_SENDING, _S.COMPLETED, _T.DELIVERED),
             *_to_failed(_S.PENDING, _S.AWAITING_USDT, _S.PARTIAL, _S.USDT_RECEIVED, _S.RUB_SENDING),
         )
     ),
     Direction.RUB_TO_USDT: Moves(
         (
-            Move(_S.PENDING, _S.AWAITING_RUB, "SBP invoice created"),
-            Move(_S.PENDING, _S.CANCELLED, "called off before funds came"),
-            Move(_S.AWAITING_RUB, _S.RUB_RECEIVED, "client paid through SBP"),
-            Move(_S.AWAITING_RUB, _S.PARTIAL, "client underpaid"),
-            Move(_S.AWAITING_RUB, _S.EXPIRED, "15 minutes passed"),
-            Move(_S.AWAITING_RUB, _S.CANCELLED, "called off before funds came"),
-            Move(_S.PARTIAL, _S.RUB_RECEIVED, "client paid the rest"),
-            Move(_S.PARTIAL, _S.EXPIRED, "15 minutes passed"),
-            Move(_S.RUB_RECEIVED, _S.PARTIAL, "payer's bank took RUB back during the hold"),
-            Move(_S.RUB_RECEIVED, _S.USDT_SENDING, "hold is over"),
-            Move(_S.USDT_SENDING, _S.COMPLETED, "USDT confirmed on chain"),
+            Move(_S.PENDING, _S.AWAITING_RUB, _T.INVOICE_MADE),
+            Move(_S.PENDING, _S.CANCELLED, _T.CALLED_OFF),
+            Move(_S.AWAITING_RUB, _S.RUB_RECEIVED, _T.FUNDED),
+            Move(_S.AWAITING_RUB, _S.PARTIAL, _T.UNDERPAID),
+            Move(_S.AWAITING_RUB, _S.EXPIRED, _T.LAPSED),
+            Move(_S.AWAITING_RUB, _S.CANCELLED, _T.CALLED_OFF),
+            Move(_S.PARTIAL, _S.RUB_RECEIVED, _T.FUNDED),
+            Move(_S.PARTIAL, _S.EXPIRED, _T.LAPSED),
+            Move(_S.RUB_RECEIVED, _S.PARTIAL, _T.TAKEN_BACK),
+            Move(_S.RUB_RECEIVED, _S.USDT_SENDING, _T.HELD),
+            Move(_S.USDT_SENDING, _S.COMPLETED, _T.CONFIRMED),
             *_to_failed(_S.PENDING, _S.AWAITING_RUB, _S.PARTIAL, _S.RUB_RECEIVED, _S.USDT_SENDING),
         )
     ),
@@ -219,22 +237,23 @@ def shown_received(exchange: Exchange) -> Usdt | None:
     return exchange.amount_usdt if exchange.status is _S.COMPLETED else Usdt(0)
 
 
-def moved(exchange: Exchange, after: ExchangeStatus, now: datetime, failure: str | None = None) -> Exchange:
-    """The exchange one move further. At a final status it gives its slot back and forgets the signed transfer, and
-    its event's sequence rises. RUB that are received are held from `now` on.
+def moved_to(exchange: Exchange, trigger: ExchangeTrigger, now: datetime, failure: str | None = None) -> Exchange:
+    """The exchange one move further; nobody else writes its status. At a final one it gives its slot back and forgets
+    the signed transfer, and its event's sequence rises. RUB that are received are held from `now` on.
 
     Raises: IllegalMove.
     """
+    after = EXCHANGE_MOVES[exchange.direction].move(exchange.status, trigger)
     ends = after in FINAL
     return msgspec.structs.replace(
         exchange,
-        status=EXCHANGE_MOVES[exchange.direction].move(exchange.status, after),
+        status=after,
         active_slot=None if ends else exchange.active_slot,
         completed_at=now if ends else None,
         blob=None if ends else exchange.blob,
         hold_until=now + HOLD if after is _S.RUB_RECEIVED else exchange.hold_until,
         failure=failure,
-        sequence=exchange.sequence + 1 if ends else exchange.sequence,
+        sequence=exchange.sequence + ends,
     )
 
 

@@ -2,7 +2,7 @@
 (docs/kyc.md "KYC: verifying your clients")."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from .accounts import Caller, KycDemand, Mode
-from .clients import KYC_MOVES, Client, DocumentState, KycStatus
+from .clients import DECISIONS, KYC_MOVES, Client, DocumentState, KycStatus, KycTrigger, moved_to
 from .errors import Refusal, shape_error
 
 UPLOAD_MAX = 10 * 1024 * 1024
@@ -176,14 +176,14 @@ def needs_check(client: Client) -> bool:
 
 def registering(client: Client, verifier: str, now: datetime) -> Client:
     """The client with the intent of a new check. What was found before stays until the verifier has begun."""
-    return msgspec.structs.replace(
+    return moved_to(
         client,
-        kyc=KYC_MOVES.move(client.kyc, KycStatus.REGISTERING),
+        KycTrigger.REGISTERED,
+        now,
         verifier=verifier,
         check_reference=None,
         form_url=None,
         checks=client.checks + 1,
-        updated_at=now,
     )
 
 
@@ -191,8 +191,16 @@ def taken_back(client: Client, now: datetime) -> Client:
     """The client as before an intent that the verifier refused for certain; unchanged where none is open."""
     if client.kyc is not KycStatus.REGISTERING:
         return client
-    before = KycStatus.FAILED if client.was_refused else KycStatus.REQUIRED
-    return msgspec.structs.replace(client, kyc=KYC_MOVES.move(client.kyc, before), request=None, updated_at=now)
+    trigger = KycTrigger.NOT_BEGUN_ANEW if client.was_refused else KycTrigger.NOT_BEGUN
+    return moved_to(client, trigger, now, request=None)
+
+
+_FOUND: Mapping[KycStatus, KycTrigger] = {
+    KycStatus.REQUIRED: KycTrigger.FORM,
+    KycStatus.PROCESSING: KycTrigger.BEGUN,
+    KycStatus.VERIFIED: KycTrigger.ACCEPTED,
+    KycStatus.FAILED: KycTrigger.REFUSED,
+}
 
 
 def found(client: Client, finding: Finding, now: datetime) -> Client:
@@ -206,22 +214,21 @@ def found(client: Client, finding: Finding, now: datetime) -> Client:
         if finding.status is not KycStatus.FAILED or heard:
             return client
         return msgspec.structs.replace(client, blocked=True, updated_at=now, **said)
-    # A form may move to another address without the check moving.
-    other_form = client.kyc is finding.status and client.form_url != finding.form_url
-    if not KYC_MOVES.allows(client.kyc, finding.status) and not other_form:
+    trigger = _FOUND[finding.status]
+    if KYC_MOVES.allows(client.kyc, trigger):
+        client = moved_to(client, trigger, now)
+    elif client.kyc is not finding.status or client.form_url == finding.form_url:
+        # A form may move to another address without the check moving; all else is no news.
         return client
-    is_verified = finding.status is KycStatus.VERIFIED
-    decided = finding.status in (KycStatus.VERIFIED, KycStatus.FAILED)
+    is_verified, decided = finding.status is KycStatus.VERIFIED, trigger in DECISIONS
     return msgspec.structs.replace(
         client,
-        kyc=finding.status,
         check_reference=finding.reference,
         request=None,
         form_url=finding.form_url if finding.status is KycStatus.REQUIRED else None,
         account_number=(finding.account_number or client.id) if is_verified else client.account_number,
         verified_at=now if is_verified else None,
         was_refused=finding.status is KycStatus.FAILED if decided else client.was_refused,
-        sequence=client.sequence + 1 if decided else client.sequence,
         updated_at=now,
         **said,
     )

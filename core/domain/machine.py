@@ -1,4 +1,4 @@
-"""States as data: every table of moves is read by this one function, and the docs draw their diagrams from it."""
+"""State tables: each says where a trigger leads from a status. The documentation draws its diagrams from them."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -7,37 +7,44 @@ from typing import Generic, TypeVar
 import msgspec
 
 S = TypeVar("S", bound=StrEnum)
+T = TypeVar("T", bound=StrEnum)
 
 
-class Move(msgspec.Struct, Generic[S], frozen=True):
-    """One allowed move. `trigger` names what happened; it is a label for people, the pair is the rule."""
+class Move(msgspec.Struct, Generic[S, T], frozen=True):
+    """One allowed move: `trigger` names what happened, in words for people."""
 
     before: S
     after: S
-    trigger: str
+    trigger: T
 
 
 class IllegalMove(Exception):
     """The table has no such move."""
 
 
-class Moves(Generic[S]):
-    """A state table."""
+class Moves(Generic[S, T]):
+    """A state table, keyed by status and trigger: a cause that does not belong to a status is an error."""
 
-    def __init__(self, moves: Iterable[Move[S]]) -> None:
+    def __init__(self, moves: Iterable[Move[S, T]]) -> None:
         self.rows = tuple(moves)
-        self._pairs = frozenset((row.before, row.after) for row in self.rows)
-        if len(self._pairs) != len(self.rows):
-            raise ValueError("a state table names each move once")
+        self._after = {(row.before, row.trigger): row.after for row in self.rows}
+        if len(self._after) != len(self.rows):
+            raise ValueError("a state table says once where a trigger leads from a status")
 
-    def allows(self, before: S, after: S) -> bool:
-        return (before, after) in self._pairs
+    def allows(self, before: S, trigger: T) -> bool:
+        """Whether the trigger moves this status."""
+        return (before, trigger) in self._after
 
-    def move(self, before: S, after: S) -> S:
-        """The state after the move. Raises: IllegalMove."""
-        if not self.allows(before, after):
-            raise IllegalMove(f"{before} does not move to {after}")
+    def move(self, before: S, trigger: T) -> S:
+        """The status after the trigger. Raises: IllegalMove."""
+        after = self._after.get((before, trigger))
+        if after is None:
+            raise IllegalMove(f"{before} is not moved by: {trigger}")
         return after
+
+    def has_led(self, trigger: T, state: S) -> bool:
+        """Whether the trigger leads to this status: heard of again, it is no news."""
+        return any(row.trigger is trigger and row.after is state for row in self.rows)
 
     def is_final(self, state: S) -> bool:
         """No move leads out of it."""

@@ -130,10 +130,13 @@ class ChargeExhaustedPayload(Payload, frozen=True, kw_only=True, forbid_unknown_
     timestamp: str
 
 
+RefundEvent = Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
+
+
 class RefundPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of all four refund events (docs/payloads.md "Refund")."""
 
-    event: Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
+    event: RefundEvent
     payment_id: str
     refund_id: str
     amount_rub: TwoDecimals

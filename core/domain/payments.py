@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .accounts import Mode
+from .accounts import Account, Mode, Shop
 from .machine import Move, Moves
 from .money import Rub, Usdt
 from .subscriptions import BindingCharge
@@ -54,30 +54,52 @@ ASKING: Final = Opening.ASKING
 OPEN: Final = Opening.OPEN
 """For what every new payment passes (accounts.py: TEST)."""
 
-_S = PaymentStatus
 
-PAYMENT_MOVES: Moves[PaymentStatus] = Moves(
+class PaymentTrigger(StrEnum):
+    """What moves a payment."""
+
+    STARTED = "the bank started on it"
+    PAID = "the payer paid"
+    OTHER_AMOUNT = "another amount came"
+    REFUSED = "the bank refused"
+    CANCELLED = "cancelled at the bank"
+    SUBSCRIPTION_OVER = "its subscription was cancelled"
+    LAPSED = "nobody paid in time"
+    ACCEPTED = "the operator accepts what came"
+    SENT_BACK = "the operator sends it back"
+    SETTLED = "daily settlement"
+    REFUNDED = "refunded in full"
+    RESTORED = "refund reversed before settlement"
+    RESTORED_SETTLED = "refund reversed after settlement"
+
+
+_S = PaymentStatus
+_T = PaymentTrigger
+
+PAYMENT_MOVES: Moves[PaymentStatus, PaymentTrigger] = Moves(
     (
-        Move(_S.PENDING, _S.PROCESSING, "the bank started on it"),
-        Move(_S.PENDING, _S.PAID, "the payer paid"),
-        Move(_S.PENDING, _S.AMOUNT_MISMATCH, "another amount came"),
-        Move(_S.PENDING, _S.FAILED, "the bank refused"),
-        Move(_S.PENDING, _S.CANCELLED, "cancelled at the bank"),
-        Move(_S.PENDING, _S.EXPIRED, "nobody paid in time"),
-        Move(_S.PROCESSING, _S.PAID, "the payer paid"),
-        Move(_S.PROCESSING, _S.AMOUNT_MISMATCH, "another amount came"),
-        Move(_S.PROCESSING, _S.FAILED, "the bank refused"),
-        Move(_S.PROCESSING, _S.CANCELLED, "cancelled at the bank"),
-        Move(_S.PROCESSING, _S.EXPIRED, "nobody paid in time"),
-        Move(_S.EXPIRED, _S.PAID, "late payment"),
-        Move(_S.EXPIRED, _S.AMOUNT_MISMATCH, "late payment of another amount"),
-        Move(_S.AMOUNT_MISMATCH, _S.PAID, "the operator accepts what came"),
-        Move(_S.AMOUNT_MISMATCH, _S.FAILED, "the operator sends it back"),
-        Move(_S.PAID, _S.SETTLED, "daily settlement"),
-        Move(_S.PAID, _S.REFUNDED, "refunded in full"),
-        Move(_S.SETTLED, _S.REFUNDED, "refunded in full"),
-        Move(_S.REFUNDED, _S.PAID, "refund reversed before settlement"),
-        Move(_S.REFUNDED, _S.SETTLED, "refund reversed after settlement"),
+        Move(_S.PENDING, _S.PROCESSING, _T.STARTED),
+        Move(_S.PENDING, _S.PAID, _T.PAID),
+        Move(_S.PENDING, _S.AMOUNT_MISMATCH, _T.OTHER_AMOUNT),
+        Move(_S.PENDING, _S.FAILED, _T.REFUSED),
+        Move(_S.PENDING, _S.CANCELLED, _T.CANCELLED),
+        Move(_S.PENDING, _S.CANCELLED, _T.SUBSCRIPTION_OVER),
+        Move(_S.PENDING, _S.EXPIRED, _T.LAPSED),
+        Move(_S.PROCESSING, _S.PAID, _T.PAID),
+        Move(_S.PROCESSING, _S.AMOUNT_MISMATCH, _T.OTHER_AMOUNT),
+        Move(_S.PROCESSING, _S.FAILED, _T.REFUSED),
+        Move(_S.PROCESSING, _S.CANCELLED, _T.CANCELLED),
+        Move(_S.PROCESSING, _S.CANCELLED, _T.SUBSCRIPTION_OVER),
+        Move(_S.PROCESSING, _S.EXPIRED, _T.LAPSED),
+        Move(_S.EXPIRED, _S.PAID, _T.PAID),
+        Move(_S.EXPIRED, _S.AMOUNT_MISMATCH, _T.OTHER_AMOUNT),
+        Move(_S.AMOUNT_MISMATCH, _S.PAID, _T.ACCEPTED),
+        Move(_S.AMOUNT_MISMATCH, _S.FAILED, _T.SENT_BACK),
+        Move(_S.PAID, _S.SETTLED, _T.SETTLED),
+        Move(_S.PAID, _S.REFUNDED, _T.REFUNDED),
+        Move(_S.SETTLED, _S.REFUNDED, _T.REFUNDED),
+        Move(_S.REFUNDED, _S.PAID, _T.RESTORED),
+        Move(_S.REFUNDED, _S.SETTLED, _T.RESTORED_SETTLED),
     )
 )
 """The moves (docs/states.md "Payment"). Every move sends one `payment.status_changed`."""
@@ -154,6 +176,30 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     def is_charge(self) -> bool:
         """It charges a subscription by its mandate; the bank knows it as a charge, not as an invoice."""
         return self.subscription_id is not None and self.binding is None
+
+
+def moved_to(payment: Payment, trigger: PaymentTrigger, **changes: Any) -> Payment:
+    """The payment after its trigger, with what else the move changes. Nobody else writes a payment's status; every move
+    has an event, so its sequence rises.
+
+    Raises: IllegalMove for a trigger that does not move a payment of this status.
+    """
+    status = PAYMENT_MOVES.move(payment.status, trigger)
+    return msgspec.structs.replace(payment, status=status, sequence=payment.sequence + 1, **changes)
+
+
+def announced(payment: Payment) -> Payment:
+    """The payment with one more event about it that tells of no move."""
+    return msgspec.structs.replace(payment, sequence=payment.sequence + 1)
+
+
+class PaymentMove(msgspec.Struct, frozen=True):
+    """A payment's move in the unit that saves it, with who is told of it, as read in that unit."""
+
+    before: Payment
+    after: Payment
+    account: Account | None
+    shop: Shop | None
 
 
 def lifetime(ttl_minutes: int | None, *, own: bool) -> timedelta:

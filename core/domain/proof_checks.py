@@ -11,9 +11,10 @@ import msgspec
 
 from .money import Usdt
 from .payments import Payment
-from .proofs import PROOF_MOVES, PROVABLE, DeliveryProof, ProofStatus, RejectionReason
+from .proofs import PROVABLE, DeliveryProof, ProofStatus, ProofTrigger, RejectionReason, moved_to
 
 _S = ProofStatus
+_T = ProofTrigger
 
 LOOKS = (
     timedelta(seconds=10),
@@ -74,13 +75,14 @@ def after_look(proof: DeliveryProof, look: Look, payment: Payment, now: datetime
     if payment.amount_usdt is None:
         return until_settled(proof, payment, now)
     fits = any(_fits(amount, payment.amount_usdt) for amount in look.amounts)
-    return Next(proof=_moved(proof, _S.CONFIRMED if fits else _S.CONFIRMED_AMOUNT_DIFFERS, now), again_at=None)
+    return Next(proof=moved_to(proof, _T.FITS if fits else _T.DIFFERS, now), again_at=None)
 
 
 def without_answer(proof: DeliveryProof, now: datetime) -> Next:
     """The chain is away: nothing is known, and nothing counts."""
-    status = _S.IN_REVIEW if proof.status is _S.ACCEPTED else proof.status
-    return Next(proof=_moved(proof, status, now), again_at=now + CHAIN_AWAY)
+    if proof.status is _S.ACCEPTED:
+        proof = moved_to(proof, _T.UNDECIDED, now)
+    return Next(proof=proof, again_at=now + CHAIN_AWAY)
 
 
 def waits_for_settlement(proof: DeliveryProof, payment: Payment) -> bool:
@@ -92,32 +94,24 @@ def until_settled(proof: DeliveryProof, payment: Payment, now: datetime) -> Next
     """In review until the payment is worth an amount in USDT. One that was refunded before will never be: its check
     ends where it stands, and the merchant may start it anew after a day."""
     again_at = now + SETTLEMENT_LOOK if payment.status in PROVABLE else None
-    return Next(proof=_moved(proof, _S.IN_REVIEW, now), again_at=again_at)
+    return Next(proof=moved_to(proof, _T.UNDECIDED, now), again_at=again_at)
 
 
 def rejected(proof: DeliveryProof, reason: RejectionReason, now: datetime) -> Next:
     """It proves nothing, and lets go of the transaction, which may prove another payment."""
-    after = msgspec.structs.replace(_moved(proof, _S.REJECTED, now), reason=reason, claim=None)
-    return Next(proof=after, again_at=None)
+    return Next(proof=moved_to(proof, _T.DISPROVED, now, reason=reason, claim=None), again_at=None)
 
 
 def _later(proof: DeliveryProof, seen: Seen, now: datetime) -> Next:
     """Not final yet. One that was in a block and is gone again stays awaited until its looks are used up."""
-    status, looks = proof.status, proof.looks
-    if seen is Seen.IN_BLOCK and status is not _S.AWAITING_CONFIRMATIONS:
-        status, looks = _S.AWAITING_CONFIRMATIONS, 0
-    elif seen is Seen.MISSING and status is _S.ACCEPTED:
-        status = _S.IN_REVIEW
+    after, looks = proof, proof.looks
+    if seen is Seen.IN_BLOCK and proof.status is not _S.AWAITING_CONFIRMATIONS:
+        after, looks = moved_to(proof, _T.IN_BLOCK, now), 0
+    elif seen is Seen.MISSING and proof.status is _S.ACCEPTED:
+        after = moved_to(proof, _T.UNDECIDED, now)
     if looks >= len(LOOKS):
         return rejected(proof, RejectionReason.NOT_FOUND_OR_UNCONFIRMED, now)
-    after = msgspec.structs.replace(_moved(proof, status, now), looks=looks + 1)
-    return Next(proof=after, again_at=now + LOOKS[looks])
-
-
-def _moved(proof: DeliveryProof, status: ProofStatus, now: datetime) -> DeliveryProof:
-    if status is proof.status:
-        return proof
-    return msgspec.structs.replace(proof, status=PROOF_MOVES.move(proof.status, status), status_at=now)
+    return Next(proof=msgspec.structs.replace(after, looks=looks + 1), again_at=now + LOOKS[looks])
 
 
 def _fits(amount: Usdt, expected: Usdt) -> bool:

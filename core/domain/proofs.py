@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -47,28 +48,40 @@ class RejectionReason(StrEnum):
     INVALID = "invalid"
 
 
-_S = ProofStatus
+class ProofTrigger(StrEnum):
+    """What moves a delivery proof."""
 
-PROOF_MOVES: Moves[ProofStatus] = Moves(
+    SUBMITTED = "a hash is submitted"
+    UNDECIDED = "looked at without an end"
+    IN_BLOCK = "seen in a block that is not final"
+    FITS = "final, and the amount fits"
+    DIFFERS = "final, and the amount does not fit"
+    DISPROVED = "used already, without effect on the chain, or not final for too long"
+
+
+_S = ProofStatus
+_T = ProofTrigger
+
+PROOF_MOVES: Moves[ProofStatus, ProofTrigger] = Moves(
     (
-        Move(_S.WAITING, _S.ACCEPTED, "the first hash is submitted"),
-        Move(_S.ACCEPTED, _S.ACCEPTED, "another hash is submitted"),
-        Move(_S.ACCEPTED, _S.IN_REVIEW, "looked at without an end"),
-        Move(_S.ACCEPTED, _S.AWAITING_CONFIRMATIONS, "seen in a block that is not final"),
-        Move(_S.ACCEPTED, _S.CONFIRMED, "final, and the amount fits"),
-        Move(_S.ACCEPTED, _S.CONFIRMED_AMOUNT_DIFFERS, "final, and the amount does not fit"),
-        Move(_S.ACCEPTED, _S.REJECTED, "used already, no hash, or without effect on the chain"),
-        Move(_S.IN_REVIEW, _S.ACCEPTED, "another hash is submitted, or the same after a day"),
-        Move(_S.IN_REVIEW, _S.AWAITING_CONFIRMATIONS, "seen in a block that is not final"),
-        Move(_S.IN_REVIEW, _S.CONFIRMED, "final, and the amount fits"),
-        Move(_S.IN_REVIEW, _S.CONFIRMED_AMOUNT_DIFFERS, "final, and the amount does not fit"),
-        Move(_S.IN_REVIEW, _S.REJECTED, "without effect on the chain, or not seen for too long"),
-        Move(_S.AWAITING_CONFIRMATIONS, _S.ACCEPTED, "another hash is submitted"),
-        Move(_S.AWAITING_CONFIRMATIONS, _S.IN_REVIEW, "final before the payment is settled"),
-        Move(_S.AWAITING_CONFIRMATIONS, _S.CONFIRMED, "final, and the amount fits"),
-        Move(_S.AWAITING_CONFIRMATIONS, _S.CONFIRMED_AMOUNT_DIFFERS, "final, and the amount does not fit"),
-        Move(_S.AWAITING_CONFIRMATIONS, _S.REJECTED, "without effect on the chain, or not final for too long"),
-        Move(_S.REJECTED, _S.ACCEPTED, "a new hash is submitted, or one that a second look may end otherwise for"),
+        Move(_S.WAITING, _S.ACCEPTED, _T.SUBMITTED),
+        Move(_S.ACCEPTED, _S.ACCEPTED, _T.SUBMITTED),
+        Move(_S.ACCEPTED, _S.IN_REVIEW, _T.UNDECIDED),
+        Move(_S.ACCEPTED, _S.AWAITING_CONFIRMATIONS, _T.IN_BLOCK),
+        Move(_S.ACCEPTED, _S.CONFIRMED, _T.FITS),
+        Move(_S.ACCEPTED, _S.CONFIRMED_AMOUNT_DIFFERS, _T.DIFFERS),
+        Move(_S.ACCEPTED, _S.REJECTED, _T.DISPROVED),
+        Move(_S.IN_REVIEW, _S.ACCEPTED, _T.SUBMITTED),
+        Move(_S.IN_REVIEW, _S.AWAITING_CONFIRMATIONS, _T.IN_BLOCK),
+        Move(_S.IN_REVIEW, _S.CONFIRMED, _T.FITS),
+        Move(_S.IN_REVIEW, _S.CONFIRMED_AMOUNT_DIFFERS, _T.DIFFERS),
+        Move(_S.IN_REVIEW, _S.REJECTED, _T.DISPROVED),
+        Move(_S.AWAITING_CONFIRMATIONS, _S.ACCEPTED, _T.SUBMITTED),
+        Move(_S.AWAITING_CONFIRMATIONS, _S.IN_REVIEW, _T.UNDECIDED),
+        Move(_S.AWAITING_CONFIRMATIONS, _S.CONFIRMED, _T.FITS),
+        Move(_S.AWAITING_CONFIRMATIONS, _S.CONFIRMED_AMOUNT_DIFFERS, _T.DIFFERS),
+        Move(_S.AWAITING_CONFIRMATIONS, _S.REJECTED, _T.DISPROVED),
+        Move(_S.REJECTED, _S.ACCEPTED, _T.SUBMITTED),
     )
 )
 """The moves (docs/states.md "Delivery proof"). `confirmed` and `confirmed_amount_differs` are final: the hash is
@@ -205,6 +218,14 @@ def changes_nothing(proof: DeliveryProof, wish: ProofWish, now: datetime) -> boo
     return proof.status is not _S.IN_REVIEW or now - proof.status_at <= STUCK
 
 
+def moved_to(proof: DeliveryProof, trigger: ProofTrigger, now: datetime, **changes: Any) -> DeliveryProof:
+    """The proof after its trigger, with what else the move changes; where the trigger has led there already the status
+    stands since then. Nobody else writes its status. Raises: IllegalMove."""
+    if not PROOF_MOVES.has_led(trigger, proof.status):
+        changes |= {"status": PROOF_MOVES.move(proof.status, trigger), "status_at": now}
+    return msgspec.structs.replace(proof, **changes)
+
+
 def submitted(
     payment_id: str, before: DeliveryProof | None, wish: ProofWish, now: datetime, *, holds: bool
 ) -> DeliveryProof:
@@ -213,7 +234,7 @@ def submitted(
         id=payment_id,
         network=wish.network,
         tx_hash=wish.tx_hash,
-        status=PROOF_MOVES.move(_S.WAITING if before is None else before.status, _S.ACCEPTED),
+        status=PROOF_MOVES.move(_S.WAITING if before is None else before.status, _T.SUBMITTED),
         status_at=now,
         submitted_at=now,
         submission=1 if before is None else before.submission + 1,

@@ -1,6 +1,6 @@
 """Refunds: the application, its states, and the order in which a new one is refused (docs/refunds.md "Rules")."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -11,7 +11,8 @@ from .accounts import Mode
 from .errors import Refusal, shape_error
 from .machine import Move, Moves
 from .money import Rub, Usdt
-from .payments import Payment, PaymentStatus
+from .payloads import RefundEvent
+from .payments import Payment, PaymentStatus, PaymentTrigger
 from .shapes import check_text
 from .terminals import Terminal
 
@@ -42,20 +43,40 @@ class PendingReason(StrEnum):
     INSUFFICIENT_BALANCE = "insufficient_balance"
 
 
-_S = RefundStatus
+class RefundTrigger(StrEnum):
+    """What moves a refund."""
 
-REFUND_MOVES: Moves[RefundStatus] = Moves(
+    SENT = "sent to the bank"
+    REJECTED = "an operator or a rule refused"
+    CANCELLED = "the merchant cancelled"
+    PAID = "the payer has the money"
+    REFUSED = "the bank refused"
+    CAME_BACK = "the money came back"
+
+
+_S = RefundStatus
+_T = RefundTrigger
+
+REFUND_MOVES: Moves[RefundStatus, RefundTrigger] = Moves(
     (
-        Move(_S.PENDING, _S.PROCESSING, "sent to the bank"),
-        Move(_S.PENDING, _S.REJECTED, "an operator or a rule refused"),
-        Move(_S.PENDING, _S.CANCELLED, "the merchant cancelled"),
-        Move(_S.PROCESSING, _S.COMPLETED, "the payer has the money"),
-        Move(_S.PROCESSING, _S.FAILED, "the bank refused"),
-        Move(_S.COMPLETED, _S.REVERSED, "the money came back"),
+        Move(_S.PENDING, _S.PROCESSING, _T.SENT),
+        Move(_S.PENDING, _S.REJECTED, _T.REJECTED),
+        Move(_S.PENDING, _S.CANCELLED, _T.CANCELLED),
+        Move(_S.PROCESSING, _S.COMPLETED, _T.PAID),
+        Move(_S.PROCESSING, _S.FAILED, _T.REFUSED),
+        Move(_S.COMPLETED, _S.REVERSED, _T.CAME_BACK),
     )
 )
 """The moves (docs/states.md "Refund"). The ends but for `cancelled` send an event; `completed` and `reversed` may move
 the payment."""
+
+TOLD: Mapping[RefundStatus, RefundEvent] = {
+    _S.COMPLETED: "refund.completed",
+    _S.REJECTED: "refund.rejected",
+    _S.FAILED: "refund.failed",
+    _S.REVERSED: "refund.reversed",
+}
+"""The events of a refund's moves. A merchant who cancels knows it: `cancelled` has none."""
 
 _OPEN = frozenset((_S.PENDING, _S.PROCESSING))
 _COUNTED = _OPEN | {_S.COMPLETED}
@@ -118,6 +139,17 @@ class RefundOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return f"RefundOrder(payment_id={self.payment_id!r}, amount_rub={self.amount_rub!r}, …)"
 
 
+def moved_to(refund: Refund, trigger: RefundTrigger, **changes: Any) -> Refund:
+    """The refund after its trigger, with what else the move changes. Nobody else writes a refund's status; its sequence
+    rises where the move has an event.
+
+    Raises: IllegalMove for a trigger that does not move a refund of this status.
+    """
+    status = REFUND_MOVES.move(refund.status, trigger)
+    sequence = refund.sequence + (status in TOLD)
+    return msgspec.structs.replace(refund, status=status, sequence=sequence, pending_reason=None, **changes)
+
+
 def is_open(refund: Refund) -> bool:
     """It has no outcome yet. A payment with such a refund is `refund_pending` (docs/payments.md "What you get")."""
     return refund.status in _OPEN
@@ -134,10 +166,16 @@ def remainder(payment: Payment, refunds: Iterable[Refund]) -> Rub:
     return _came(payment) - _sum(refund for refund in refunds if refund.status in _COUNTED)
 
 
-def refunded_fully(payment: Payment, refunds: Iterable[Refund]) -> bool:
-    """The completed ones of `refunds` (all of this payment) reach what came: the payment is `refunded`."""
+def refunded_by(payment: Payment, refunds: Iterable[Refund]) -> PaymentTrigger | None:
+    """What moves a payment of which these are all refunds: it is `refunded` while the completed ones reach what came.
+    None: it stays."""
     came = _came(payment)
-    return came > Rub(0) and _sum(refund for refund in refunds if refund.status is _S.COMPLETED) >= came
+    is_full = came > Rub(0) and _sum(refund for refund in refunds if refund.status is _S.COMPLETED) >= came
+    if is_full is (payment.status is PaymentStatus.REFUNDED):
+        return None
+    if is_full:
+        return PaymentTrigger.REFUNDED
+    return PaymentTrigger.RESTORED if payment.settled_at is None else PaymentTrigger.RESTORED_SETTLED
 
 
 def _came(payment: Payment) -> Rub:

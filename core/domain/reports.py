@@ -1,14 +1,22 @@
 """What the bank reports about a payment, and what follows from it: decided purely, so that every case is one row of a
 test (docs/payments.md "How it ends")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from .machine import IllegalMove
 from .money import Rub
-from .payments import LATE_WINDOW, PAYMENT_MOVES, FailureReason, Payment, PaymentStatus
+from .payments import (
+    LATE_WINDOW,
+    PAYMENT_MOVES,
+    FailureReason,
+    Payment,
+    PaymentStatus,
+    PaymentTrigger,
+    moved_to,
+)
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,17 +47,30 @@ class Stray(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do: where the payment moves (None: it stays), with which money, and what goes to suspense.
+    """What to do: what moves the payment (None: it stays), with which money, and what goes to suspense.
 
     Money without a move belongs to a payment whose amount the bank could not say at first: it is under review, or an
     operator said the amount.
     """
 
-    status: PaymentStatus | None = None
+    trigger: PaymentTrigger | None = None
     arrival: Arrival | None = None
     failure: FailureReason | None = None
     strays: tuple[Stray, ...] = ()
 
+
+_T = PaymentTrigger
+
+_TOLD: Mapping[PaymentStatus, PaymentTrigger] = {
+    PaymentStatus.PROCESSING: _T.STARTED,
+    # The bank says paid and cannot say how much: the amount could not be confirmed.
+    PaymentStatus.PAID: _T.OTHER_AMOUNT,
+    PaymentStatus.AMOUNT_MISMATCH: _T.OTHER_AMOUNT,
+    PaymentStatus.FAILED: _T.REFUSED,
+    PaymentStatus.CANCELLED: _T.CANCELLED,
+    PaymentStatus.EXPIRED: _T.LAPSED,
+}
+"""What a bank's word moves a payment by, where no money came with it; of all others it says nothing new."""
 
 _WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 _CLOSING = (PaymentStatus.PAID, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
@@ -75,8 +96,8 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
         barrier = _barrier(payment, first)
         if barrier is not None:
             return Decision(strays=_strays(arrivals, None, barrier))
-        status = PaymentStatus.PAID if first.amount == payment.amount else PaymentStatus.AMOUNT_MISMATCH
-        return Decision(status=status, arrival=first, strays=_strays(rest, None, "second_transfer"))
+        trigger = _T.PAID if first.amount == payment.amount else _T.OTHER_AMOUNT
+        return Decision(trigger=trigger, arrival=first, strays=_strays(rest, None, "second_transfer"))
     return _without_money(payment, report, now)
 
 
@@ -101,37 +122,30 @@ def _barrier(payment: Payment, arrival: Arrival) -> str | None:
 
 
 def _without_money(payment: Payment, report: Report, now: datetime) -> Decision:
-    wanted = report.status
-    if wanted is PaymentStatus.PAID:
-        # The bank says paid and cannot say how much: the amount could not be confirmed.
-        wanted = PaymentStatus.AMOUNT_MISMATCH
-    if wanted is payment.status or not PAYMENT_MOVES.allows(payment.status, wanted):
-        wanted = PaymentStatus.PENDING
-    if wanted is PaymentStatus.FAILED:
-        return Decision(status=wanted, failure=report.failure or FailureReason.UNKNOWN)
-    if wanted in (PaymentStatus.PENDING, PaymentStatus.PROCESSING):
-        if payment.status in _WAITING and now >= payment.expires_at:
-            return Decision(status=PaymentStatus.EXPIRED)
-        return Decision(status=wanted if wanted is PaymentStatus.PROCESSING else None)
-    if wanted is PaymentStatus.AMOUNT_MISMATCH and payment.status is PaymentStatus.EXPIRED:
-        return Decision(status=wanted if now <= payment.created_at + LATE_WINDOW else None)
-    return Decision(status=wanted)
+    told = _TOLD.get(report.status)
+    if told is not None and not PAYMENT_MOVES.allows(payment.status, told):
+        told = None
+    if told in (None, _T.STARTED) and payment.status in _WAITING and now >= payment.expires_at:
+        told = _T.LAPSED
+    if told is _T.OTHER_AMOUNT and payment.status is PaymentStatus.EXPIRED and now > payment.created_at + LATE_WINDOW:
+        told = None
+    failure = report.failure or FailureReason.UNKNOWN
+    return Decision(trigger=told, failure=failure if told is _T.REFUSED else None)
 
 
 def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: bytes | None) -> Payment:
     """The payment after the decision's move. Raises: IllegalMove, also for a decision to stay."""
-    if decision.status is None:
+    if decision.trigger is None:
         raise IllegalMove(f"{payment.status} was to stay")
-    status = PAYMENT_MOVES.move(payment.status, decision.status)
-    payment = noted(payment, decision, sealed_name=sealed_name)
-    changes: dict[str, object] = {"status": status, "sequence": payment.sequence + 1}
-    if status is PaymentStatus.PAID and payment.paid_at is None:
+    after = moved_to(noted(payment, decision, sealed_name=sealed_name), decision.trigger)
+    changes: dict[str, object] = {}
+    if after.status is PaymentStatus.PAID and payment.paid_at is None:
         changes["paid_at"] = now if decision.arrival is None else min(decision.arrival.at, now)
     if decision.failure is not None:
         changes["failure_reason"] = decision.failure
-    if status in _CLOSING and payment.status not in _TOOK_MONEY:
+    if after.status in _CLOSING and payment.status not in _TOOK_MONEY:
         changes["closed_at"] = now
-    return msgspec.structs.replace(payment, **changes)
+    return msgspec.structs.replace(after, **changes) if changes else after
 
 
 def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) -> Payment:

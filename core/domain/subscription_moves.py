@@ -20,12 +20,14 @@ from .subscriptions import (
     Binding,
     Subscription,
     SubscriptionStatus,
+    SubscriptionTrigger,
     announces,
     binding_ends_at,
     pause_ends_at,
 )
 
 _S = SubscriptionStatus
+_T = SubscriptionTrigger
 
 
 class Mandate(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,7 @@ def binding_closed(subscription: Subscription, now: datetime) -> Subscription:
     """The payment system gives no link, or ends the binding: a new subscription is cancelled; one that was to be
     bound anew stays paused, without a link."""
     if subscription.status is _S.PENDING_BINDING:
-        return _moved(subscription, _S.CANCELLED, now, binding_url_pending=False)
+        return moved_to(subscription, _T.NO_LINK, now, binding_url_pending=False)
     if subscription.status is _S.PAUSED and subscription.binding_url_pending:
         return changed(subscription, now, binding_url_pending=False)
     return subscription
@@ -75,8 +77,9 @@ def binding_timed_out(subscription: Subscription, now: datetime) -> Subscription
     ends_at = binding_ends_at(subscription)
     if ends_at is None or now < ends_at:
         return subscription
-    after = _S.CANCELLED if subscription.binding_url is None else _S.EXPIRED
-    return _moved(subscription, after, now, binding_url_pending=False, revoke_pending=_is_known_to_a_bank(subscription))
+    trigger = _T.NO_LINK if subscription.binding_url is None else _T.UNCONFIRMED
+    revoke_pending = _is_known_to_a_bank(subscription)
+    return moved_to(subscription, trigger, now, binding_url_pending=False, revoke_pending=revoke_pending)
 
 
 def rebound(subscription: Subscription, url: str | None, binding: Binding | None, now: datetime) -> Subscription:
@@ -119,7 +122,7 @@ def bound(
     if subscription.status is _S.ACTIVE:
         # The old mandate became valid again while the payer confirmed a new one: the payer's last word counts.
         return changed(subscription, now, **changes)
-    return _moved(subscription, _S.ACTIVE, now, **changes, rebind_required=False, paused_at=None)
+    return moved_to(subscription, _T.CONFIRMED, now, **changes, rebind_required=False, paused_at=None)
 
 
 def mandate_lost(subscription: Subscription, now: datetime) -> Subscription:
@@ -127,14 +130,16 @@ def mandate_lost(subscription: Subscription, now: datetime) -> Subscription:
     if subscription.status is not _S.ACTIVE:
         return subscription
     # `past_due` is a flag of active subscriptions; if the token comes back overdue, the bank says so again.
-    return _moved(subscription, _S.PAUSED, now, rebind_required=True, past_due=False, paused_at=now)
+    return moved_to(subscription, _T.MANDATE_LOST, now, rebind_required=True, past_due=False, paused_at=now)
 
 
 def mandate_restored(subscription: Subscription, now: datetime) -> Subscription:
     """The bank reports the token valid again. A link that was given for a new binding is of no use any more."""
     if subscription.status is not _S.PAUSED or subscription.mandate_token is None:
         return subscription
-    return _moved(subscription, _S.ACTIVE, now, rebind_required=False, paused_at=None, binding_url_pending=False)
+    return moved_to(
+        subscription, _T.MANDATE_RESTORED, now, rebind_required=False, paused_at=None, binding_url_pending=False
+    )
 
 
 def past_due(subscription: Subscription, *, overdue: bool, now: datetime) -> Subscription:
@@ -146,7 +151,9 @@ def past_due(subscription: Subscription, *, overdue: bool, now: datetime) -> Sub
 
 def consent_ended(subscription: Subscription, now: datetime) -> Subscription:
     """The bank says that the payer's consent came to its end. A paused one may still be bound anew, and waits."""
-    return _moved(subscription, _S.EXPIRED, now, past_due=False) if subscription.status is _S.ACTIVE else subscription
+    if subscription.status is not _S.ACTIVE:
+        return subscription
+    return moved_to(subscription, _T.CONSENT_ENDED, now, past_due=False)
 
 
 def pause_timed_out(subscription: Subscription, now: datetime) -> Subscription:
@@ -154,9 +161,9 @@ def pause_timed_out(subscription: Subscription, now: datetime) -> Subscription:
     ends_at = pause_ends_at(subscription)
     if ends_at is None or now < ends_at:
         return subscription
-    return _moved(
+    return moved_to(
         subscription,
-        _S.EXPIRED,
+        _T.PAUSE_ENDED,
         now,
         rebind_required=False,
         binding_url_pending=False,
@@ -168,9 +175,9 @@ def cancelled(subscription: Subscription, now: datetime) -> Subscription:
     """The merchant cancels; the bank's side follows, however long that takes. Raises: Refusal INVALID_STATE."""
     if subscription.is_final:
         raise Refusal("INVALID_STATE", f"The subscription is {subscription.status}")
-    return _moved(
+    return moved_to(
         subscription,
-        _S.CANCELLED,
+        _T.CANCELLED,
         now,
         past_due=False,
         rebind_required=False,
@@ -201,14 +208,18 @@ def anchored(subscription: Subscription, at: datetime) -> dict[str, Any]:
 def changed(subscription: Subscription, now: datetime, **changes: Any) -> Subscription:
     """The record with the changes, counted where an event tells of them."""
     after = msgspec.structs.replace(subscription, updated_at=now, **changes)
-    if not announces(subscription, after):
-        return after
-    return msgspec.structs.replace(after, sequence=subscription.sequence + 1)
+    return announced(after) if announces(subscription, after) else after
 
 
-def _moved(subscription: Subscription, status: SubscriptionStatus, now: datetime, **changes: Any) -> Subscription:
-    """Raises: IllegalMove."""
-    return changed(subscription, now, status=SUBSCRIPTION_MOVES.move(subscription.status, status), **changes)
+def moved_to(subscription: Subscription, trigger: SubscriptionTrigger, now: datetime, **changes: Any) -> Subscription:
+    """The subscription after its trigger, with what else the move changes. Nobody else writes its status. Raises:
+    IllegalMove."""
+    return changed(subscription, now, status=SUBSCRIPTION_MOVES.move(subscription.status, trigger), **changes)
+
+
+def announced(subscription: Subscription) -> Subscription:
+    """The subscription with one more event about it."""
+    return msgspec.structs.replace(subscription, sequence=subscription.sequence + 1)
 
 
 def _is_known_to_a_bank(subscription: Subscription) -> bool:

@@ -44,19 +44,36 @@ class BindingCharge(StrEnum):
 BINDING_SYMBOL = Rub(1_00)
 """What the QR of a binding without a charge says."""
 
-_S = SubscriptionStatus
 
-SUBSCRIPTION_MOVES: Moves[SubscriptionStatus] = Moves(
+class SubscriptionTrigger(StrEnum):
+    """What moves a subscription."""
+
+    CONFIRMED = "the payer confirmed"
+    NO_LINK = "no link came"
+    UNCONFIRMED = "nobody confirmed in time"
+    CANCELLED = "the merchant cancelled"
+    MANDATE_LOST = "the bank accepts the token no more"
+    MANDATE_RESTORED = "the token is valid again"
+    CONSENT_ENDED = "the payer's consent ended"
+    PAUSE_ENDED = "paused for too long"
+
+
+_S = SubscriptionStatus
+_T = SubscriptionTrigger
+
+SUBSCRIPTION_MOVES: Moves[SubscriptionStatus, SubscriptionTrigger] = Moves(
     (
-        Move(_S.PENDING_BINDING, _S.ACTIVE, "the payer confirmed"),
-        Move(_S.PENDING_BINDING, _S.CANCELLED, "cancelled, or no link came"),
-        Move(_S.PENDING_BINDING, _S.EXPIRED, "nobody confirmed in time"),
-        Move(_S.ACTIVE, _S.PAUSED, "the bank accepts the token no more"),
-        Move(_S.ACTIVE, _S.CANCELLED, "the merchant cancelled"),
-        Move(_S.ACTIVE, _S.EXPIRED, "the payer's consent ended"),
-        Move(_S.PAUSED, _S.ACTIVE, "the token is valid again, or bound anew"),
-        Move(_S.PAUSED, _S.CANCELLED, "the merchant cancelled"),
-        Move(_S.PAUSED, _S.EXPIRED, "paused for too long"),
+        Move(_S.PENDING_BINDING, _S.ACTIVE, _T.CONFIRMED),
+        Move(_S.PENDING_BINDING, _S.CANCELLED, _T.CANCELLED),
+        Move(_S.PENDING_BINDING, _S.CANCELLED, _T.NO_LINK),
+        Move(_S.PENDING_BINDING, _S.EXPIRED, _T.UNCONFIRMED),
+        Move(_S.ACTIVE, _S.PAUSED, _T.MANDATE_LOST),
+        Move(_S.ACTIVE, _S.CANCELLED, _T.CANCELLED),
+        Move(_S.ACTIVE, _S.EXPIRED, _T.CONSENT_ENDED),
+        Move(_S.PAUSED, _S.ACTIVE, _T.CONFIRMED),
+        Move(_S.PAUSED, _S.ACTIVE, _T.MANDATE_RESTORED),
+        Move(_S.PAUSED, _S.CANCELLED, _T.CANCELLED),
+        Move(_S.PAUSED, _S.EXPIRED, _T.PAUSE_ENDED),
     )
 )
 """The moves (docs/states.md "Subscription"). Every move sends one `subscription.status_changed`."""

@@ -3,6 +3,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -28,16 +29,27 @@ class WithdrawalStatus(StrEnum):
     """Called off by an operator before anything was signed: the amount is available again."""
 
 
-_S = WithdrawalStatus
+class WithdrawalTrigger(StrEnum):
+    """What moves a withdrawal."""
 
-WITHDRAWAL_MOVES: Moves[WithdrawalStatus] = Moves(
+    SIGNED = "signed, and its hash stored"
+    CALLED_OFF = "called off by the operator, or not signed"
+    TAKEN = "the network took it"
+    FINAL = "final on chain"
+    DISPROVED = "proven that it never takes effect"
+
+
+_S = WithdrawalStatus
+_T = WithdrawalTrigger
+
+WITHDRAWAL_MOVES: Moves[WithdrawalStatus, WithdrawalTrigger] = Moves(
     (
-        Move(_S.PENDING, _S.PROCESSING, "signed, and its hash stored"),
-        Move(_S.PENDING, _S.CANCELLED, "the operator calls it off"),
-        Move(_S.PROCESSING, _S.SENT, "the network took it"),
-        Move(_S.PROCESSING, _S.FAILED, "proven that it was not sent"),
-        Move(_S.SENT, _S.COMPLETED, "final on chain"),
-        Move(_S.SENT, _S.FAILED, "reverted, or dropped and out of time"),
+        Move(_S.PENDING, _S.PROCESSING, _T.SIGNED),
+        Move(_S.PENDING, _S.CANCELLED, _T.CALLED_OFF),
+        Move(_S.PROCESSING, _S.SENT, _T.TAKEN),
+        Move(_S.PROCESSING, _S.FAILED, _T.DISPROVED),
+        Move(_S.SENT, _S.COMPLETED, _T.FINAL),
+        Move(_S.SENT, _S.FAILED, _T.DISPROVED),
     )
 )
 """The moves (docs/states.md "Payout"). From `processing` on nobody can call it off, because whoever has the signed
@@ -94,46 +106,43 @@ def payable(available: Usdt, step: int) -> Usdt:
     return Usdt(max(0, available.units) // step * step)
 
 
+def moved_to(withdrawal: Withdrawal, trigger: WithdrawalTrigger, **changes: Any) -> Withdrawal:
+    """The withdrawal after the trigger, with what else the move changes. Nobody else writes its status; every move has
+    an event, so its sequence rises. Raises: IllegalMove."""
+    status = WITHDRAWAL_MOVES.move(withdrawal.status, trigger)
+    return msgspec.structs.replace(withdrawal, status=status, sequence=withdrawal.sequence + 1, **changes)
+
+
 def signed(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime) -> Withdrawal:
     """The withdrawal with its signed transfer, as it must be stored before the first broadcast.
 
     Raises: IllegalMove: for one that has a signed transfer, a second would be a second payout.
     """
-    return msgspec.structs.replace(
-        withdrawal,
-        status=WITHDRAWAL_MOVES.move(withdrawal.status, _S.PROCESSING),
-        tx_hash=tx_hash,
-        blob=blob,
-        signed_until=until,
-    )
+    return moved_to(withdrawal, _T.SIGNED, tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
-def way(before: WithdrawalStatus, after: WithdrawalStatus) -> tuple[WithdrawalStatus, ...]:
-    """The moves that lead there, none when it stands there already. A transfer may be final when it is first seen:
-    then `sent` comes on the way, with its event, because merchants wait for it.
+def way(before: WithdrawalStatus, trigger: WithdrawalTrigger) -> tuple[WithdrawalTrigger, ...]:
+    """The triggers that lead on, none where this one has led there already. A transfer may be final when it is first
+    seen: then `sent` comes on the way, with its event, because merchants wait for it.
 
     Raises: IllegalMove.
     """
-    if before is after:
+    if WITHDRAWAL_MOVES.has_led(trigger, before):
         return ()
-    if (before, after) == (_S.PROCESSING, _S.COMPLETED):
-        return (_S.SENT, _S.COMPLETED)
-    return (WITHDRAWAL_MOVES.move(before, after),)
+    if (before, trigger) == (_S.PROCESSING, _T.FINAL):
+        return (_T.TAKEN, _T.FINAL)
+    WITHDRAWAL_MOVES.move(before, trigger)
+    return (trigger,)
 
 
-def moved(withdrawal: Withdrawal, after: WithdrawalStatus, now: datetime, failure: str | None = None) -> Withdrawal:
+def moved(withdrawal: Withdrawal, trigger: WithdrawalTrigger, now: datetime, failure: str | None = None) -> Withdrawal:
     """The withdrawal one move further. At an end the signed transfer is forgotten: nobody needs to send it again.
 
-    Raises: IllegalMove, also for `processing`, which `signed` leads to.
+    Raises: IllegalMove, also for SIGNED, which needs the signed transfer.
     """
-    if after is _S.PROCESSING:
+    if trigger is _T.SIGNED:
         raise IllegalMove("a withdrawal is processing once it is signed")
-    ends = WITHDRAWAL_MOVES.is_final(after)
-    return msgspec.structs.replace(
-        withdrawal,
-        status=WITHDRAWAL_MOVES.move(withdrawal.status, after),
-        blob=None if ends else withdrawal.blob,
-        sent_at=now if after is _S.SENT else withdrawal.sent_at,
-        completed_at=now if ends else None,
-        failure=failure,
-    )
+    after = moved_to(withdrawal, trigger, completed_at=None, failure=failure)
+    if WITHDRAWAL_MOVES.is_final(after.status):
+        return msgspec.structs.replace(after, blob=None, completed_at=now)
+    return msgspec.structs.replace(after, sent_at=now)

@@ -34,7 +34,7 @@ def test_the_tables_of_states_are_the_codes() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_drawings_are_of_the_codes_tables(name: str) -> None:
-    moves: Moves[Any] = TABLES[name][1]
+    moves: Moves[Any, Any] = TABLES[name][1]
     drawn = (IMAGES / f"states-{name}.svg").read_text("utf-8")
     assert source_mark(diagram(moves)) in drawn
     for row in moves.rows:

@@ -16,11 +16,12 @@ from cambist.core.domain.binding_reports import (
     is_stray_mandate,
 )
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import RECURRING, FailureReason, Payment, PaymentStatus
+from cambist.core.domain.payments import PAYMENT_MOVES, RECURRING, FailureReason, Payment, PaymentStatus
 from cambist.core.domain.periods import Interval, Scheme
 from cambist.core.domain.reports import Arrival
 from cambist.core.domain.subscription_moves import Mandate
 from cambist.core.domain.subscriptions import Binding, BindingCharge, Subscription, SubscriptionStatus
+from tests.moves import led
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 M, P, S = MandateStanding, PaymentStatus, SubscriptionStatus
@@ -110,7 +111,8 @@ def test_what_follows_for_the_payment(
 ) -> None:
     report = BindingReport(standing=standing, arrivals=arrivals, failure=FailureReason.DECLINED_BY_BANK)
     decision = decide_binding(payment(**of_payment), subscription(**of_subscription), report, NOW)
-    assert (decision.status, [stray.reason for stray in decision.strays]) == (status, strays)
+    moved = led(PAYMENT_MOVES, of_payment.get("status", P.PENDING), decision.trigger)
+    assert (moved, [stray.reason for stray in decision.strays]) == (status, strays)
 
 
 HELD = {"mandate_bank": "b", "mandate_reference": "b:1", "mandate_token": b"sealed", "anchor": NOW}

@@ -18,9 +18,10 @@ from cambist.core.domain.charge_reports import step_of
 from cambist.core.domain.delivery import LIFETIME, Outcome, after_attempt, is_too_old, sent_anew
 from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
 from cambist.core.domain.exchange_funds import Incoming, judge_deposits
+from cambist.core.domain.exchanges import EXCHANGE_MOVES, ExchangeTrigger
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payer_window import Face, face
-from cambist.core.domain.payments import LATE_WINDOW, RECURRING, Payment, PaymentStatus
+from cambist.core.domain.payments import LATE_WINDOW, PAYMENT_MOVES, RECURRING, Payment, PaymentStatus
 from cambist.core.domain.periods import Interval, calendar_period, window_number
 from cambist.core.domain.proof_reminders import reminder_number
 from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus, ProofWish, changes_nothing
@@ -33,6 +34,7 @@ from cambist.core.domain.subscriptions import Subscription
 from cambist.core.domain.tallies import day_of
 from tests.domain import exchange_kit, subscription_kit
 from tests.domain.subscription_kit import MSK, attempts, subscription, terms
+from tests.moves import led
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -69,11 +71,11 @@ def with_money(at: datetime) -> str | None:
     """Where money of `at` moves an expired payment, or why it may not."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=at)
     decision = decide(payment(P.EXPIRED), Report(status=P.PAID, arrivals=(arrival,)), at)
-    return decision.strays[0].reason if decision.strays else decision.status
+    return decision.strays[0].reason if decision.strays else led(PAYMENT_MOVES, P.EXPIRED, decision.trigger)
 
 
 def without_money(status: PaymentStatus, said: PaymentStatus, now: datetime) -> PaymentStatus | None:
-    return decide(payment(status), Report(status=said), now).status
+    return led(PAYMENT_MOVES, status, decide(payment(status), Report(status=said), now).trigger)
 
 
 def waiting(**more: Any) -> Delivery:
@@ -178,7 +180,7 @@ def with_deposit(at: datetime, now: datetime, *, is_final: bool = True) -> str |
     """What becomes of an exchange with all it asked for in a block of `at`."""
     made = exchange_kit.exchange()
     seen = Incoming(source="a:0", amount=made.amount_usdt.units, at=at, is_final=is_final)
-    return judge_deposits(made, [seen], now).status
+    return led(EXCHANGE_MOVES[made.direction], made.status, judge_deposits(made, [seen], now).trigger)
 
 
 ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
@@ -319,9 +321,9 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
     (
         "an exchange expires",
         exchange_kit.END,
-        lambda now: judge_deposits(exchange_kit.exchange(), [], now).status,
+        lambda now: judge_deposits(exchange_kit.exchange(), [], now).trigger,
         None,
-        "expired",
+        ExchangeTrigger.LAPSED,
         FROM,
     ),
     (

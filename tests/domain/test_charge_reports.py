@@ -17,12 +17,12 @@ from cambist.core.domain.charge_reports import (
     step_of,
 )
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import RECURRING, FailureReason, Payment, PaymentStatus
+from cambist.core.domain.payments import RECURRING, FailureReason, Payment, PaymentStatus, PaymentTrigger
 from cambist.core.domain.reports import Arrival, Report
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, SHOP_ID, TICK, S, subscription
 
 NOW = BOUND_AT + 28 * DAY
-P = PaymentStatus
+P, T = PaymentStatus, PaymentTrigger
 
 
 def charge(status: PaymentStatus = P.PENDING) -> Payment:
@@ -47,25 +47,25 @@ def test_money_of_a_charge_is_never_too_late(late: timedelta) -> None:
     """Decided: no payer lets it pass, only the bank's word ends it."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=NOW + late)
     decision = decide_charge_report(charge(), Report(status=P.PAID, arrivals=(arrival,)), NOW + late)
-    assert (decision.status, decision.arrival, decision.strays) == (P.PAID, arrival, ())
+    assert (decision.trigger, decision.arrival, decision.strays) == (T.PAID, arrival, ())
 
 
 @pytest.mark.parametrize("late", [timedelta(0), 2 * DAY, 400 * DAY])
 def test_a_charge_never_expires(late: timedelta) -> None:
-    assert decide_charge_report(charge(), Report(status=P.PENDING), NOW + late).status is None
+    assert decide_charge_report(charge(), Report(status=P.PENDING), NOW + late).trigger is None
 
 
 def test_a_failure_says_why() -> None:
     report = Report(status=P.FAILED, failure=FailureReason.MANDATE_REVOKED)
     decision = decide_charge_report(charge(), report, NOW + 3 * DAY)
-    assert (decision.status, decision.failure) == (P.FAILED, FailureReason.MANDATE_REVOKED)
+    assert (decision.trigger, decision.failure) == (T.REFUSED, FailureReason.MANDATE_REVOKED)
 
 
 def test_money_after_a_failure_goes_to_suspense() -> None:
     """Never lost and never silently kept (docs/payments.md "Money that cannot count")."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=NOW)
     decision = decide_charge_report(charge(P.FAILED), Report(status=P.PAID, arrivals=(arrival,)), NOW)
-    assert decision.status is None
+    assert decision.trigger is None
     assert [stray.reason for stray in decision.strays] == ["after_failed"]
 
 

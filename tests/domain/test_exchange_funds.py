@@ -21,10 +21,20 @@ from cambist.core.domain.exchange_funds import (
     transfer_ids,
     with_received,
 )
-from cambist.core.domain.exchanges import AWAITING, FINAL, Exchange, asked_units, held_units, moved
+from cambist.core.domain.exchanges import (
+    AWAITING,
+    EXCHANGE_MOVES,
+    FINAL,
+    Exchange,
+    ExchangeTrigger,
+    asked_units,
+    held_units,
+    moved_to,
+)
 from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import END, ID, NOW, TICK, S, exchange, incoming, rub_exchange
+from tests.moves import led
 
 FULL = 100 * 10**8
 LATER = NOW + timedelta(minutes=1)
@@ -167,15 +177,14 @@ class TestDeposits:
     ) -> None:
         """Transfers add up; more than asked, and USDT after `expired`, are suspense (docs/exchanges.md "Rules")."""
         decision = judge_deposits(it, seen, now)
-        assert (decision.status, parts(decision), decision.received, decision.released) == wanted, name
-        if decision.status is not None:
-            moved(it, decision.status, now)
+        moved = led(EXCHANGE_MOVES[it.direction], it.status, decision.trigger)
+        assert (moved, parts(decision), decision.received, decision.released) == wanted, name
 
     def test_what_is_booked_is_not_counted_again(self) -> None:
         booked = [transfer_id(ID, "a:0")]
         decision = judge_deposits(PARTIAL, [incoming(HALF, "a:0"), incoming(HALF, "a:1")], LATER, booked)
         assert [each.id for each in decision.transfers] == [transfer_id(ID, "a:1")]
-        assert decision.status is S.USDT_RECEIVED
+        assert decision.trigger is ExchangeTrigger.FUNDED
 
     def test_a_transfer_is_known_by_transaction_and_place(self) -> None:
         assert deposit_source("f" * 64, 3) == f"{'f' * 64}:3"
@@ -185,11 +194,11 @@ class TestDeposits:
     def test_roubles_are_judged_alike_and_never_rounded(self) -> None:
         it = rub_exchange()
         decision = judge_payments(it, [incoming(1_000_001)], LATER)
-        assert (decision.status, parts(decision)) == (S.RUB_RECEIVED, [(1_000_000, 1, 0, "excess")])
+        assert (decision.trigger, parts(decision)) == (ExchangeTrigger.FUNDED, [(1_000_000, 1, 0, "excess")])
         assert decision.transfers[0].currency is Currency.RUB
         assert with_received(it, decision).amount_rub_received == Rub(1_000_001)
-        assert judge_payments(it, [incoming(1)], LATER).status is S.PARTIAL
-        assert judge_payments(it, [], END).status is S.EXPIRED
+        assert judge_payments(it, [incoming(1)], LATER).trigger is ExchangeTrigger.UNDERPAID
+        assert judge_payments(it, [], END).trigger is ExchangeTrigger.LAPSED
 
     def test_directions_are_apart(self) -> None:
         with pytest.raises(ValueError, match="takes no USDT"):
@@ -223,8 +232,8 @@ class TestDeposits:
             if decision.released:
                 kept |= {each.id: each for each in released_transfers([*kept.values()], decision.released, "underpaid")}
                 assert decision.released == before
-            if decision.status is not None:
-                it = moved(it, decision.status, now)
+            if decision.trigger is not None:
+                it = moved_to(it, decision.trigger, now)
             assert sum(each.counted for each in kept.values()) == held_units(it) <= asked_units(it)
             assert (held_units(it) == asked_units(it)) is (it.status is S.USDT_RECEIVED)
         assert {each.id: each.amount for each in kept.values()} == {

@@ -19,6 +19,7 @@ from cambist.core.domain.exchange_money import (
 )
 from cambist.core.domain.exchange_payouts import (
     PartStatus,
+    PartTrigger,
     all_delivered,
     next_part,
     paid_out,
@@ -177,23 +178,24 @@ class TestParts:
         while (part := next_part(parts)) is not None:
             assert all_delivered(parts) is None
             seen.append((part.operation, part.status))
-            after = PartStatus.SENT if part.status is PartStatus.PLANNED else PartStatus.DONE
-            parts = part_moved(parts, part.operation, after)
+            trigger = PartTrigger.ASKED if part.status is PartStatus.PLANNED else PartTrigger.DELIVERED
+            parts = part_moved(parts, part.operation, trigger)
         assert seen == [(f"{ID}/{n}", status) for n in (1, 2, 3) for status in (PartStatus.PLANNED, PartStatus.SENT)]
         assert (all_delivered(parts), paid_out(parts)) == (True, Rub(250))
 
     def test_after_a_refusal_nothing_is_sent(self) -> None:
         parts = payout_parts(ID, Rub(250), Rub(100))
-        for number, after in ((1, PartStatus.SENT), (1, PartStatus.DONE), (2, PartStatus.SENT), (2, PartStatus.FAILED)):
-            parts = part_moved(parts, f"{ID}/{number}", after, "no" if after is PartStatus.FAILED else None)
+        asked, delivered, refused = PartTrigger
+        for number, trigger in ((1, asked), (1, delivered), (2, asked), (2, refused)):
+            parts = part_moved(parts, f"{ID}/{number}", trigger, "no" if trigger is refused else None)
         assert (next_part(parts), all_delivered(parts), paid_out(parts)) == (None, False, Rub(100))
         assert parts[1].failure == "no"
 
     def test_a_repeat_changes_nothing_and_a_done_part_never_fails(self) -> None:
-        parts = part_moved(payout_parts(ID, Rub(5), None), f"{ID}/1", PartStatus.SENT)
-        assert part_moved(parts, f"{ID}/1", PartStatus.SENT) == parts
+        parts = part_moved(payout_parts(ID, Rub(5), None), f"{ID}/1", PartTrigger.ASKED)
+        assert part_moved(parts, f"{ID}/1", PartTrigger.ASKED) == parts
         with pytest.raises(IllegalMove):
-            part_moved(part_moved(parts, f"{ID}/1", PartStatus.DONE), f"{ID}/1", PartStatus.FAILED)
+            part_moved(part_moved(parts, f"{ID}/1", PartTrigger.DELIVERED), f"{ID}/1", PartTrigger.REFUSED)
         with pytest.raises(KeyError):
-            part_moved(parts, f"{ID}/2", PartStatus.SENT)
+            part_moved(parts, f"{ID}/2", PartTrigger.ASKED)
         assert all_delivered(()) is None

@@ -26,6 +26,7 @@ from cambist.core.domain.exchange_returns import (
     MOST_TRIES,
     RETURN_MOVES,
     ReturnStatus,
+    ReturnTrigger,
     return_moved,
     return_operation,
     return_signed,
@@ -37,6 +38,7 @@ from cambist.core.domain.ledger import Purse
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
 from tests.domain.exchange_kit import END, ID, NOW, WALLET, S, exchange, incoming, posted, rub_exchange
+from tests.moves import pairs
 
 R = ReturnStatus
 LATER = NOW + timedelta(minutes=1)
@@ -71,7 +73,7 @@ def standing(status: ReturnStatus, number: int = 1) -> ExchangeTransfer:
 
 @pytest.mark.parametrize("move", list(product(R, R)), ids=str)
 def test_a_return_moves_so_and_in_no_other_way(move: tuple[ReturnStatus, ReturnStatus]) -> None:
-    assert RETURN_MOVES.allows(*move) is (move in MOVES)
+    assert (move in pairs(RETURN_MOVES)) is (move in MOVES)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +127,12 @@ def test_a_second_signature_would_pay_twice() -> None:
     assert (signed.status, "blob" in repr(signed)) == (R.SENDING, False)
     with pytest.raises(IllegalMove):
         return_signed(signed, "b" * 64, b"other", LATER)
-    anew = return_moved(signed, R.PLANNED)
+    anew = return_moved(signed, ReturnTrigger.DISPROVED)
     assert (anew.tx_hash, anew.blob, anew.signed_until) == (None, None, None)
-    assert (return_moved(signed, R.RETURNED).blob, return_moved(signed, R.RETURNED).tx_hash) == (None, "a" * 64)
+    assert (return_moved(signed, ReturnTrigger.ARRIVED).blob, return_moved(signed, ReturnTrigger.ARRIVED).tx_hash) == (
+        None,
+        "a" * 64,
+    )
 
 
 def test_only_what_was_returned_is_resolved() -> None:

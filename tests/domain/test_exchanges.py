@@ -13,7 +13,8 @@ from cambist.core.domain.exchanges import (
     Direction,
     Exchange,
     ExchangeStatus,
-    moved,
+    ExchangeTrigger,
+    moved_to,
     operation_exchange,
     shown_received,
     signed,
@@ -22,7 +23,9 @@ from cambist.core.domain.exchanges import (
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
 from tests.domain.exchange_kit import END, ID, NOW, R2U, U2R, S, exchange, rub_exchange
+from tests.moves import trigger_to
 
+T = ExchangeTrigger
 FULL = 100 * 10**8
 LATER = NOW + timedelta(minutes=1)
 
@@ -66,24 +69,24 @@ class TestStates:
 
     @pytest.mark.parametrize("after", [S.EXPIRED, S.CANCELLED, S.FAILED])
     def test_at_the_end_the_slot_is_free_and_the_event_has_its_number(self, after: ExchangeStatus) -> None:
-        ended = moved(exchange(), after, LATER, "why")
+        ended = moved_to(exchange(), trigger_to(EXCHANGE_MOVES[U2R], S.AWAITING_USDT, after), LATER, "why")
         assert (ended.status, ended.active_slot, ended.completed_at) == (after, None, LATER)
         assert (ended.sequence, ended.failure, ended.is_final) == (1, "why", True)
 
     def test_on_the_way_the_slot_is_held_and_nobody_is_told(self) -> None:
         """Only final statuses have an event (docs/exchanges.md "How it ends")."""
-        moving = moved(exchange(), S.USDT_RECEIVED, LATER)
+        moving = moved_to(exchange(), T.FUNDED, LATER)
         assert (moving.active_slot, moving.completed_at, moving.sequence) == (b"digest", None, 0)
 
     def test_received_roubles_are_held_for_five_minutes(self) -> None:
-        received = moved(rub_exchange(), S.RUB_RECEIVED, LATER)
+        received = moved_to(rub_exchange(), T.FUNDED, LATER)
         assert received.hold_until == LATER + HOLD == LATER + timedelta(minutes=5)
-        assert moved(received, S.USDT_SENDING, END).hold_until == received.hold_until
+        assert moved_to(received, T.HELD, END).hold_until == received.hold_until
 
     def test_a_move_of_the_other_direction_is_illegal(self) -> None:
-        for it, after in ((exchange(S.PENDING), S.AWAITING_RUB), (rub_exchange(S.PENDING), S.AWAITING_USDT)):
+        for it, trigger in ((exchange(S.PENDING), T.INVOICE_MADE), (rub_exchange(S.PENDING), T.ADDRESS_GIVEN)):
             with pytest.raises(IllegalMove):
-                moved(it, after, NOW)
+                moved_to(it, trigger, NOW)
 
     def test_one_signed_transfer_at_a_time(self) -> None:
         """A second would pay twice; it may be made once the first is proven never to take effect."""
@@ -97,7 +100,7 @@ class TestStates:
             unsigned(sending)
         with pytest.raises(IllegalMove):
             signed(rub_exchange(S.RUB_RECEIVED), "f" * 64, b"blob", END)
-        assert moved(once, S.COMPLETED, END).blob is None
+        assert moved_to(once, T.CONFIRMED, END).blob is None
 
     def test_nothing_personal_or_spendable_shows_in_a_repr(self) -> None:
         shown = repr(signed(rub_exchange(S.USDT_SENDING, client_phone=b"phone"), "f" * 64, b"blob", END))

@@ -17,7 +17,7 @@ from cambist.core.domain.refunds import (
     RefundCase,
     RefundStatus,
     judge_refund,
-    refunded_fully,
+    refunded_by,
     remainder,
 )
 from cambist.core.domain.terminals import Terminal
@@ -164,4 +164,4 @@ class TestRules:
 
     def test_a_payment_without_money_has_nothing_to_refund(self) -> None:
         assert refusal(case(payment=payment(actual_amount=None))) == OVER
-        assert not refunded_fully(payment(actual_amount=None), ())
+        assert refunded_by(payment(actual_amount=None), ()) is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import PaymentStatus, PaymentTrigger
 from cambist.core.domain.refunds import (
     APPLICATIONS_MAX,
     REFUND_MOVES,
@@ -20,10 +21,11 @@ from cambist.core.domain.refunds import (
     RefundStatus,
     holds_money,
     is_open,
-    refunded_fully,
+    refunded_by,
     remainder,
 )
 from tests.domain.refund_kit import PAID_AMOUNT, case, payment, refund, refusal
+from tests.moves import trigger_to
 
 S = RefundStatus
 
@@ -41,10 +43,10 @@ class TestMoves:
             (S.COMPLETED, S.REVERSED),
         }
         if (before, after) in allowed:
-            assert REFUND_MOVES.move(before, after) is after
+            assert REFUND_MOVES.move(before, trigger_to(REFUND_MOVES, before, after)) is after
         else:
             with pytest.raises(IllegalMove):
-                REFUND_MOVES.move(before, after)
+                trigger_to(REFUND_MOVES, before, after)
 
     def test_the_ends(self) -> None:
         """Final are rejected, cancelled, failed and reversed (docs/states.md "Refund")."""
@@ -108,7 +110,7 @@ class TestSums:
     def test_their_order_does_not_matter(self, refunds: list[Refund], chance: Any) -> None:
         mixed = chance.sample(refunds, len(refunds))
         assert remainder(payment(), mixed) == remainder(payment(), refunds)
-        assert refunded_fully(payment(), mixed) == refunded_fully(payment(), refunds)
+        assert refunded_by(payment(), mixed) is refunded_by(payment(), refunds)
 
     @given(
         st.lists(
@@ -136,7 +138,8 @@ class TestSums:
             assert Rub(0) <= remainder(payment(), refunds) <= PAID_AMOUNT
             assert len(refunds) <= APPLICATIONS_MAX
             completed = sum((r.amount for r in refunds if r.status is S.COMPLETED), Rub(0))
-            assert refunded_fully(payment(), refunds) is (completed == PAID_AMOUNT)
+            is_full = refunded_by(payment(), refunds) is PaymentTrigger.REFUNDED
+            assert is_full is (completed == PAID_AMOUNT)
 
     @pytest.mark.parametrize(
         ("refunds", "is_full"),
@@ -151,4 +154,9 @@ class TestSums:
     )
     def test_refunded_when_completed_ones_reach_what_came(self, refunds: list[Refund], is_full: bool) -> None:
         """The payment is refunded when all of it was; a part leaves its status (docs/refunds.md "How it ends")."""
-        assert refunded_fully(payment(), refunds) is is_full
+        assert refunded_by(payment(), refunds) is (PaymentTrigger.REFUNDED if is_full else None)
+        # One that is refunded stays so, or comes back to where its refunds took it from.
+        refunded = payment(status=PaymentStatus.REFUNDED)
+        assert refunded_by(refunded, refunds) is (None if is_full else PaymentTrigger.RESTORED)
+        settled = payment(status=PaymentStatus.REFUNDED, settled_at=refunded.created_at)
+        assert refunded_by(settled, refunds) is (None if is_full else PaymentTrigger.RESTORED_SETTLED)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PAYMENT_MOVES, FailureReason, Payment, PaymentStatus
+from cambist.core.domain.payments import PAYMENT_MOVES, FailureReason, Payment, PaymentStatus, PaymentTrigger
 from cambist.core.domain.reports import Arrival, Decision, Report, decide, moved
+from tests.moves import led, trigger_to
 
-S = PaymentStatus
+S, T = PaymentStatus, PaymentTrigger
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ASKED = Rub(100_00)
 
@@ -63,7 +64,7 @@ def test_money_moves_a_payment_or_goes_to_suspense(
 ) -> None:
     arrival = money(kopecks=kopecks, after=after_start)
     decision = decide(payment(before), Report(status=S.PAID, arrivals=(arrival,)), START + after_start)
-    assert decision.status is after
+    assert led(PAYMENT_MOVES, before, decision.trigger) is after
     assert [(each.arrival, each.reason) for each in decision.strays] == ([] if stray is None else [(arrival, stray)])
 
 
@@ -71,14 +72,14 @@ def test_money_moves_a_payment_or_goes_to_suspense(
 def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(status: PaymentStatus) -> None:
     report = Report(status=S.PAID, arrivals=(money(), money(transfer="t2", after=timedelta(minutes=2))))
     decision = decide(payment(status, transfer_id="t1"), report, START + timedelta(minutes=3))
-    assert decision.status is None
+    assert decision.trigger is None
     assert [(stray.arrival.id, stray.reason) for stray in decision.strays] == [("t2", "second_transfer")]
 
 
 def test_of_two_transfers_at_once_the_earlier_pays_and_the_other_is_suspense() -> None:
     late, early = money(transfer="a", after=timedelta(minutes=2)), money(transfer="b")
     decision = decide(payment(S.PENDING), Report(status=S.PAID, arrivals=(late, early)), START + timedelta(minutes=3))
-    assert (decision.status, decision.arrival) == (S.PAID, early)
+    assert (decision.trigger, decision.arrival) == (T.PAID, early)
     assert [stray.arrival for stray in decision.strays] == [late]
 
 
@@ -107,6 +108,10 @@ NO_MONEY_ROWS = [
     (S.FAILED, S.CANCELLED, 1, None),
     (S.CANCELLED, S.FAILED, 1, None),
     (S.CANCELLED, S.EXPIRED, 1, None),
+    # Under review: only the operator ends that.
+    (S.AMOUNT_MISMATCH, S.FAILED, 1, None),
+    (S.AMOUNT_MISMATCH, S.CANCELLED, 1, None),
+    (S.AMOUNT_MISMATCH, S.PAID, 1, None),
 ]
 
 
@@ -115,7 +120,7 @@ def test_a_report_without_money(
     before: PaymentStatus, reported: PaymentStatus, minutes: int, after: PaymentStatus | None
 ) -> None:
     decision = decide(payment(before), Report(status=reported), START + timedelta(minutes=minutes))
-    assert decision.status is after
+    assert led(PAYMENT_MOVES, before, decision.trigger) is after
     assert decision.strays == ()
 
 
@@ -130,19 +135,19 @@ def test_a_failure_keeps_its_reason_and_without_one_it_is_unknown(reason: Failur
 def test_a_move_fills_what_it_brings_and_rises_the_sequence() -> None:
     now = START + timedelta(minutes=2)
     arrival = money()
-    after = moved(payment(S.PENDING), Decision(status=S.PAID, arrival=arrival), now, sealed_name=b"sealed")
+    after = moved(payment(S.PENDING), Decision(trigger=T.PAID, arrival=arrival), now, sealed_name=b"sealed")
     assert (after.status, after.actual_amount, after.paid_at, after.closed_at) == (S.PAID, ASKED, arrival.at, now)
     assert (after.transfer_id, after.payer_name, after.sequence) == ("t1", b"sealed", 1)
 
 
 def test_a_mismatch_holds_what_came_and_is_not_paid_yet() -> None:
-    decision = Decision(status=S.AMOUNT_MISMATCH, arrival=money(kopecks=5))
+    decision = Decision(trigger=T.OTHER_AMOUNT, arrival=money(kopecks=5))
     after = moved(payment(S.PENDING), decision, START, sealed_name=None)
     assert (after.actual_amount, after.paid_at, after.closed_at) == (Rub(5), None, None)
 
 
 def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
-    after = moved(payment(S.PENDING), Decision(status=S.PAID, arrival=money()), START, sealed_name=None)
+    after = moved(payment(S.PENDING), Decision(trigger=T.PAID, arrival=money()), START, sealed_name=None)
     assert after.paid_at == START
 
 
@@ -152,7 +157,9 @@ def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
 )
 def test_settlement_and_refunds_do_not_open_the_payer_window_again(before: PaymentStatus, after: PaymentStatus) -> None:
     stored = msgspec.structs.replace(payment(before), paid_at=START, closed_at=START)
-    later = moved(stored, Decision(status=after), START + timedelta(days=1), sealed_name=None)
+    later = moved(
+        stored, Decision(trigger=trigger_to(PAYMENT_MOVES, before, after)), START + timedelta(days=1), sealed_name=None
+    )
     assert (later.closed_at, later.paid_at) == (START, START)
 
 
@@ -184,6 +191,6 @@ def test_whatever_is_reported_the_move_is_in_the_table_and_no_money_is_lost(
 ) -> None:
     stored = payment(before, transfer_id=known)
     decision = decide(stored, Report(status=reported, arrivals=tuple(arrivals)), START + timedelta(minutes=minutes))
-    assert decision.status is None or PAYMENT_MOVES.allows(before, decision.status)
+    assert decision.trigger is None or PAYMENT_MOVES.allows(before, decision.trigger)
     booked = [stray.arrival for stray in decision.strays] + ([decision.arrival] if decision.arrival else [])
     assert sorted(arrival.id for arrival in booked) == sorted(each.id for each in arrivals if each.id != known)

@@ -12,21 +12,23 @@ from hypothesis import strategies as st
 
 from cambist.core.domain import ids
 from cambist.core.domain.accounts import Mode
-from cambist.core.domain.machine import IllegalMove
+from cambist.core.domain.machine import IllegalMove, Move
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.withdrawals import (
     GIVEN_BACK,
     WITHDRAWAL_MOVES,
     Withdrawal,
     WithdrawalStatus,
+    WithdrawalTrigger,
     moved,
     payable,
     shown_hash,
     signed,
     way,
 )
+from tests.moves import trigger_to
 
-S = WithdrawalStatus
+S, T = WithdrawalStatus, WithdrawalTrigger
 NOW = datetime(2026, 8, 8, 9, tzinfo=UTC)
 UNTIL = NOW + timedelta(seconds=60)
 HASH = "a" * 64
@@ -64,7 +66,9 @@ def withdrawal(status: WithdrawalStatus = S.PENDING, **more: Any) -> Withdrawal:
 
 def step(before: Withdrawal, after: WithdrawalStatus, now: datetime = NOW) -> Withdrawal:
     """Any one move, by the function that makes it."""
-    return signed(before, HASH, b"signed", UNTIL) if after is S.PROCESSING else moved(before, after, now)
+    if after is S.PROCESSING:
+        return signed(before, HASH, b"signed", UNTIL)
+    return moved(before, trigger_to(WITHDRAWAL_MOVES, before.status, after), now)
 
 
 class TestMoves:
@@ -88,30 +92,36 @@ class TestMoves:
 
     def test_only_signing_leads_to_processing(self) -> None:
         with pytest.raises(IllegalMove):
-            moved(withdrawal(), S.PROCESSING, NOW)
+            moved(withdrawal(), T.SIGNED, NOW)
 
 
 class TestWay:
-    @pytest.mark.parametrize(("before", "after"), ROWS)
-    def test_an_allowed_move_is_one_step(self, before: WithdrawalStatus, after: WithdrawalStatus) -> None:
-        assert way(before, after) == (after,)
+    @pytest.mark.parametrize("row", WITHDRAWAL_MOVES.rows)
+    def test_an_allowed_move_is_one_step(self, row: Move[WithdrawalStatus, WithdrawalTrigger]) -> None:
+        assert way(row.before, row.trigger) == (row.trigger,)
 
-    @pytest.mark.parametrize("status", S)
-    def test_who_stands_there_needs_no_step(self, status: WithdrawalStatus) -> None:
+    @pytest.mark.parametrize("row", WITHDRAWAL_MOVES.rows)
+    def test_who_stands_there_needs_no_step(self, row: Move[WithdrawalStatus, WithdrawalTrigger]) -> None:
         """An answer that comes twice moves nothing."""
-        assert way(status, status) == ()
+        assert way(row.after, row.trigger) == ()
 
     def test_final_when_first_seen_is_sent_on_the_way(self) -> None:
         """The answer of the broadcast was lost, and the transfer is final by the time of the look."""
-        assert way(S.PROCESSING, S.COMPLETED) == (S.SENT, S.COMPLETED)
+        assert way(S.PROCESSING, T.FINAL) == (T.TAKEN, T.FINAL)
 
     @pytest.mark.parametrize(
-        ("before", "after"),
-        [pair for pair in OTHERS if pair[0] is not pair[1] and pair != (S.PROCESSING, S.COMPLETED)],
+        ("before", "trigger"),
+        [
+            (status, trigger)
+            for status, trigger in product(S, T)
+            if not WITHDRAWAL_MOVES.allows(status, trigger)
+            and not WITHDRAWAL_MOVES.has_led(trigger, status)
+            and (status, trigger) != (S.PROCESSING, T.FINAL)
+        ],
     )
-    def test_nowhere_else_leads_a_way(self, before: WithdrawalStatus, after: WithdrawalStatus) -> None:
+    def test_nowhere_else_leads_a_way(self, before: WithdrawalStatus, trigger: WithdrawalTrigger) -> None:
         with pytest.raises(IllegalMove):
-            way(before, after)
+            way(before, trigger)
 
 
 class TestSigned:
@@ -128,10 +138,10 @@ class TestSigned:
 
 class TestMoved:
     def test_sent_and_completed_are_dated(self) -> None:
-        sent = moved(withdrawal(S.PROCESSING), S.SENT, NOW)
+        sent = moved(withdrawal(S.PROCESSING), T.TAKEN, NOW)
         assert (sent.sent_at, sent.completed_at, sent.blob) == (NOW, None, b"signed")
         later = NOW + timedelta(minutes=1)
-        completed = moved(sent, S.COMPLETED, later)
+        completed = moved(sent, T.FINAL, later)
         assert (completed.sent_at, completed.completed_at) == (NOW, later)
 
     @pytest.mark.parametrize(("before", "after"), [row for row in ROWS if WITHDRAWAL_MOVES.is_final(row[1])])
@@ -139,7 +149,7 @@ class TestMoved:
         self, before: WithdrawalStatus, after: WithdrawalStatus
     ) -> None:
         start = withdrawal(before)
-        end = moved(start, after, NOW, failure="a reason")
+        end = moved(start, trigger_to(WITHDRAWAL_MOVES, before, after), NOW, failure="a reason")
         assert (end.blob, end.completed_at, end.failure) == (None, NOW, "a reason")
         assert end.tx_hash == start.tx_hash
 
@@ -162,7 +172,7 @@ class TestShownHash:
 
     def test_once_shown_it_stays_shown(self) -> None:
         sent = withdrawal(S.SENT)
-        assert shown_hash(moved(sent, S.FAILED, NOW)) == shown_hash(sent) == HASH
+        assert shown_hash(moved(sent, T.DISPROVED, NOW)) == shown_hash(sent) == HASH
 
 
 class TestPayable:

@@ -16,6 +16,7 @@ from cambist.adapters.kyc.script import Ending
 from cambist.core.domain.clients import KYC_MOVES, ClientStatus, KycStatus
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import FORM, PHONE, KycHouse, open_kyc_house
+from tests.moves import pairs
 
 K, C = KycStatus, CheckStatus
 Story = Callable[[KycHouse], Awaitable[None]]
@@ -99,7 +100,7 @@ LISTED: Mapping[KycStatus, ClientStatus] = {
 }
 
 
-@pytest.mark.parametrize("row", [(row.before, row.after) for row in KYC_MOVES.rows], ids="-".join)
+@pytest.mark.parametrize("row", pairs(KYC_MOVES), ids="-".join)
 async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -> None:
     assert row in STORIES, "tell in STORIES how this move happens"
     before, after = row
@@ -146,9 +147,8 @@ async def test_what_leads_to_the_other_rows_is_not_in_the_sandbox(
 
 
 def test_every_row_is_played_or_said_to_be_of_live_mode() -> None:
-    rows = {(row.before, row.after) for row in KYC_MOVES.rows}
-    assert {row for row in rows if not LIVE_ONLY & set(row)} == set(PLAYED)
+    assert {row for row in pairs(KYC_MOVES) if not LIVE_ONLY & set(row)} == set(PLAYED)
 
 
 def test_no_story_tells_of_a_row_that_is_gone() -> None:
-    assert set(STORIES) == {(row.before, row.after) for row in KYC_MOVES.rows}
+    assert set(STORIES) == set(pairs(KYC_MOVES))

@@ -7,18 +7,20 @@ A row without a story fails. Rows that cannot be played: those of delivery proof
 (`400 FEATURE_NOT_ENABLED`), and so of their reminders.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from cambist.core.domain.machine import Moves
 from cambist.core.domain.payments import PAYMENT_MOVES, PaymentStatus
 from cambist.core.domain.refunds import REFUND_MOVES, RefundStatus
 from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases.accounts import accounts
 from tests.houses import TestHouse, open_test_house
+from tests.moves import pairs
 from tests.payout_kit import WALLET
 
 P, R, S, W = PaymentStatus, RefundStatus, SubscriptionStatus, WithdrawalStatus
@@ -294,15 +296,11 @@ async def payee(merchant: Integrator) -> Integrator:
     return merchant
 
 
-def pairs(rows: Iterable[Any]) -> list[tuple[Any, Any]]:
-    return [(row.before, row.after) for row in rows]
-
-
 def ids(pair: tuple[Any, Any]) -> str:
     return f"{pair[0]}-{pair[1]}"
 
 
-@pytest.mark.parametrize("row", pairs(PAYMENT_MOVES.rows), ids=ids)
+@pytest.mark.parametrize("row", pairs(PAYMENT_MOVES), ids=ids)
 async def test_a_payment(merchant: Integrator, row: tuple[PaymentStatus, PaymentStatus]) -> None:
     assert row in PAYMENT_STORIES, "tell in PAYMENT_STORIES how an integrator makes this move happen"
     before, after = row
@@ -322,7 +320,7 @@ async def test_a_payment(merchant: Integrator, row: tuple[PaymentStatus, Payment
     assert (shown["settled_at"] is not None) is (P.SETTLED in (before, after))
 
 
-@pytest.mark.parametrize("row", pairs(REFUND_MOVES.rows), ids=ids)
+@pytest.mark.parametrize("row", pairs(REFUND_MOVES), ids=ids)
 async def test_a_refund(merchant: Integrator, row: tuple[RefundStatus, RefundStatus]) -> None:
     assert row in REFUND_STORIES, "tell in REFUND_STORIES how an integrator makes this move happen"
     _, after = row
@@ -337,7 +335,7 @@ async def test_a_refund(merchant: Integrator, row: tuple[RefundStatus, RefundSta
     assert payment["status"] == ("refunded" if after is R.COMPLETED else "paid")
 
 
-@pytest.mark.parametrize("row", pairs(WITHDRAWAL_MOVES.rows), ids=ids)
+@pytest.mark.parametrize("row", pairs(WITHDRAWAL_MOVES), ids=ids)
 async def test_a_payout(payee: Integrator, row: tuple[WithdrawalStatus, WithdrawalStatus]) -> None:
     assert row in PAYOUT_STORIES, "tell in PAYOUT_STORIES how an integrator makes this move happen"
     withdrawal_id = await PAYOUT_STORIES[row](payee)
@@ -360,7 +358,7 @@ async def test_a_payout(payee: Integrator, row: tuple[WithdrawalStatus, Withdraw
     assert (balance["available_usdt"] == balance["total_settled_usdt"]) is given_back
 
 
-@pytest.mark.parametrize("row", pairs(SUBSCRIPTION_MOVES.rows), ids=ids)
+@pytest.mark.parametrize("row", pairs(SUBSCRIPTION_MOVES), ids=ids)
 async def test_a_subscription(merchant: Integrator, row: tuple[SubscriptionStatus, SubscriptionStatus]) -> None:
     assert row in SUBSCRIPTION_STORIES, "tell in SUBSCRIPTION_STORIES how an integrator makes this move happen"
     before, after = row
@@ -419,14 +417,14 @@ async def test_a_payout_that_is_over_is_played_no_further(payee: Integrator) -> 
 
 
 @pytest.mark.parametrize(
-    ("stories", "rows"),
+    ("stories", "moves"),
     [
-        (PAYMENT_STORIES, PAYMENT_MOVES.rows),
-        (REFUND_STORIES, REFUND_MOVES.rows),
-        (PAYOUT_STORIES, WITHDRAWAL_MOVES.rows),
-        (SUBSCRIPTION_STORIES, SUBSCRIPTION_MOVES.rows),
+        (PAYMENT_STORIES, PAYMENT_MOVES),
+        (REFUND_STORIES, REFUND_MOVES),
+        (PAYOUT_STORIES, WITHDRAWAL_MOVES),
+        (SUBSCRIPTION_STORIES, SUBSCRIPTION_MOVES),
     ],
     ids=["payments", "refunds", "payouts", "subscriptions"],
 )
-def test_no_story_tells_of_a_row_that_is_gone(stories: Mapping[Any, Story], rows: Iterable[Any]) -> None:
-    assert set(stories) == set(pairs(rows))
+def test_no_story_tells_of_a_row_that_is_gone(stories: Mapping[Any, Story], moves: Moves[Any, Any]) -> None:
+    assert set(stories) == set(pairs(moves))

@@ -12,7 +12,7 @@ import pytest
 
 from cambist.core.domain.events import Event
 from cambist.core.domain.payloads import ProofReminderPayload
-from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.payments import Payment, PaymentMove, PaymentStatus
 from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.proof_reminders import REMIND, plan_reminders, remind
@@ -34,7 +34,7 @@ def numbers(reminders: list[dict[str, Any]]) -> list[int]:
 
 async def plan(exchange: Exchange, before: Payment, after: Payment) -> None:
     async with exchange.house.ports.storage.unit() as unit:
-        await plan_reminders(unit, before, after)
+        await plan_reminders(exchange.house.ports, unit, PaymentMove(before, after, None, None))
         await unit.commit()
 
 

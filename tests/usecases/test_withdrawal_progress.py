@@ -15,6 +15,7 @@ from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, Withdr
 from cambist.core.usecases.settlement.transfers import SIGN_LADDER
 from cambist.core.usecases.settlement.withdrawal_progress import next_look
 from cambist.ports.payouts import TransferState
+from tests.moves import pairs
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts
 
 S = WithdrawalStatus
@@ -70,7 +71,7 @@ class TestTheWay:
         await payouts.house.work(60)
         assert await payouts.on_chain() == [(WALLET, PAID.units)]
 
-    @pytest.mark.parametrize(("before", "after"), [(row.before, row.after) for row in WITHDRAWAL_MOVES.rows])
+    @pytest.mark.parametrize(("before", "after"), pairs(WITHDRAWAL_MOVES))
     async def test_every_row_of_the_table_is_reached(
         self, payouts: Payouts, before: WithdrawalStatus, after: WithdrawalStatus
     ) -> None:

@@ -10,7 +10,7 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.domain.withdrawals import WithdrawalStatus, WithdrawalTrigger
 from cambist.core.usecases.settlement.withdrawal_progress import advance
 from cambist.core.usecases.settlement.withdrawals import (
     LONGEST_REASON,
@@ -217,5 +217,5 @@ async def test_a_move_that_the_table_does_not_have_writes_nothing(payouts: Payou
     withdrawal = await payouts.made()
     async with payouts.ports.storage.unit() as unit:
         with pytest.raises(IllegalMove):
-            await advance(payouts.ports, unit, withdrawal, S.COMPLETED)
+            await advance(payouts.ports, unit, withdrawal, WithdrawalTrigger.FINAL)
     assert await payouts.purses() == (REST, PAID, ZERO)

@@ -24,7 +24,15 @@ from ...domain.exchange_orders import (
     judge_exchange,
     new_exchange,
 )
-from ...domain.exchanges import ACTIVE_RULE, CANCELLABLE, Direction, DirectionSwitch, Exchange, ExchangeStatus
+from ...domain.exchanges import (
+    ACTIVE_RULE,
+    CANCELLABLE,
+    Direction,
+    DirectionSwitch,
+    Exchange,
+    ExchangeStatus,
+    ExchangeTrigger,
+)
 from ...domain.idempotency import IdempotencyKey
 from ..accounts.accounts import find_account
 from ..causes import caused_id
@@ -271,7 +279,7 @@ async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[Exchange
         present = await read_exchange(unit, exchange.id)
         _require_cancellable(present, allowed)
         await watch_now(ports, unit, present.id)
-        return await turn(ports, unit, present, _S.CANCELLED)
+        return await turn(ports, unit, present, ExchangeTrigger.CALLED_OFF)
 
     return await retrying(ports.storage, work)
 

@@ -12,7 +12,7 @@ from ....ports.faults import NotConfigured, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
-from ...domain.exchanges import Exchange, ExchangeStatus
+from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ...domain.idempotency import IdempotencyKey
 from ..gateways.watch import watched
 from ..units import retrying
@@ -56,7 +56,7 @@ async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
         if present is None or present.status is not _S.PENDING:
             return present
         return await turn(
-            ports, unit, msgspec.structs.replace(present, crypto_deposit_address=address), _S.AWAITING_USDT
+            ports, unit, msgspec.structs.replace(present, crypto_deposit_address=address), ExchangeTrigger.ADDRESS_GIVEN
         )
 
     return await retrying(ports.storage, work)
@@ -87,7 +87,7 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
         if invoice is None:
             return await fail(ports, unit, present, failure)
         opened = msgspec.structs.replace(present, invoice_reference=invoice.reference, invoice_payload=invoice.payload)
-        return await turn(ports, unit, opened, _S.AWAITING_RUB)
+        return await turn(ports, unit, opened, ExchangeTrigger.INVOICE_MADE)
 
     return await retrying(ports.storage, work)
 

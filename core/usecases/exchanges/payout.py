@@ -21,8 +21,16 @@ from ....ports.remittances import (
 )
 from ....ports.storage import Unit
 from ...domain.exchange_entries import exchange_completed, money_given, part_delivered
-from ...domain.exchange_payouts import PartStatus, PayoutPart, all_delivered, next_part, part_moved, payout_parts
-from ...domain.exchanges import Exchange, ExchangeStatus
+from ...domain.exchange_payouts import (
+    PartStatus,
+    PartTrigger,
+    PayoutPart,
+    all_delivered,
+    next_part,
+    part_moved,
+    payout_parts,
+)
+from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ...domain.money import Rub
 from ..forgotten import may_be_forgotten
 from ..gateways.gateways import first_open
@@ -62,7 +70,8 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
             return present
         post(unit, money_given(present, ports.clock.now()))
         parts = payout_parts(present.id, present.amount_rub, cap)
-        return await turn(ports, unit, msgspec.structs.replace(present, bank=bank.name, parts=parts), _S.RUB_SENDING)
+        planned = msgspec.structs.replace(present, bank=bank.name, parts=parts)
+        return await turn(ports, unit, planned, ExchangeTrigger.PAYOUT_STARTED)
 
     return await retrying(ports.storage, work, again_on=RACES)
 
@@ -135,7 +144,7 @@ async def _mark_sent(ports: Ports, exchange_id: str, part: PayoutPart) -> Exchan
         if _standing(present, part) is not _P.PLANNED:
             return present
         return unit[Exchange].save(
-            msgspec.structs.replace(present, parts=part_moved(present.parts, part.operation, _P.SENT))
+            msgspec.structs.replace(present, parts=part_moved(present.parts, part.operation, PartTrigger.ASKED))
         )
 
     return await retrying(ports.storage, work)
@@ -165,7 +174,8 @@ async def _send(
 
 async def _conclude(ports: Ports, exchange_id: str, part: PayoutPart, state: RemittanceState) -> Exchange:
     """Let the bank's last word on a part take effect, and the end of the exchange with it, in one unit."""
-    end = _P.DONE if state.status is RemittanceStatus.DONE else _P.FAILED
+    is_delivered = state.status is RemittanceStatus.DONE
+    end = PartTrigger.DELIVERED if is_delivered else PartTrigger.REFUSED
 
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange_id)
@@ -174,7 +184,7 @@ async def _conclude(ports: Ports, exchange_id: str, part: PayoutPart, state: Rem
         now = ports.clock.now()
         parts = part_moved(present.parts, part.operation, end, state.failure)
         after = msgspec.structs.replace(present, parts=parts)
-        if end is _P.DONE:
+        if is_delivered:
             post(unit, part_delivered(after, _part(after, part), now))
         delivered = all_delivered(parts)
         if delivered is None:
@@ -182,7 +192,7 @@ async def _conclude(ports: Ports, exchange_id: str, part: PayoutPart, state: Rem
         if not delivered:
             return await fail(ports, unit, after, state.failure or "unknown")
         post(unit, exchange_completed(after, now))
-        return await turn(ports, unit, after, _S.COMPLETED)
+        return await turn(ports, unit, after, ExchangeTrigger.DELIVERED)
 
     return await retrying(ports.storage, work, again_on=RACES)
 

@@ -17,7 +17,7 @@ from ....ports.payouts import SignedTransfer, TransferState
 from ....ports.storage import Unit
 from ...domain.exchange_entries import money_returned, return_reversed
 from ...domain.exchange_funds import ExchangeTransfer, returned, transfer_source
-from ...domain.exchange_returns import UNDER_WAY, MoneyReturn, ReturnStatus, return_moved, return_signed
+from ...domain.exchange_returns import UNDER_WAY, MoneyReturn, ReturnStatus, ReturnTrigger, return_moved, return_signed
 from ...domain.exchange_reversals import returned_in_vain
 from ...domain.exchanges import NETWORK, Exchange
 from ...domain.ledger import Currency
@@ -35,6 +35,7 @@ RETURN_RACES = ("jobs_id", "journal_id")
 """Unique rules whose Conflict means that another unit planned or booked a return first: read again."""
 
 _S = ReturnStatus
+_T = ReturnTrigger
 
 log = logging.getLogger("cambist.exchanges")
 
@@ -89,7 +90,7 @@ async def _carry_rub(ports: Ports, exchange: Exchange, transfer: ExchangeTransfe
     state: RefundState | None = None
     if back.status in UNDER_WAY:
         if not was_begun:
-            transfer = await _moved(ports, transfer, _S.SENDING)
+            transfer = await _moved(ports, transfer, _T.SENT)
             if _of(transfer).status is not _S.SENDING:
                 return Carried(transfer, ports.clock.now())  # another one has it in hand, or had
         request = RefundRequest(
@@ -126,11 +127,11 @@ async def conclude(ports: Ports, transfer_id: str, operation: str, state: Refund
         if state.status is AtBank.DONE and status in (_S.SENDING, _S.FAILED):
             return _arrived(ports, unit, exchange, transfer)
         if state.status is AtBank.FAILED and status is _S.SENDING:
-            return unit[ExchangeTransfer].save(_with(transfer, _S.FAILED, state.failure or "unknown"))
+            return unit[ExchangeTransfer].save(_with(transfer, _T.REFUSED, state.failure or "unknown"))
         if state.status is AtBank.REVERSED and status in (_S.SENDING, _S.RETURNED):
             if status is _S.RETURNED:
                 post(unit, return_reversed(exchange, transfer, ports.clock.now()))
-            after = msgspec.structs.replace(_with(transfer, _S.REVERSED), resolved_at=None)
+            after = msgspec.structs.replace(_with(transfer, _T.CAME_BACK), resolved_at=None)
             return unit[ExchangeTransfer].save(after)
         return transfer
 
@@ -157,7 +158,7 @@ async def _carry_usdt(ports: Ports, transfer: ExchangeTransfer, back: MoneyRetur
         try:
             signed = await sign(sender, NETWORK, back.operation, back.address or "", back.amount)
         except Refused as fault:
-            return Carried(await _moved(ports, transfer, _S.FAILED, f"not signed, {fault.reason}"), None)
+            return Carried(await _moved(ports, transfer, _T.UNSIGNED, f"not signed, {fault.reason}"), None)
         except (Unavailable, OutcomeUnknown) as fault:
             # An unknown outcome is none here: signing sends nothing.
             log.warning("%s cannot be signed yet: %s", back.operation, fault)
@@ -175,7 +176,7 @@ async def _carry_usdt(ports: Ports, transfer: ExchangeTransfer, back: MoneyRetur
     if followed.state is TransferState.FINAL:
         return Carried(await _complete(ports, transfer), None)
     if followed.state is TransferState.FAILED:
-        return Carried(await _moved(ports, transfer, _S.PLANNED), ports.clock.now() + timedelta(seconds=1))
+        return Carried(await _moved(ports, transfer, _T.DISPROVED), ports.clock.now() + timedelta(seconds=1))
     return _next(ports, transfer)
 
 
@@ -204,17 +205,17 @@ async def _same(unit: Unit, seen: ExchangeTransfer) -> ExchangeTransfer | None:
 
 
 async def _moved(
-    ports: Ports, seen: ExchangeTransfer, after: ReturnStatus, failure: str | None = None
+    ports: Ports, seen: ExchangeTransfer, trigger: ReturnTrigger, failure: str | None = None
 ) -> ExchangeTransfer:
     async def work(unit: Unit) -> ExchangeTransfer:
         present = await _same(unit, seen)
-        return seen if present is None else unit[ExchangeTransfer].save(_with(present, after, failure))
+        return seen if present is None else unit[ExchangeTransfer].save(_with(present, trigger, failure))
 
     return await retrying(ports.storage, work)
 
 
-def _with(transfer: ExchangeTransfer, after: ReturnStatus, failure: str | None = None) -> ExchangeTransfer:
-    return msgspec.structs.replace(transfer, sent_back=return_moved(_of(transfer), after, failure))
+def _with(transfer: ExchangeTransfer, trigger: ReturnTrigger, failure: str | None = None) -> ExchangeTransfer:
+    return msgspec.structs.replace(transfer, sent_back=return_moved(_of(transfer), trigger, failure))
 
 
 async def _store(ports: Ports, seen: ExchangeTransfer, signed: SignedTransfer) -> ExchangeTransfer:
@@ -243,5 +244,5 @@ async def _complete(ports: Ports, seen: ExchangeTransfer) -> ExchangeTransfer:
 def _arrived(ports: Ports, unit: Unit, exchange: Exchange, transfer: ExchangeTransfer) -> ExchangeTransfer:
     now = ports.clock.now()
     post(unit, money_returned(exchange, transfer, now))
-    gone = _with(transfer, _S.RETURNED)
+    gone = _with(transfer, _T.ARRIVED)
     return unit[ExchangeTransfer].save(returned_in_vain(gone) if gone.taken_back else returned(gone, now))

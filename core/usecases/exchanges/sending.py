@@ -11,7 +11,7 @@ from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 from ....ports.payouts import SignedTransfer, TransferState, UsdtSender
 from ....ports.storage import Unit
 from ...domain.exchange_entries import exchange_completed, money_given
-from ...domain.exchanges import Exchange, ExchangeStatus, signed, unsigned
+from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, unsigned
 from ..ledger.ledger import post
 from ..settlement.transfers import broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
@@ -36,7 +36,7 @@ async def begin_sending(ports: Ports, exchange: Exchange) -> Exchange:
         if present.status is not _S.RUB_RECEIVED or present.hold_until is None or now < present.hold_until:
             return present
         post(unit, money_given(present, now))
-        return await turn(ports, unit, msgspec.structs.replace(present, sender=sender.name), _S.USDT_SENDING)
+        return await turn(ports, unit, msgspec.structs.replace(present, sender=sender.name), ExchangeTrigger.HELD)
 
     return await retrying(ports.storage, work, again_on=RACES)
 
@@ -109,7 +109,7 @@ async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
         if present.status is not _S.USDT_SENDING or present.tx_hash != exchange.tx_hash:
             return present
         post(unit, exchange_completed(present, ports.clock.now()))
-        return await turn(ports, unit, present, _S.COMPLETED)
+        return await turn(ports, unit, present, ExchangeTrigger.CONFIRMED)
 
     return await retrying(ports.storage, work, again_on=RACES)
 

@@ -30,7 +30,7 @@ from ...domain.exchange_funds import (
     with_received,
 )
 from ...domain.exchange_reversals import judge_taken_back
-from ...domain.exchanges import Exchange, ExchangeStatus, asked_units, moved, shown_received
+from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, asked_units, moved_to, shown_received
 from ...domain.money import Rub
 from ...domain.payloads import ExchangePayload
 from ..ledger.ledger import post
@@ -44,6 +44,7 @@ RACES = ("exchange_transfers_id", "journal_id")
 
 _BATCH = 200
 _S = ExchangeStatus
+_T = ExchangeTrigger
 
 
 def watch_id(exchange_id: str) -> str:
@@ -111,7 +112,7 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
             return exchange
         less = msgspec.structs.replace(exchange, amount_rub_received=Rub(gone.received))
         if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):
-            return await turn(ports, unit, less, _S.PARTIAL)
+            return await turn(ports, unit, less, _T.TAKEN_BACK)
         return unit[Exchange].save(less)
     judge = judge_deposits if exchange.takes_usdt else judge_payments
     decision = judge(exchange, seen, now, {transfer.id for transfer in known})
@@ -119,24 +120,24 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
         unit[ExchangeTransfer].add(transfer)
         post(unit, money_received(exchange, transfer, now))
     after = with_received(exchange, decision)
-    if decision.status is None:
+    if decision.trigger is None:
         return exchange if after == exchange else unit[Exchange].save(after)
     entry = money_suspended(exchange, decision.released, now)
     if entry is not None:
         for transfer in released_transfers(known, decision.released, "underpaid"):
             unit[ExchangeTransfer].save(transfer)
         post(unit, entry)
-    return await turn(ports, unit, after, decision.status)
+    return await turn(ports, unit, after, decision.trigger)
 
 
 async def turn(
-    ports: Ports, unit: Unit, exchange: Exchange, status: ExchangeStatus, failure: str | None = None
+    ports: Ports, unit: Unit, exchange: Exchange, trigger: ExchangeTrigger, failure: str | None = None
 ) -> Exchange:
     """Save the exchange one move further, with its event where that is its end. The money is the caller's.
 
     Raises: IllegalMove.
     """
-    after = moved(exchange, status, ports.clock.now(), failure)
+    after = moved_to(exchange, trigger, ports.clock.now(), failure)
     if after.is_final:
         await _announce(ports, unit, after, exchange.status)
     return unit[Exchange].save(after)
@@ -152,7 +153,7 @@ async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Ex
         for transfer in released_transfers(known, failed_release(exchange), "failed"):
             unit[ExchangeTransfer].save(transfer)
         post(unit, entry)
-    return await turn(ports, unit, exchange, _S.FAILED, failure)
+    return await turn(ports, unit, exchange, _T.FAILED, failure)
 
 
 def exchange_payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus) -> ExchangePayload:

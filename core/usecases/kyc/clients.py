@@ -10,7 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Snapshot, Unit
 from ...domain.accounts import Caller, Mode
-from ...domain.clients import IN_PROGRESS, Client, ClientStatus, DocumentState, KycStatus, client_status
+from ...domain.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.errors import Refusal, shape_error
 from ..accounts.accounts import find_account, storable
 from ..sealed import open_client_phone
@@ -178,42 +178,10 @@ async def simulate_client(ports: Ports, caller: Caller, wanted: ClientSimulation
     async def work(unit: Unit) -> Client:
         present = await find_client(ports, unit, caller.account_id, caller.mode, wanted.phone)
         before = present or new_client(ports, caller.account_id, caller.mode, wanted.phone)
-        after = _played(before, status, ports)
+        after = staged(before, status, ports.clock.now())
         await announce_client(ports, unit, before, after)
         if present is None:
             return unit[Client].add(after)
         return present if after == present else unit[Client].save(after)
 
     return shown(ports, await retrying(ports.storage, work, again_on=("clients_phone",)))
-
-
-_PLAYED: dict[ClientStatus, KycStatus] = {
-    ClientStatus.PENDING: KycStatus.REQUIRED,
-    ClientStatus.VERIFIED: KycStatus.VERIFIED,
-    ClientStatus.REJECTED: KycStatus.FAILED,
-}
-
-
-def _played(client: Client, status: ClientStatus, ports: Ports) -> Client:
-    """The client in the state. What was verified before and is no more has no event (docs/payloads.md "KYC")."""
-    if client_status(client) is status:
-        return client
-    now = ports.clock.now()
-    if status is ClientStatus.BLOCKED:
-        return msgspec.structs.replace(client, blocked=True, updated_at=now)
-    kyc = _PLAYED[status]
-    states = {KycStatus.VERIFIED: DocumentState.PASSED, KycStatus.FAILED: DocumentState.FAILED}
-    told = kyc is not client.kyc and kyc in states and client.kyc is not KycStatus.VERIFIED
-    return msgspec.structs.replace(
-        client,
-        kyc=kyc,
-        blocked=False,
-        verified_at=(client.verified_at or now) if kyc is KycStatus.VERIFIED else None,
-        level=1 if kyc is KycStatus.VERIFIED else 0,
-        passport_state=states.get(kyc),
-        address_state=None,
-        account_number=client.account_number,
-        was_refused=kyc is KycStatus.FAILED,
-        sequence=client.sequence + 1 if told else client.sequence,
-        updated_at=now,
-    )

@@ -12,7 +12,7 @@ from ...domain.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.ledger import Purse
 from ...domain.money import Rub
-from ...domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
+from ...domain.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger, Suspense, suspense_id
 from ...domain.reports import Arrival, Decision
 from ..acts.four_eyes import gated
 from ..payments.moves import move, suspend
@@ -54,7 +54,7 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             if came is None:
                 raise Refusal("VALIDATION_ERROR", "The bank could not say what came; give the amount")
             payment = msgspec.structs.replace(payment, actual_amount=came)
-            return await move(ports, unit, payment, Decision(status=PaymentStatus.PAID))
+            return await move(ports, unit, payment, Decision(trigger=PaymentTrigger.ACCEPTED))
         if came is not None:
             now = ports.clock.now()
             record_id = suspense_id(payment, payment.transfer_id)
@@ -64,7 +64,7 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             await plan_return(ports, unit, record_id)
             # So that the bank's word of this transfer, should it come yet, is known as it.
             payment = msgspec.structs.replace(payment, actual_amount=came)
-        decision = Decision(status=PaymentStatus.FAILED, failure=FailureReason.UNKNOWN)
+        decision = Decision(trigger=PaymentTrigger.SENT_BACK, failure=FailureReason.UNKNOWN)
         return await move(ports, unit, payment, decision)
 
     return await retrying(ports.storage, work, again_on=("suspense_id",))

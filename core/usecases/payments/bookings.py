@@ -3,19 +3,20 @@
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.ledger import EntryKind, Purse, journal_entry
-from ...domain.payments import Payment, PaymentStatus, Suspense
-from ...domain.reports import Decision
+from ...domain.payments import Payment, PaymentMove, PaymentStatus, Suspense
 from ...domain.tallies import took_money
 from ..ledger.ledger import post
 
 
-def book_move(ports: Ports, unit: Unit, before: Payment, after: Payment, decision: Decision) -> None:
-    """Book the money of a payment's move; to be called in the unit that saves it. A move without money books nothing.
+async def book_move(ports: Ports, unit: Unit, move: PaymentMove) -> None:
+    """Book the money that a payment's move brought; to be called in the unit that saves it. What settlement and refunds
+    move is booked by themselves.
 
     Money that came with the move is at the bank; money of a review that ends was booked when it came, unless the
     bank never told of it and the operator did.
     """
-    if decision.arrival is not None and after.status is PaymentStatus.AMOUNT_MISMATCH:
+    before, after = move.before, move.after
+    if after.transfer_id != before.transfer_id and after.status is PaymentStatus.AMOUNT_MISMATCH:
         _book(ports, unit, after, EntryKind.REVIEW, Purse.BANK, Purse.REVIEW)
     elif took_money(before.status, after.status):
         if before.status is PaymentStatus.AMOUNT_MISMATCH and before.transfer_id is not None:

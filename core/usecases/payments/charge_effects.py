@@ -13,10 +13,10 @@ from ...domain.charge_moves import charge_failed, charge_succeeded, exhaustion_a
 from ...domain.days import iso
 from ...domain.events import EventType
 from ...domain.payloads import ChargeExhaustedPayload
-from ...domain.payments import FailureReason, Payment, PaymentStatus
+from ...domain.payments import FailureReason, Payment, PaymentMove, PaymentStatus
 from ...domain.subscription_moves import mandate_lost
 from ...domain.subscriptions import Subscription
-from ...domain.tallies import took_money
+from ...domain.tallies import TOOK_MONEY, took_money
 from ..schedule import set_due
 from ..units import retrying
 from ..webhooks.outbox import announce_of
@@ -29,16 +29,18 @@ _GAVE_NOTHING = (PaymentStatus.FAILED, PaymentStatus.CANCELLED, PaymentStatus.EX
 log = logging.getLogger("cambist.charges")
 
 
-async def follow_charge(ports: Ports, unit: Unit, before: Payment, after: Payment) -> None:
+async def follow_charge(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Let a subscription follow the move of its charge, in the caller's unit: the anchor, the attempts, the mandate,
-    and the events of these. Of any other payment it does nothing."""
-    if not after.is_charge:
+    and the events of these. Of any other payment it does nothing, nor where money that came before is settled or
+    refunded."""
+    after = move.after
+    if not after.is_charge or move.before.status in TOOK_MONEY:
         return
     subscription = await unit[Subscription].get(after.subscription_id or "")
     if subscription is None:
         return
     changed = subscription
-    if took_money(before.status, after.status):
+    if took_money(move.before.status, after.status):
         changed = _succeeded(ports, subscription, after)
     elif after.status in _GAVE_NOTHING:
         changed = await _failed(ports, unit, subscription, after)

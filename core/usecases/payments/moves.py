@@ -1,20 +1,21 @@
-"""The one way in which a payment's status changes: with its money, its event, and what follows from it."""
+"""How payments move: what a report or an operator decides, and what follows from every move, whoever makes it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ....ports.bank import Transfer
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
+from ...domain.accounts import Account, Shop
 from ...domain.ledger import Purse
 from ...domain.money import Rub
-from ...domain.payments import FailureReason, Payment, PaymentStatus, Suspense, suspense_id
+from ...domain.payments import FailureReason, Payment, PaymentMove, PaymentStatus, Suspense, suspense_id
 from ...domain.reports import Arrival, Decision, Report, decide, moved, noted
 from ..gateways.outcomes import follow_outcome
 from ..sealed import payer_name_place
 from ..units import retrying
-from ..webhooks.outbox import announce_payment
 from .bookings import book_move, book_noted, book_suspense
 from .charge_effects import follow_charge
+from .events import announce_payment
 from .proof_reminders import plan_reminders
 from .tallies import save_moved
 
@@ -55,7 +56,7 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
     """Let a decision take effect in the caller's unit, which tries again on RACES. Returns the payment as it will
     stand."""
     suspended = [await suspend(ports, unit, payment, stray.arrival, stray.reason) for stray in decision.strays]
-    if decision.status is not None:
+    if decision.trigger is not None:
         return await move(ports, unit, payment, decision)
     if decision.arrival is not None:
         after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
@@ -69,15 +70,43 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
 
 
 async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
-    """Save a payment's move with all that it brings, in the caller's unit. The one way in which a status changes."""
+    """Save a payment's move with all that follows from it, in the caller's unit. Raises: IllegalMove."""
     after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
     saved = save_moved(unit, payment, after)
-    await follow_outcome(unit, payment, after)
-    book_move(ports, unit, payment, after, decision)
-    await announce_payment(ports, unit, after, payment.status)
-    await plan_reminders(unit, payment, after)
-    await follow_charge(ports, unit, payment, after)
+    await follow(ports, unit, payment, after)
     return saved
+
+
+async def _end_unknown(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
+    await follow_outcome(unit, move.before, move.after)
+
+
+FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
+    _end_unknown,
+    book_move,
+    announce_payment,
+    plan_reminders,
+    follow_charge,
+)
+"""What follows from a payment's move, in order: each function writes its part in the unit that saves the payment."""
+
+
+async def follow(
+    ports: Ports,
+    unit: Unit,
+    before: Payment,
+    after: Payment,
+    *,
+    account: Account | None = None,
+    shop: Shop | None = None,
+) -> None:
+    """Write what follows from a move that the caller saves in this unit. `account` and `shop`: the payment's, where the
+    unit has read them already."""
+    account = account or await unit[Account].get(after.account_id)
+    shop = shop or await unit[Shop].get(after.shop_id)
+    move = PaymentMove(before, after, account, shop)
+    for write in FOLLOWS:
+        await write(ports, unit, move)
 
 
 def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:

@@ -3,7 +3,6 @@ after payment."""
 
 from datetime import datetime
 
-import msgspec
 from msgspec import UNSET
 
 from ....ports.bundle import Ports
@@ -13,7 +12,7 @@ from ...domain.accounts import Account, Shop
 from ...domain.days import iso
 from ...domain.events import EventType
 from ...domain.payloads import ProofReminderPayload
-from ...domain.payments import Payment
+from ...domain.payments import Payment, PaymentMove, announced
 from ...domain.proof_reminders import is_missing, next_reminder, reminder_number
 from ...domain.proofs import DeliveryProof, takes_proof
 from ..accounts.terminals import terminal_of
@@ -24,11 +23,12 @@ from ..webhooks.outbox import announce_of
 REMIND = "proof.remind"
 
 
-async def plan_reminders(unit: Unit, before: Payment, after: Payment) -> None:
+async def plan_reminders(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Have the merchant reminded of a payment that this unit makes paid for the first time, where a hash is accepted.
 
     Not when a refund is rolled back: the reminders count from the payment itself.
     """
+    before, after = move.before, move.after
     if before.paid_at is not None or after.paid_at is None or not takes_proof(after, await terminal_of(unit, after)):
         return
     due = next_reminder(after.paid_at, 0)
@@ -84,5 +84,5 @@ async def _announce(
         shop_id=payment.shop_id,
         shop_name=None if shop is None else shop.name,
     )
-    after = unit[Payment].save(msgspec.structs.replace(payment, sequence=payment.sequence + 1))
+    after = unit[Payment].save(announced(payment))
     await announce_of(ports, unit, after, EventType.DELIVERY_PROOF_REMINDER, payload)

@@ -19,7 +19,7 @@ from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts import Mode
 from ...domain.payments import Payment
-from ...domain.refunds import REFUND_MOVES, PendingReason, Refund, RefundStatus
+from ...domain.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, moved_to
 from ..forgotten import may_be_forgotten
 from ..holding import holds_back
 from ..schedule import set_due
@@ -31,16 +31,17 @@ from .money import take
 from .steps import RACES, drop_job, payment_of, plan, turn
 
 _S = RefundStatus
+_T = RefundTrigger
 
 NOT_SUPPORTED = "not_supported"
 """Why a rule rejects: the payment's bank sends no money back."""
 
-_STEPS: Mapping[tuple[RefundStatus, AtBank], Sequence[RefundStatus]] = {
-    (_S.PROCESSING, AtBank.DONE): (_S.COMPLETED,),
-    (_S.PROCESSING, AtBank.FAILED): (_S.FAILED,),
+_STEPS: Mapping[tuple[RefundStatus, AtBank], Sequence[RefundTrigger]] = {
+    (_S.PROCESSING, AtBank.DONE): (_T.PAID,),
+    (_S.PROCESSING, AtBank.FAILED): (_T.REFUSED,),
     # It went before it came back, and who looks seldom sees only the end.
-    (_S.PROCESSING, AtBank.REVERSED): (_S.COMPLETED, _S.REVERSED),
-    (_S.COMPLETED, AtBank.REVERSED): (_S.REVERSED,),
+    (_S.PROCESSING, AtBank.REVERSED): (_T.PAID, _T.CAME_BACK),
+    (_S.COMPLETED, AtBank.REVERSED): (_T.CAME_BACK,),
 }
 """What the bank's word means for a refund; all else is no news."""
 
@@ -88,7 +89,7 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
             return refund, False
         if not can:
             await drop_job(unit, refund.id)
-            return await turn(ports, unit, refund, (_S.REJECTED,), failure=NOT_SUPPORTED), False
+            return await turn(ports, unit, refund, (_T.REJECTED,), failure=NOT_SUPPORTED), False
         taken = await take(ports, unit, payment, refund)
         if taken is None:
             await drop_job(unit, refund.id)
@@ -97,13 +98,7 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
         payment, refund = taken
         unit[Payment].save(payment)
         await plan(ports, unit, refund.id, ports.clock.now())
-        on_its_way = msgspec.structs.replace(
-            refund,
-            status=REFUND_MOVES.move(refund.status, _S.PROCESSING),
-            pending_reason=None,
-            executing_since=ports.clock.now(),
-        )
-        return unit[Refund].save(on_its_way), True
+        return unit[Refund].save(moved_to(refund, _T.SENT, executing_since=ports.clock.now())), True
 
     return await retrying(ports.storage, work, again_on=RACES)
 

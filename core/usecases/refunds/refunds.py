@@ -14,7 +14,16 @@ from ...domain.accounts import Caller, Mode, RefundApproval, Settings
 from ...domain.errors import Refusal
 from ...domain.idempotency import IdempotencyKey
 from ...domain.payments import Payment
-from ...domain.refunds import REASON_LONGEST, PendingReason, Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
+from ...domain.refunds import (
+    REASON_LONGEST,
+    PendingReason,
+    Refund,
+    RefundCase,
+    RefundOrder,
+    RefundStatus,
+    RefundTrigger,
+    judge_refund,
+)
 from ..accounts.accounts import find_account
 from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated
@@ -167,18 +176,18 @@ async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
 
     async def work(unit: Unit) -> Refund:
         refund = await _own(unit, caller, refund_id)
-        return await _end_pending(ports, unit, refund, RefundStatus.CANCELLED)
+        return await _end_pending(ports, unit, refund, RefundTrigger.CANCELLED)
 
     return await retrying(ports.storage, work)
 
 
 async def _end_pending(
-    ports: Ports, unit: Unit, refund: Refund, status: RefundStatus, failure: str | None = None
+    ports: Ports, unit: Unit, refund: Refund, trigger: RefundTrigger, failure: str | None = None
 ) -> Refund:
     if refund.status is not RefundStatus.PENDING:
         raise _not_pending(refund)
     await drop_job(unit, refund.id)
-    return await turn(ports, unit, refund, (status,), failure=failure)
+    return await turn(ports, unit, refund, (trigger,), failure=failure)
 
 
 def _not_pending(refund: Refund) -> Refusal:
@@ -216,7 +225,7 @@ async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
         raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {REASON_LONGEST} printable characters")
 
     async def work(unit: Unit) -> Refund:
-        return await _end_pending(ports, unit, await _any(unit, refund_id), RefundStatus.REJECTED, told)
+        return await _end_pending(ports, unit, await _any(unit, refund_id), RefundTrigger.REJECTED, told)
 
     return await retrying(ports.storage, work)
 
@@ -241,6 +250,6 @@ async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
         if refund.status is not RefundStatus.COMPLETED:
             raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
         await drop_job(unit, refund.id)
-        return await turn(ports, unit, refund, (RefundStatus.REVERSED,))
+        return await turn(ports, unit, refund, (RefundTrigger.CAME_BACK,))
 
     return await retrying(ports.storage, work, again_on=RACES)

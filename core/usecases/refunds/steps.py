@@ -5,9 +5,8 @@ Every unit that moves a refund saves its payment too: the payment's version guar
 however many move at once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 
@@ -15,14 +14,16 @@ from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Unit
+from ...domain import payments
 from ...domain.accounts import Shop
 from ...domain.events import EventType
 from ...domain.payloads import RefundPayload
-from ...domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
-from ...domain.refunds import REFUND_MOVES, Refund, RefundStatus, is_open, refunded_fully
+from ...domain.payments import Payment
+from ...domain.refunds import TOLD, Refund, RefundStatus, RefundTrigger, is_open, moved_to, refunded_by
 from ..ledger.ledger import LEDGER_RULES
+from ..payments.moves import follow
 from ..payments.tallies import save_moved
-from ..webhooks.outbox import announce_of, announce_payment
+from ..webhooks.outbox import announce_of
 from .money import give_back, paid
 
 CARRY_OUT = "refund.execute"
@@ -31,16 +32,6 @@ RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
 """Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
 
 _S = RefundStatus
-
-_Said = Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
-
-_ANNOUNCED: Mapping[RefundStatus, _Said] = {
-    _S.COMPLETED: "refund.completed",
-    _S.REJECTED: "refund.rejected",
-    _S.FAILED: "refund.failed",
-    _S.REVERSED: "refund.reversed",
-}
-"""A merchant who cancels knows it: `cancelled` has no event (docs/webhooks.md "Events")."""
 
 
 def carry_out_id(refund_id: str) -> str:
@@ -81,19 +72,18 @@ async def refunds_of(unit: Unit, payment_id: str) -> list[Refund]:
 
 
 async def turn(
-    ports: Ports, unit: Unit, refund: Refund, statuses: Iterable[RefundStatus], *, failure: str | None = None
+    ports: Ports, unit: Unit, refund: Refund, triggers: Iterable[RefundTrigger], *, failure: str | None = None
 ) -> Refund:
-    """Move a refund on through `statuses`, one after the other, each with its event; it and its payment are saved.
+    """Move a refund on by `triggers`, one after the other, each with its event; it and its payment are saved.
 
     `failure`: why, for `rejected` and `failed`. Raises: IllegalMove.
     """
     payment = before = await payment_of(unit, refund)
     others = [each for each in await refunds_of(unit, payment.id) if each.id != refund.id]
-    for status in statuses:
-        payment, refund = _money(ports, unit, payment, _moved(ports, refund, status, failure))
+    for trigger in triggers:
+        payment, refund = _money(ports, unit, payment, _moved(ports, refund, trigger, failure))
         payment = await _follow(ports, unit, payment, refund, others)
-        if status in _ANNOUNCED:
-            refund = msgspec.structs.replace(refund, sequence=refund.sequence + 1)
+        if refund.status in TOLD:
             await _announce(ports, unit, refund)
     if payment.status is before.status:
         unit[Payment].save(payment)
@@ -102,14 +92,11 @@ async def turn(
     return unit[Refund].save(refund)
 
 
-def _moved(ports: Ports, refund: Refund, status: RefundStatus, failure: str | None) -> Refund:
-    return msgspec.structs.replace(
-        refund,
-        status=REFUND_MOVES.move(refund.status, status),
-        pending_reason=None,
-        completed_at=ports.clock.now() if status is _S.COMPLETED else refund.completed_at,
-        failure_reason=failure if status in (_S.REJECTED, _S.FAILED) else refund.failure_reason,
-    )
+def _moved(ports: Ports, refund: Refund, trigger: RefundTrigger, failure: str | None) -> Refund:
+    after = moved_to(refund, trigger)
+    if after.status is _S.COMPLETED:
+        return msgspec.structs.replace(after, completed_at=ports.clock.now())
+    return msgspec.structs.replace(after, failure_reason=failure) if after.status in (_S.REJECTED, _S.FAILED) else after
 
 
 def _money(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund]:
@@ -127,26 +114,20 @@ async def _follow(ports: Ports, unit: Unit, payment: Payment, refund: Refund, ot
     a status, and has an event."""
     refunds = [*others, refund]
     payment = msgspec.structs.replace(payment, refund_pending=any(is_open(each) for each in refunds))
-    status = payment.status
-    if refunded_fully(payment, refunds):
-        status = PaymentStatus.REFUNDED
-    elif status is PaymentStatus.REFUNDED:
-        status = PaymentStatus.PAID if payment.settled_at is None else PaymentStatus.SETTLED
-    if status is payment.status:
+    trigger = refunded_by(payment, refunds)
+    if trigger is None:
         return payment
-    after = msgspec.structs.replace(
-        payment, status=PAYMENT_MOVES.move(payment.status, status), sequence=payment.sequence + 1
-    )
-    await announce_payment(ports, unit, after, payment.status)
+    after = payments.moved_to(payment, trigger)
+    await follow(ports, unit, payment, after)
     return after
 
 
 async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
     """Write the refund's event for where it stands."""
     shop = await unit[Shop].get(refund.shop_id)
-    said = _ANNOUNCED[refund.status]
+    event = TOLD[refund.status]
     payload = RefundPayload(
-        event=said,
+        event=event,
         payment_id=refund.payment_id,
         refund_id=refund.id,
         amount_rub=str(refund.amount),
@@ -156,4 +137,4 @@ async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
         shop_id=refund.shop_id,
         shop_name=None if shop is None else shop.name,
     )
-    await announce_of(ports, unit, refund, EventType(said), payload)
+    await announce_of(ports, unit, refund, EventType(event), payload)

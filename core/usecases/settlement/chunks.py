@@ -9,10 +9,9 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts import Account
-from ...domain.events import EventType
 from ...domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
 from ...domain.money import Rub
-from ...domain.payments import Payment, PaymentStatus
+from ...domain.payments import Payment, PaymentTrigger, moved_to
 from ...domain.refunds import holds_money
 from ...domain.settlement import (
     Correction,
@@ -26,10 +25,10 @@ from ...domain.settlement import (
     lines_of,
 )
 from ..ledger.ledger import post
+from ..payments.moves import follow
 from ..payments.tallies import save_all_moved
 from ..refunds.steps import refunds_of
 from ..units import retrying
-from ..webhooks.outbox import announce, event_of, payment_payload
 from .run import STATEMENT_RACES, Run, due_corrections, due_payments, hold_on, open_statement
 
 
@@ -88,17 +87,10 @@ async def _settle_payments(
         taken = await _taken(unit, payment) if payment.refund_taken > Rub(0) else []
         left = paid - payment.refund_taken
         worth = terms.worth(left)
-        after = msgspec.structs.replace(
-            payment,
-            status=PaymentStatus.SETTLED,
-            settled_at=now,
-            settlement_id=statement.id,
-            amount_usdt=worth.credit,
-            sequence=payment.sequence + 1,
+        after = moved_to(
+            payment, PaymentTrigger.SETTLED, settled_at=now, settlement_id=statement.id, amount_usdt=worth.credit
         )
-        payload = payment_payload(ports, after, payment.status, shop_name=run.shops[payment.shop_id].name)
-        event = event_of(ports, after, EventType.PAYMENT_STATUS_CHANGED, payload)
-        announce(ports, unit, event, receives=account.receives)
+        await follow(ports, unit, payment, after, account=account, shop=run.shops[payment.shop_id])
         moves.append((payment, after))
         settled.append(
             _Settled(

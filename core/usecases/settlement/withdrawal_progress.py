@@ -26,6 +26,7 @@ from ...domain.withdrawals import (
     WITHDRAWAL_MOVES,
     Withdrawal,
     WithdrawalStatus,
+    WithdrawalTrigger,
     moved,
     shown_hash,
     signed,
@@ -39,6 +40,7 @@ from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, loo
 EXECUTE = "payout.execute"
 
 _S = WithdrawalStatus
+_T = WithdrawalTrigger
 
 log = logging.getLogger("cambist.payouts")
 
@@ -46,8 +48,8 @@ log = logging.getLogger("cambist.payouts")
 class _Step(msgspec.Struct, frozen=True, kw_only=True):
     """What a run of the job found out."""
 
-    to: WithdrawalStatus | None = None
-    """Where the payout stands now; None: nothing is known that would move it."""
+    trigger: WithdrawalTrigger | None = None
+    """What happened to the payout; None: nothing is known that would move it."""
     failure: str | None = None
     pause: timedelta | None = None
     """Until the next run; None: as `next_look` has it."""
@@ -86,14 +88,14 @@ async def _go_on(ports: Ports, job: Job, withdrawal: Withdrawal) -> _Step:
         transfer = await sign(sender, withdrawal.network, withdrawal.id, withdrawal.wallet, withdrawal.amount.units)
     except Refused as fault:
         log.warning("payout %s was refused at signing: %s", withdrawal.id, fault)
-        return _Step(to=_S.CANCELLED, failure=f"not signed, {fault.reason}: {fault}")
+        return _Step(trigger=_T.CALLED_OFF, failure=f"not signed, {fault.reason}: {fault}")
     except (Unavailable, OutcomeUnknown) as fault:
         # An unknown outcome is none here: signing sends nothing.
         log.warning("payout %s cannot be signed yet: %s", withdrawal.id, fault)
         return _Step(pause=sign_pause(job.attempts, fault))
     present = await _store(ports, withdrawal.id, transfer)
     if present.status is _S.PROCESSING and await broadcast(sender, _transfer(present)):
-        return _Step(to=_S.SENT)
+        return _Step(trigger=_T.TAKEN)
     return _Step()
 
 
@@ -124,7 +126,6 @@ async def _store(ports: Ports, withdrawal_id: str, transfer: SignedTransfer) -> 
 async def enter_signed(ports: Ports, unit: Unit, pending: Withdrawal, transfer: SignedTransfer) -> Withdrawal:
     """Save a pending payout with its signed transfer, and with the event of that."""
     after = signed(pending, transfer.tx_hash, transfer.blob, transfer.expires_at)
-    after = msgspec.structs.replace(after, sequence=pending.sequence + 1)
     await announce_withdrawal(ports, unit, after, pending.status)
     return unit[Withdrawal].save(after)
 
@@ -137,11 +138,11 @@ async def _look(ports: Ports, sender: UsdtSender, withdrawal: Withdrawal) -> _St
         log.info("payout %s: its transfer could not be looked at: %s", withdrawal.id, fault)
         return _Step(pause=later(next_look(withdrawal, ports.clock.now()), fault))
     if followed.state is TransferState.FINAL:
-        return _Step(to=_S.COMPLETED)
+        return _Step(trigger=_T.FINAL)
     if followed.state is TransferState.FAILED:
-        return _Step(to=_S.FAILED, failure=PROVEN_NOT_SENT)
+        return _Step(trigger=_T.DISPROVED, failure=PROVEN_NOT_SENT)
     if followed.state is TransferState.IN_BLOCK or followed.taken:
-        return _Step(to=_S.SENT)
+        return _Step(trigger=_T.TAKEN)
     return _Step()
 
 
@@ -159,12 +160,12 @@ async def _enter(ports: Ports, job: Job, step: _Step) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Withdrawal].get(job.argument)
-        if present is not None and step.to is not None:
+        if present is not None and step.trigger is not None:
             try:
-                present = await advance(ports, unit, present, step.to, step.failure)
+                present = await advance(ports, unit, present, step.trigger, step.failure)
             except IllegalMove:
                 # Another runner, or an operator, was first.
-                log.warning("payout %s is %s and does not become %s", present.id, present.status, step.to)
+                log.warning("payout %s is %s and is not moved by: %s", present.id, present.status, step.trigger)
         standing = await unit[Job].get(job.id)
         if standing is None:
             return
@@ -179,17 +180,16 @@ async def _enter(ports: Ports, job: Job, step: _Step) -> None:
 
 
 async def advance(
-    ports: Ports, unit: Unit, withdrawal: Withdrawal, to: WithdrawalStatus, failure: str | None = None
+    ports: Ports, unit: Unit, withdrawal: Withdrawal, trigger: WithdrawalTrigger, failure: str | None = None
 ) -> Withdrawal:
-    """Save a payout's way to `to` with an event for each move of it, and what its end means for the money.
+    """Save where `trigger` leads a payout, with an event for each move on the way and what its end means for the money.
 
-    None of it happens when it stands there already. Raises: IllegalMove.
+    Nothing is written where it has led there already. Raises: IllegalMove.
     """
     now = ports.clock.now()
     last = withdrawal
-    for status in way(withdrawal.status, to):
-        after = moved(last, status, now, failure)
-        after = msgspec.structs.replace(after, sequence=last.sequence + 1)
+    for each in way(withdrawal.status, trigger):
+        after = moved(last, each, now, failure)
         await announce_withdrawal(ports, unit, after, last.status)
         last = after
     if last is withdrawal:

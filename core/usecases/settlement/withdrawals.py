@@ -18,7 +18,7 @@ from ...domain.errors import Refusal
 from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Usdt
 from ...domain.settlement import Settlement
-from ...domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, payable
+from ...domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
 from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..holding import holds_back
@@ -160,7 +160,7 @@ async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Wi
         job = await unit[Job].get(job_id(withdrawal.id))
         if job is not None:
             unit[Job].remove(job)
-        return await advance(ports, unit, withdrawal, WithdrawalStatus.CANCELLED, why)
+        return await advance(ports, unit, withdrawal, WithdrawalTrigger.CALLED_OFF, why)
 
     async with ports.storage.unit() as unit:
         seen = await _find(unit, withdrawal_id)

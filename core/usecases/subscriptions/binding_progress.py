@@ -22,7 +22,7 @@ from ...domain.binding_reports import (
     is_stray_mandate,
     symbolically_paid,
 )
-from ...domain.payments import LATE_WINDOW, Payment, PaymentStatus
+from ...domain.payments import LATE_WINDOW, Payment, PaymentStatus, PaymentTrigger
 from ...domain.periods import current_period
 from ...domain.reports import Decision
 from ...domain.subscription_moves import Mandate
@@ -114,7 +114,7 @@ async def conclude(
         now = ports.clock.now()
         payment = _with_link(found, report, payload)
         decision = decide_binding(payment, before, report, now)
-        if decision.status is PaymentStatus.PAID:
+        if decision.trigger is PaymentTrigger.PAID:
             payment = _paid(payment, before, decision, now)
         carried = await carry(ports, unit, payment, decision)
         if carried is payment and payment != found:

@@ -8,7 +8,7 @@ from ....ports.faults import Fault, Refused
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.binding_reports import may_bind
-from ...domain.payments import Opening, Payment, PaymentStatus
+from ...domain.payments import Opening, Payment, PaymentTrigger
 from ...domain.reports import Decision
 from ...domain.subscription_moves import revoked
 from ...domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
@@ -49,7 +49,8 @@ async def end_open_binding(ports: Ports, unit: Unit, subscription: Subscription,
         return
     is_symbolic = payment.binding is BindingCharge.NONE
     expired = is_symbolic or subscription.status is SubscriptionStatus.EXPIRED
-    await move(ports, unit, payment, Decision(status=PaymentStatus.EXPIRED if expired else PaymentStatus.CANCELLED))
+    trigger = PaymentTrigger.LAPSED if expired else PaymentTrigger.SUBSCRIPTION_OVER
+    await move(ports, unit, payment, Decision(trigger=trigger))
 
 
 async def revoke(ports: Ports, job: Job) -> None:

@@ -6,20 +6,16 @@ from functools import partial
 from typing import Protocol
 
 import msgspec
-from msgspec import UNSET
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Account, Mode, Shop
+from ...domain.accounts import Account, Mode
 from ...domain.breaker import lane_id
-from ...domain.days import iso
 from ...domain.delivery import sent_anew
 from ...domain.events import Delivery, DeliveryStatus, Event, EventType
-from ...domain.payloads import Payload, PaymentPayload
-from ...domain.payments import Payment, PaymentStatus, shown_metadata, shows_payer_name
-from ..sealed import open_payer_name
+from ...domain.payloads import Payload
 from ..test_clock import living_with
 from ..units import retrying
 from .feed import note_letters
@@ -31,41 +27,6 @@ _RELEASE_BATCH = 500
 # A unit that read the account just before its address was set may still commit a held event a moment later, so the
 # release looks again after these pauses.
 _RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
-
-
-async def announce_payment(ports: Ports, unit: Unit, payment: Payment, previous: PaymentStatus) -> None:
-    """Write `payment.status_changed` for a move that the same unit saves. `payment` is as it will stand."""
-    shop = await unit[Shop].get(payment.shop_id)
-    payload = payment_payload(ports, payment, previous, shop_name=None if shop is None else shop.name)
-    await announce_of(ports, unit, payment, EventType.PAYMENT_STATUS_CHANGED, payload)
-
-
-def payment_payload(
-    ports: Ports, payment: Payment, previous: PaymentStatus, *, shop_name: str | None
-) -> PaymentPayload:
-    """What `payment.status_changed` says of a move."""
-    payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
-    return PaymentPayload(
-        event="payment.status_changed",
-        payment_id=payment.id,
-        external_id=payment.external_id,
-        status=payment.status,
-        previous_status=previous,
-        amount_rub=str(payment.amount),
-        actual_amount_rub=None if payment.actual_amount is None else str(payment.actual_amount),
-        amount_usdt=None if payment.amount_usdt is None else str(payment.amount_usdt),
-        payment_method=payment.payment_method,
-        refund_pending=payment.refund_pending,
-        timestamp=iso(ports.clock.now()),
-        metadata=shown_metadata(payment),
-        payer_name=UNSET if payer_name is None else payer_name,
-        subscription_id=UNSET if payment.subscription_id is None else payment.subscription_id,
-        period_ref=UNSET if payment.period_ref is None else payment.period_ref,
-        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason,
-        sandbox=True if payment.mode is Mode.TEST else UNSET,
-        shop_id=payment.shop_id,
-        shop_name=shop_name,
-    )
 
 
 class Subject(Protocol):

@@ -1,0 +1,122 @@
+"""One function a subject writes the status of its records, by their state table, and the sequence of their events."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+FIELDS = {"status", "kyc", "sequence"}
+COPIES = {"replace", "change", "changed", "increase", "force_setattr", "setattr"}
+"""The calls by which a record is given another field."""
+
+CHANGES = {"changes", "said", "after"}
+"""What the fields that such a call takes as `**changes` are gathered in."""
+
+WRITERS = {
+    "payments.py": {"moved_to", "announced"},
+    "refunds.py": {"moved_to"},
+    "withdrawals.py": {"moved_to"},
+    "exchanges.py": {"moved_to"},
+    "exchange_payouts.py": {"_moved_to"},
+    "exchange_returns.py": {"return_moved"},
+    "subscription_moves.py": {"moved_to", "announced"},
+    "proofs.py": {"moved_to"},
+    "clients.py": {"moved_to", "staged"},
+    # What is observed or counted, without a table of moves.
+    "gateways.py": {"changed", "announced"},
+    "delivery.py": {"after_attempt", "sent_anew", "_ended"},
+}
+"""Who may, by the file in core/domain: `moved_to`, or what the subject calls it, and what an event without a move
+needs."""
+
+
+def writes(tree: ast.Module) -> Iterator[str]:
+    """The names of the top-level functions that give a record one of FIELDS; `<module>` outside of all."""
+    for top in tree.body:
+        name = top.name if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else "<module>"
+        if any(_writes(node) for node in ast.walk(top)):
+            yield name
+
+
+def _writes(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in COPIES:
+            named = {keyword.arg for keyword in node.keywords}
+            said = {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+            return bool(FIELDS & (named | said)) or any(_names_field(keyword.value) for keyword in node.keywords)
+        case ast.Assign(targets=[target], value=value):
+            return _is_field(target) or (_holds_changes(target) and _names_field(value))
+        case ast.AugAssign(target=target, value=value):
+            return _is_field(target) or (_holds_changes(target) and _names_field(value))
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            return _holds_changes(target) and _names_field(value)
+        case _:
+            return False
+
+
+def _names_field(value: ast.expr) -> bool:
+    return isinstance(value, ast.Dict) and any(
+        isinstance(key, ast.Constant) and key.value in FIELDS for key in value.keys
+    )
+
+
+def _holds_changes(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id in CHANGES
+
+
+def _is_field(target: ast.expr) -> bool:
+    match target:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):
+            return owner != "self" and name in FIELDS
+        case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=name)):
+            return owner in CHANGES and name in FIELDS
+        case _:
+            return False
+
+
+def test_nobody_else_writes_a_status_or_a_sequence() -> None:
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "core").rglob("*.py")):
+        functions = set(writes(ast.parse(path.read_text("utf-8"))))
+        if functions:
+            found[str(path.relative_to(ROOT))] = functions
+    assert found == {f"core/domain/{name}": functions for name, functions in WRITERS.items()}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "msgspec.structs.replace(payment, status=after)",
+        "replace(payment, amount=1, sequence=payment.sequence + 1)",
+        "unit[Payment].change(payment, status=after)",
+        "changed(subscription, now, status=after)",
+        "unit[Payment].increase(payment.id, 'sequence', 1)",
+        "changes = {'status': after}",
+        "changes['kyc'] = after",
+        "changes |= {'status': after}",
+        "changes: dict[str, object] = {'sequence': 1}",
+        "replace(payment, **{'status': after})",
+        "payment.status = after",
+        "payment.sequence += 1",
+        "setattr(payment, 'status', after)",
+    ],
+)
+def test_every_way_of_writing_one_is_seen(line: str) -> None:
+    assert list(writes(ast.parse(f"def slip():\n    {line}"))) == ["slip"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Payment(status=first)",
+        "find(status=first)",
+        "replace(payment, amount=1)",
+        "seen.status is first",
+        "asked = {'status': first}",
+    ],
+)
+def test_making_and_reading_a_record_is_no_writing(line: str) -> None:
+    assert list(writes(ast.parse(f"def fine():\n    {line}"))) == []
