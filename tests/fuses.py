@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from cambist.ports.bundle import Ports
-from cambist.ports.storage import Unit
+from cambist.ports.forwarding import ForwardingStorage
+from cambist.ports.storage import Storage, Unit
 
 
 class Killed(BaseException):
@@ -41,19 +42,16 @@ class FusedUnit:
             raise Killed
 
 
-class FusedStorage:
+class FusedStorage(ForwardingStorage):
     """A storage whose units blow the fuse; everything else is the storage's own."""
 
-    def __init__(self, storage: Any, fuse: Fuse) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, fuse: Fuse) -> None:
+        super().__init__(storage)
         self._fuse = fuse
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
     @asynccontextmanager
-    async def unit(self) -> AsyncIterator[FusedUnit]:
-        async with self._storage.unit() as unit:
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self.inner.unit() as unit:
             yield FusedUnit(unit, self._fuse)
 
 

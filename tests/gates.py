@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, Generic
 
-from cambist.ports.storage import R, Shelf, Unit
+from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
+from cambist.ports.storage import R, Shelf, Storage, Unit
 
 
 class Gate:
@@ -36,19 +37,16 @@ class OtherCommit:
         await self._commit()
 
 
-class GatedStorage:
+class GatedStorage(ForwardingStorage):
     """A storage whose units all read before one of them writes."""
 
-    def __init__(self, storage: Any, parties: int) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, parties: int) -> None:
+        super().__init__(storage)
         self._gate = Gate(parties)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Unit]:
-        async with self._storage.unit() as unit:
+        async with self.inner.unit() as unit:
 
             async def commit() -> None:
                 await self._gate.pass_through()
@@ -57,17 +55,14 @@ class GatedStorage:
             yield OtherCommit(unit, commit)
 
 
-class Interrupted:
+class Interrupted(ForwardingStorage):
     """A storage in which `happens` is done right after a unit has read its first record of `kind`, once: what the unit
     reads from then on is newer."""
 
-    def __init__(self, storage: Any, kind: type[Any], happens: Callable[[], Awaitable[Any]]) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, kind: type[Any], happens: Callable[[], Awaitable[Any]]) -> None:
+        super().__init__(storage)
         self._kind = kind
         self._happens: Callable[[], Awaitable[Any]] | None = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
 
     @property
     def happened(self) -> bool:
@@ -75,7 +70,7 @@ class Interrupted:
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Unit]:
-        async with self._storage.unit() as unit:
+        async with self.inner.unit() as unit:
             yield _InterruptedUnit(unit, self)
 
     async def read(self, shelf: Shelf[R], record_id: str) -> R | None:
@@ -86,7 +81,7 @@ class Interrupted:
         return found
 
     def shelf(self, shelf: Shelf[R], kind: type[R]) -> Shelf[R]:
-        return cast("Shelf[R]", _InterruptedShelf(shelf, self)) if kind is self._kind else shelf
+        return _InterruptedShelf(shelf, self) if kind is self._kind else shelf
 
 
 class _InterruptedUnit:
@@ -101,13 +96,8 @@ class _InterruptedUnit:
         await self._unit.commit()
 
 
-class _InterruptedShelf:
-    def __init__(self, shelf: Shelf[Any], by: Interrupted) -> None:
-        self._shelf = shelf
-        self._by = by
+class _InterruptedShelf(ForwardingShelf[R], Generic[R], eq=False):
+    _by: Interrupted
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._shelf, name)
-
-    async def get(self, record_id: str, /) -> Any:
-        return await self._by.read(self._shelf, record_id)
+    async def get(self, record_id: str, /) -> R | None:
+        return await self._by.read(self.inner, record_id)

@@ -7,7 +7,7 @@ as they are stored.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -17,9 +17,9 @@ import msgspec
 
 from ...ports.clock import World, WorldClock
 from ...ports.faults import Unavailable
+from ...ports.forwarding import ForwardingShelf, ForwardingStorage
 from ...ports.jobs import Job
-from ...ports.storage import Clocked, Losable, R, Shelf, Snapshot, Storage, Unit
-from ...ports.unreadable import SettingAside
+from ...ports.storage import R, Shelf, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
 """How far from now the jobs of a world are kept from workers while its clock is being advanced."""
@@ -54,11 +54,12 @@ class _Turn:
         self._lock.release()
 
 
-class WorldStorage:
-    """A Storage (ports/storage.py) over another one, seen from whatever world the clock has entered."""
+class WorldStorage(ForwardingStorage):
+    """A Storage (ports/storage.py) over another one, seen from whatever world the clock has entered. Workers claim
+    outside of all worlds, and enter each job's own; leases are the storage's time."""
 
     def __init__(self, storage: Storage, clock: WorldClock) -> None:
-        self._storage = storage
+        super().__init__(storage)
         self._clock = clock
         self._turn = _Turn()
 
@@ -66,78 +67,25 @@ class WorldStorage:
         """As the port Queueing has it, for this process."""
         return self._turn
 
-    @property
-    def by_own_clock(self) -> bool:
-        """As the port Clocked has it; of one that does not say, no."""
-        return isinstance(self._storage, Clocked) and self._storage.by_own_clock
-
-    def lost(self) -> str | None:
-        """As the port Losable has it; None of a storage that cannot be lost."""
-        return self._storage.lost() if isinstance(self._storage, Losable) else None
-
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A unit whose jobs are, at each use, those of the world that was entered."""
-        return _Unit(self._storage.unit(), self._clock)
+        return _Unit(self.inner.unit(), self._clock)
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
         """The record; a job as it is in the world that was entered."""
         if kind is Job:
             return cast("Coroutine[Any, Any, R | None]", self._job(record_id))
-        return self._storage.get(kind, record_id)
+        return self.inner.get(kind, record_id)
 
     async def _job(self, record_id: str) -> Job | None:
         async with self.unit() as unit:
             return await unit[Job].get(record_id)
 
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
-        """A snapshot. Nobody reads jobs in one."""
-        return self._storage.snapshot()
-
-    def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
-        """As the storage has it: no job is asked for so."""
-        return self._storage.recent(kind, record_id, within=within)
-
     async def now(self) -> datetime:
         """The storage's clock, and the world's offset."""
         world = self._clock.world
-        now = await self._storage.now()
+        now = await self.inner.now()
         return now if world is None else now + world.offset
-
-    async def claim(
-        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
-    ) -> list[Job]:
-        """Workers claim outside of all worlds, and enter each job's own."""
-        return await self._storage.claim(limit, lease, kind=kind, but_kind=but_kind)
-
-    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        """Leases are the storage's time."""
-        await self._storage.renew(jobs, lease)
-
-    async def next_due(self) -> datetime | None:
-        """By the storage's clock."""
-        return await self._storage.next_due()
-
-    def scan(
-        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
-    ) -> AsyncIterator[Sequence[R]]:
-        """All records, as they are stored."""
-        return self._storage.scan(kind, batch=batch, readable=readable, **criteria)
-
-    async def take_up(self) -> int:
-        """As the port SettingAside has it; nothing, where the storage is none."""
-        return await self._storage.take_up() if isinstance(self._storage, SettingAside) else 0
-
-    async def count_noted(self) -> int:
-        """As the port SettingAside has it."""
-        return await self._storage.count_noted() if isinstance(self._storage, SettingAside) else 0
-
-    async def check(self) -> None:
-        """As the storage has it."""
-        await self._storage.check()
-
-    async def close(self) -> None:
-        """As the storage has it."""
-        await self._storage.close()
 
 
 class _Unit(msgspec.Struct, eq=False):
@@ -166,66 +114,38 @@ class _Unit(msgspec.Struct, eq=False):
         return self._unit.commit()
 
 
-class _JobsInWorld(msgspec.Struct, eq=False):
+class _JobsInWorld(ForwardingShelf[Job], eq=False):
     """The jobs, each that is of this world as it is there. What is written here is of this world; jobs that were read
     and are of none, or of another, are left alone."""
 
-    _shelf: Shelf[Job]
     _world: World
     _clock: WorldClock
 
     async def get(self, record_id: str, /) -> Job | None:
-        job = await self._shelf.get(record_id)
+        job = await self.inner.get(record_id)
         return None if job is None else self._seen(job)
 
-    async def find(
-        self,
-        *,
-        order: str = "id",
-        limit: int = 1000,
-        offset: int = 0,
-        quick: bool = False,
-        readable: bool = False,
-        **criteria: Any,
-    ) -> list[Job]:
-        found = await self._shelf.find(
-            order=order, limit=limit, offset=offset, quick=quick, readable=readable, **criteria
-        )
-        return [self._seen(job) for job in found]
+    async def find(self, **asked: Any) -> list[Job]:
+        return [self._seen(job) for job in await self.inner.find(**asked)]
 
-    async def page(
-        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
-    ) -> list[Job]:
-        found = await self._shelf.page(number, size, order=order, readable=readable, **criteria)
-        return [self._seen(job) for job in found]
-
-    async def total(self, **criteria: Any) -> int:
-        return await self._shelf.total(**criteria)
-
-    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
-        return await self._shelf.sums(field, by=by, **criteria)
+    async def page(self, number: int, size: int, /, **asked: Any) -> list[Job]:
+        return [self._seen(job) for job in await self.inner.page(number, size, **asked)]
 
     def add(self, record: Job, /) -> Job:
         mine = self._of_here(record)
-        self._shelf.add(self._kept(mine))
+        self.inner.add(self._kept(mine))
         return msgspec.structs.replace(mine, moment=mine.due)
 
     def save(self, record: Job, /) -> Job:
         # Its very first version may be saved unread, by whoever wrote it.
         mine = self._of_here(record) if record.world is None and record.version == 0 else record
-        return self._seen(self._shelf.save(self._kept(mine)))
+        return self._seen(self.inner.save(self._kept(mine)))
 
     def change(self, record: Job, /, **changes: Any) -> Job:
         return self.save(msgspec.structs.replace(record, **changes))
 
-    def remove(self, record: Job, /) -> None:
-        self._shelf.remove(record)
-
-    def increase(self, record_id: str, field: str, by: int, /) -> None:
-        self._shelf.increase(record_id, field, by)
-
     def accrue(self, *records: Job) -> None:
-        self._shelf.accrue(*(self._kept(self._of_here(record)) for record in records))
+        self.inner.accrue(*(self._kept(self._of_here(record)) for record in records))
 
     def _of_here(self, job: Job) -> Job:
         return msgspec.structs.replace(job, world=self._world.id)

@@ -64,7 +64,7 @@ KYC_MOVES: Moves[KycStatus, KycTrigger] = Moves(
     )
 )
 
-DECISIONS = frozenset((_T.ACCEPTED, _T.REFUSED))
+DECIDED_BY = frozenset((_T.ACCEPTED, _T.REFUSED))
 """The triggers that merchants are told of."""
 
 IN_PROGRESS = (_S.REQUIRED, _S.REGISTERING, _S.PROCESSING)
@@ -114,7 +114,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 def moved_to(client: Client, trigger: KycTrigger, now: datetime, **changes: Any) -> Client:
     """The client after the trigger, with what else the move changes. Only a sandbox writes `kyc` otherwise (`staged`);
     the sequence rises where a decision is told. Raises: IllegalMove."""
-    kyc, sequence = KYC_MOVES.move(client.kyc, trigger), client.sequence + (trigger in DECISIONS)
+    kyc, sequence = KYC_MOVES.move(client.kyc, trigger), client.sequence + (trigger in DECIDED_BY)
     return msgspec.structs.replace(client, kyc=kyc, sequence=sequence, updated_at=now, **changes)
 
 

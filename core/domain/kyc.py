@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from .accounts import Caller, KycDemand, Mode
-from .clients import DECISIONS, KYC_MOVES, Client, DocumentState, KycStatus, KycTrigger, moved_to
+from .clients import DECIDED_BY, KYC_MOVES, Client, DocumentState, KycStatus, KycTrigger, moved_to
 from .errors import Refusal, shape_error
 
 UPLOAD_MAX = 10 * 1024 * 1024
@@ -220,7 +220,7 @@ def found(client: Client, finding: Finding, now: datetime) -> Client:
     elif client.kyc is not finding.status or client.form_url == finding.form_url:
         # A form may move to another address without the check moving; all else is no news.
         return client
-    is_verified, decided = finding.status is KycStatus.VERIFIED, trigger in DECISIONS
+    is_verified, decided = finding.status is KycStatus.VERIFIED, trigger in DECIDED_BY
     return msgspec.structs.replace(
         client,
         check_reference=finding.reference,

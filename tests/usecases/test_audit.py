@@ -1,6 +1,8 @@
 """The audit log: an act and its row are one commit, and the row is there for ever."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -15,10 +17,16 @@ from cambist.core.usecases.acts.audit import acting, list_audit, note, on
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
 from cambist.core.usecases.settlement.settlement import settle_now
+from cambist.core.usecases.units import FREE
 from cambist.core.usecases.webhooks.resends import resend_event
+from cambist.ports.faults import Stale
+from cambist.ports.forwarding import ForwardingStorage
+from cambist.ports.storage import Storage, Unit
 from tests.fuses import Fuse, Killed, fused
+from tests.gates import OtherCommit
 from tests.houses import TestHouse
 from tests.refund_house import RefundHouse, open_refund_house
+from tests.turns import at_rest
 
 
 def act(name: str, object_id: str | None = None, **more: Any) -> Act:
@@ -172,3 +180,37 @@ def test_rows_show_no_sealed_field(kind: type[Any]) -> None:
     types = {field.name: str(field.type) for field in msgspec.structs.fields(kind)}
     assert all("bytes" not in types[name] for name in SAFE[kind])
     assert not {"phone", "wallet", "metadata", "reason_text", "payer_contact"} & set(SAFE[kind])
+
+
+class Overtaken(ForwardingStorage):
+    """A storage whose first units are overtaken by others."""
+
+    def __init__(self, inner: Storage, times: int) -> None:
+        super().__init__(inner)
+        self.times = times
+        self.commits = 0
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self.inner.unit() as unit:
+
+            async def commit() -> None:
+                self.commits += 1
+                if self.commits <= self.times:
+                    raise Stale("another unit was first")
+                await unit.commit()
+
+            yield OtherCommit(unit, commit)
+
+
+async def test_an_act_that_loses_races_waits_for_its_turn_as_any_unit_does() -> None:
+    async with open_refund_house() as refunds:
+        refund_id = await waiting(refunds)
+        storage = Overtaken(refunds.ports.storage, FREE)
+        ports = msgspec.structs.replace(refunds.ports, storage=storage)
+        async with storage.turn():
+            doing = asyncio.ensure_future(approve_refund(acting(ports, act("refund.approve", refund_id)), refund_id))
+            await at_rest()
+            assert (storage.commits, doing.done()) == (FREE, False)
+        assert (await doing).approved_at is not None
+        assert len(await rows(refunds.ports)) == 1

@@ -167,7 +167,7 @@ class LosingStorage(FusedStorage):
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[FusedUnit]:
-        async with self._storage.unit() as unit:
+        async with self.inner.unit() as unit:
             yield Lost(unit, self._fuse)
 
 

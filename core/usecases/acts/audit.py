@@ -5,7 +5,7 @@ of the log, none can forget it, and an act without its row cannot happen: both a
 other ports and is not audited here.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, Generic
@@ -13,10 +13,9 @@ from typing import Any, Generic
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.jobs import Job
+from ....ports.forwarding import ForwardingShelf, ForwardingStorage
 from ....ports.notes import ProviderNote
-from ....ports.storage import Below, R, Record, Shelf, Snapshot, Storage, Unit
-from ....ports.unreadable import SettingAside
+from ....ports.storage import Below, R, Record, Shelf, Unit
 from ...domain import ids
 from ...domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ...domain.errors import Refusal
@@ -108,11 +107,11 @@ def _entry(ports: Ports, act: Act, at: datetime, account_id: str | None, before:
     )
 
 
-class AuditedStorage:
+class AuditedStorage(ForwardingStorage):
     """A Storage (ports/storage.py) for one act. Everything but the first writing unit passes as it is."""
 
     def __init__(self, ports: Ports, act: Act, gate: Gate | None = None) -> None:
-        self.inner: Storage = ports.storage
+        super().__init__(ports.storage)
         self.act = act
         self.gate = gate
         self.noted = False
@@ -151,46 +150,6 @@ class AuditedStorage:
         kind, record = written
         return 0 if record.id == self.act.object_id else 2 if kind is Delivery else 1
 
-    async def get(self, kind: type[R], record_id: str, /) -> R | None:
-        return await self.inner.get(kind, record_id)
-
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
-        return self.inner.snapshot()
-
-    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
-        return await self.inner.recent(kind, record_id, within=within)
-
-    async def claim(
-        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
-    ) -> list[Job]:
-        return await self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
-
-    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        await self.inner.renew(jobs, lease)
-
-    async def next_due(self) -> datetime | None:
-        return await self.inner.next_due()
-
-    async def now(self) -> datetime:
-        return await self.inner.now()
-
-    def scan(
-        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
-    ) -> AsyncIterator[Sequence[R]]:
-        return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
-
-    async def take_up(self) -> int:
-        return await self.inner.take_up() if isinstance(self.inner, SettingAside) else 0
-
-    async def count_noted(self) -> int:
-        return await self.inner.count_noted() if isinstance(self.inner, SettingAside) else 0
-
-    async def check(self) -> None:
-        await self.inner.check()
-
-    async def close(self) -> None:
-        await self.inner.close()
-
 
 class _AuditedUnit:
     """A Unit whose commit takes the act's row along."""
@@ -203,7 +162,7 @@ class _AuditedUnit:
         """Added and saved records that an audit row may describe."""
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
-        return _NotedShelf(self, kind, self._inner[kind])
+        return _NotedShelf(self._inner[kind], kind, self)
 
     def note(self, kind: type[Any], record: Record | None = None) -> None:
         """Something is written."""
@@ -224,64 +183,32 @@ class _AuditedUnit:
         audited.noted = audited.noted or noting
 
 
-class _NotedShelf(Generic[R]):
+class _NotedShelf(ForwardingShelf[R], Generic[R], eq=False):
     """A Shelf that tells its unit of every write."""
 
-    __slots__ = ("_inner", "_kind", "_unit")
-
-    def __init__(self, unit: _AuditedUnit, kind: type[R], inner: Shelf[R]) -> None:
-        self._unit = unit
-        self._kind = kind
-        self._inner = inner
-
-    async def get(self, record_id: str, /) -> R | None:
-        return await self._inner.get(record_id)
-
-    async def find(
-        self,
-        *,
-        order: str = "id",
-        limit: int = 1000,
-        offset: int = 0,
-        quick: bool = False,
-        readable: bool = False,
-        **criteria: Any,
-    ) -> list[R]:
-        return await self._inner.find(
-            order=order, limit=limit, offset=offset, quick=quick, readable=readable, **criteria
-        )
-
-    async def page(
-        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
-    ) -> list[R]:
-        return await self._inner.page(number, size, order=order, readable=readable, **criteria)
-
-    async def total(self, **criteria: Any) -> int:
-        return await self._inner.total(**criteria)
-
-    async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
-        return await self._inner.sums(field, by=by, **criteria)
+    _kind: type[R]
+    _unit: _AuditedUnit
 
     def add(self, record: R, /) -> R:
         self._unit.note(self._kind, record)
-        return self._inner.add(record)
+        return self.inner.add(record)
 
     def save(self, record: R, /) -> R:
         self._unit.note(self._kind, record)
-        return self._inner.save(record)
+        return self.inner.save(record)
 
     def change(self, record: R, /, **changes: Any) -> R:
         self._unit.note(self._kind, msgspec.structs.replace(record, **changes))  # type: ignore[type-var]  # see Codec
-        return self._inner.change(record, **changes)
+        return self.inner.change(record, **changes)
 
     def remove(self, record: R, /) -> None:
         self._unit.note(self._kind)
-        self._inner.remove(record)
+        self.inner.remove(record)
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:
         self._unit.note(self._kind)
-        self._inner.increase(record_id, field, by)
+        self.inner.increase(record_id, field, by)
 
     def accrue(self, *records: R) -> None:
         self._unit.note(self._kind)
-        self._inner.accrue(*records)
+        self.inner.accrue(*records)

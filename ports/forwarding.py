@@ -1,0 +1,119 @@
+"""Storages and shelves over others: each hands everything on, for those that do one thing otherwise.
+
+What only hands on is no coroutine of its own: every request passes here.
+"""
+
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
+from typing import Any, Generic
+
+import msgspec
+
+from .jobs import Job
+from .storage import Clocked, Losable, Queueing, R, Shelf, Snapshot, Storage, Unit
+from .unreadable import SettingAside
+
+
+class ForwardingStorage:
+    """A Storage (storage.py) over another one, with all that only some storages do."""
+
+    def __init__(self, inner: Storage) -> None:
+        self.inner = inner
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        return self.inner.unit()
+
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        return self.inner.get(kind, record_id)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        return self.inner.snapshot()
+
+    def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
+        return self.inner.recent(kind, record_id, within=within)
+
+    def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> Coroutine[Any, Any, list[Job]]:
+        return self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
+
+    def renew(self, jobs: Sequence[Job], lease: float) -> Coroutine[Any, Any, None]:
+        return self.inner.renew(jobs, lease)
+
+    def next_due(self) -> Coroutine[Any, Any, datetime | None]:
+        return self.inner.next_due()
+
+    async def now(self) -> datetime:
+        return await self.inner.now()
+
+    def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
+
+    def check(self) -> Coroutine[Any, Any, None]:
+        return self.inner.check()
+
+    def close(self) -> Coroutine[Any, Any, None]:
+        return self.inner.close()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Of a storage in which nobody waits for a turn everybody has it."""
+        return self.inner.turn() if isinstance(self.inner, Queueing) else nullcontext()
+
+    @property
+    def by_own_clock(self) -> bool:
+        """Of a storage that does not say, no."""
+        return isinstance(self.inner, Clocked) and self.inner.by_own_clock
+
+    def lost(self) -> str | None:
+        """None of a storage that cannot be lost."""
+        return self.inner.lost() if isinstance(self.inner, Losable) else None
+
+    async def take_up(self) -> int:
+        """Nothing, of a storage that sets nothing aside."""
+        return await self.inner.take_up() if isinstance(self.inner, SettingAside) else 0
+
+    async def count_noted(self) -> int:
+        """None, of a storage that sets nothing aside."""
+        return await self.inner.count_noted() if isinstance(self.inner, SettingAside) else 0
+
+
+class ForwardingShelf(msgspec.Struct, Generic[R], eq=False):
+    """A Shelf (storage.py) over another one."""
+
+    inner: Shelf[R]
+
+    def get(self, record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        return self.inner.get(record_id)
+
+    def find(self, **asked: Any) -> Coroutine[Any, Any, list[R]]:
+        return self.inner.find(**asked)
+
+    def page(self, number: int, size: int, /, **asked: Any) -> Coroutine[Any, Any, list[R]]:
+        return self.inner.page(number, size, **asked)
+
+    def total(self, **criteria: Any) -> Coroutine[Any, Any, int]:
+        return self.inner.total(**criteria)
+
+    def sums(self, field: str, /, **asked: Any) -> Coroutine[Any, Any, dict[Any, int]]:
+        return self.inner.sums(field, **asked)
+
+    def add(self, record: R, /) -> R:
+        return self.inner.add(record)
+
+    def save(self, record: R, /) -> R:
+        return self.inner.save(record)
+
+    def change(self, record: R, /, **changes: Any) -> R:
+        return self.inner.change(record, **changes)
+
+    def remove(self, record: R, /) -> None:
+        self.inner.remove(record)
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        self.inner.increase(record_id, field, by)
+
+    def accrue(self, *records: R) -> None:
+        self.inner.accrue(*records)
