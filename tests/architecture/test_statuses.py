@@ -27,6 +27,7 @@ WRITERS = {
     "clients.py": {"moved_to", "staged"},
     # What is observed or counted, without a table of moves.
     "gateways.py": {"changed", "announced"},
+    "pending_acts.py": {"decided"},
     "delivery.py": {"after_attempt", "sent_anew", "_ended"},
 }
 """Who may, by the file in core/domain: `moved_to`, or what the subject calls it, and what an event without a move
