@@ -2,8 +2,8 @@
 
     WEBHOOK_SECRET=… python examples/webhook_receiver.py 8090
 
-Then point the account at it: `cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:8090/ webhook_secret=…`
-(plain http and loopback are for test mode only).
+Then point the account at it: `cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:8090/ webhook_secret=-`, and
+give it the secret when it asks (plain http and loopback are for test mode only).
 """
 
 import json

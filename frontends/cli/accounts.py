@@ -5,12 +5,16 @@ from typing import Any
 
 import click
 
-from ...core.domain.account_settings import ACCOUNT_SETTINGS
+from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET
+from ...core.domain.accounts import Account
 from ...core.usecases.accounts import accounts as usecases
-from .arguments import assignments
+from ...ports.bundle import Ports
+from .arguments import FROM_STDIN, assignments, read_secret
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 from .views import account_document, key_document
+
+_SECRET_BYTES = 32
 
 
 @click.group()
@@ -56,16 +60,37 @@ def show(account_id: str) -> Answer:
 @account.command(
     "set",
     help="Change settings, all of them or none. Settings: "
-    f"{', '.join(ACCOUNT_SETTINGS)}. Booleans are true or false; an empty value clears what may be empty.",
+    f"{', '.join(ACCOUNT_SETTINGS)}. Booleans are true or false; an empty value clears what may be empty. "
+    f"{WEBHOOK_SECRET}=- reads the secret from standard input, without an echo: a command line is kept in histories "
+    "and seen by others.",
 )
 @click.argument("account_id", metavar="ID")
-@click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
+@click.argument("settings", metavar="NAME=VALUE...", nargs=-1)
+@click.option("--generate-secret", is_flag=True, help="Make a webhook secret and print it, this once.")
 @answering
 @reasoned
-def set_settings(account_id: str, settings: tuple[str, ...]) -> Answer:
+def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret: bool) -> Answer:
     texts = assignments(settings)
-    document = account_document(in_house(lambda ports: usecases.set_settings(ports, account_id, texts)))
-    return Answer(document=document, text=_text(document))
+    if not texts and not generate_secret:
+        raise click.UsageError("name a setting: NAME=VALUE")
+    if generate_secret and WEBHOOK_SECRET in texts:
+        raise click.UsageError(f"give {WEBHOOK_SECRET} or --generate-secret, not both")
+    if texts.get(WEBHOOK_SECRET) == FROM_STDIN:
+        texts[WEBHOOK_SECRET] = read_secret("Webhook secret")
+
+    async def change(ports: Ports) -> Account:
+        if generate_secret:
+            texts[WEBHOOK_SECRET] = ports.ids.secret(_SECRET_BYTES)
+        return await usecases.set_settings(ports, account_id, texts)
+
+    document = account_document(in_house(change))
+    if not generate_secret:
+        return Answer(document=document, text=_text(document))
+    made = {WEBHOOK_SECRET: texts[WEBHOOK_SECRET]}
+    return Answer(
+        document=document | made,
+        text=f"{_text(document)}\n\n{fields(made)}\n\nKeep the secret: it cannot be shown again.",
+    )
 
 
 def _text(document: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Arguments that several commands read."""
 
 import re
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -8,6 +9,10 @@ import click
 
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])\Z")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+_LONGEST_LINE = 4096
+FROM_STDIN = "-"
+"""In place of a secret: it is read from standard input."""
 
 
 class Duration(click.ParamType[timedelta]):
@@ -35,3 +40,15 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
             raise click.UsageError("each setting is named once")
         named[name] = value
     return named
+
+
+def read_secret(what: str) -> str:
+    """A line of standard input, without its end; at a terminal it is asked for and not shown. Raises click.UsageError
+    when there is none."""
+    if sys.stdin.isatty():
+        secret: str = click.prompt(what, hide_input=True, err=True)
+    else:
+        secret = sys.stdin.readline(_LONGEST_LINE).rstrip("\r\n")
+    if not secret:
+        raise click.UsageError("standard input has no secret: give it in one line")
+    return secret

@@ -1,0 +1,94 @@
+"""No secret has to stand on a command line, where histories keep it and every user of the machine sees it
+(docs/webhooks.md)."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import PROGRAM, Call
+
+ROOT = Path(__file__).parents[2]
+SECRET = "a-secret-that-nobody-shall-see"
+
+
+@pytest.fixture
+def account(call: Call) -> str:
+    return str(call("account", "create", "Shop", "--json").document["account_id"])
+
+
+def command(account: str) -> list[str]:
+    return [sys.executable, "-c", PROGRAM, "account", "set", account, "webhook_secret=-"]
+
+
+def test_a_secret_from_standard_input_is_in_no_table_of_processes(account: str) -> None:
+    """As `ps` sees the process while it runs: arguments and environment."""
+    with subprocess.Popen(
+        command(account), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+    ) as process:
+        assert process.stdin is not None
+        table = Path(f"/proc/{process.pid}")
+        while b"webhook_secret=-" not in (table / "cmdline").read_bytes():  # its own begin is not over yet
+            assert process.poll() is None
+        process.stdin.write(f"{SECRET}\n")
+        process.stdin.flush()
+        seen = [(table / name).read_bytes() for name in ("cmdline", "environ")]
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert SECRET.encode() not in b"".join(seen)
+    assert SECRET not in said
+    assert re.search(r"webhook_secret_set +true", said)
+
+
+def test_at_a_terminal_it_is_asked_for_and_not_shown(account: str) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command(account), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"Webhook secret" not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, f"{SECRET}\n".encode())
+        try:
+            while some := os.read(ours, 4096):
+                shown += some
+        except OSError:  # the terminal's end, when the process is gone
+            pass
+    os.close(ours)
+    assert process.returncode == 0, shown
+    assert b"webhook_secret_set" in shown
+    assert SECRET.encode() not in shown
+
+
+def test_one_that_is_made_is_shown_once_and_signs(call: Call, account: str) -> None:
+    made = call("account", "set", account, "--generate-secret", "--json").document
+    assert re.fullmatch("[0-9a-f]{64}", made["webhook_secret"])
+    assert made["settings"]["webhook_secret_set"] is True
+    for words in (("show", account), ("list",), ("set", account, f"webhook_secret={made['webhook_secret']}")):
+        assert made["webhook_secret"] not in call("account", *words, "--json").out
+    again = call("account", "set", account, "webhook_url=https://a.example/", "--generate-secret")
+    [secret] = re.findall(r"webhook_secret +([0-9a-f]{64})", again.out)
+    assert secret != made["webhook_secret"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("webhook_secret=-",), ("webhook_secret=-", "--generate-secret"), ("webhook_secret=x", "--generate-secret")],
+)
+def test_no_secret_and_two_of_them_are_wrong_usage(call: Call, account: str, given: tuple[str, ...]) -> None:
+    assert call("account", "set", account, *given).status == 2
+    assert call("account", "show", account, "--json").document["settings"]["webhook_secret_set"] is False
+
+
+def test_no_page_teaches_to_write_a_secret_on_a_command_line() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.py"))]
+    assert len(pages) > 20
+    for page in pages:
+        for value in re.findall(r"\bwebhook_secret=([^\s`,)]+)", page.read_text("utf-8")):
+            assert value == "-", page.name
+        assert not re.search(r"^(export )?WEBHOOK_SECRET=\w{4}", page.read_text("utf-8"), re.MULTILINE), page.name
