@@ -260,6 +260,11 @@ _ROWS = (
         meaning="requests of hosted pages (/p, /s, /kyc) that one client address may make in a minute",
     ),
     Option(
+        name="connections_per_address",
+        read=_integer(1, 65536),
+        meaning="how many connections one address may have open; trusted proxies: any number",
+    ),
+    Option(
         name="vault_key",
         read=_vault_keys,
         secret=True,

@@ -78,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """Peers whose X-Forwarded-For is believed; none: the header is ignored."""
     pages_per_minute: int = 600
+    connections_per_address: int = 512
+    """Open ones at a time; of trusted proxies any number."""
     vault: VaultKeys | None = None
     """None: keys from a key file in `data_dir`, made at the first start."""
     rate_sources: tuple[str, ...] = ("simulator",)

@@ -209,6 +209,12 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Coll
     return behind(peer or "", told, frozenset(trusted_proxies))
 
 
+def is_trusted(peer: str | None, trusted_proxies: Collection[Network]) -> bool:
+    """Whether a trusted proxy is at the other end of the socket."""
+    address = _address(peer or "") if trusted_proxies else None
+    return address is not None and _is_among(address, trusted_proxies)
+
+
 @lru_cache(maxsize=4096)
 def _behind_proxies(peer: str, forwarded_for: str, trusted_proxies: frozenset[Network]) -> str:
     """Kept, because a client sends many requests; long headers are not, because anybody may send them."""

@@ -19,6 +19,7 @@ from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..holding import tell_if_held
 from ..marking import marks_kept
+from ..open_files import allowed, shares
 from ..presence import counts_alone, on_the_roll
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -29,6 +30,7 @@ from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
+from .door.crowd import Crowd
 from .door.gated import GatedProtocol
 from .door.half_requests import HalfRequests
 from .door.intake import Intake
@@ -148,7 +150,11 @@ async def running(
 
 def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer:
     settings, departure = house.settings, Departure()
-    intake = Intake(house.ports.clock, None if house.telemetry is None else house.telemetry.counters)
+    counters = None if house.telemetry is None else house.telemetry.counters
+    intake = Intake(house.ports.clock, counters)
+    room = shares(allowed())
+    of_an_address = min(settings.connections_per_address, room.of_an_address)
+    crowd = Crowd(room.connections, of_an_address, settings.trusted_proxies, counters)
     # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
     config = uvicorn.Config(
@@ -170,7 +176,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(floor(ends.for_requests - lame_duck), 1),
     )
-    return LeavingServer(config, streams, departure, house.ports.clock, lame_duck)
+    return LeavingServer(config, crowd, streams, departure, house.ports.clock, lame_duck)
 
 
 def _handle_signals(stop: Callable[[], None]) -> None:

@@ -47,6 +47,11 @@ _OWN = (
     _histogram("http_request_seconds", "route", "time until the answer begins"),
     _gauge("http_requests_in_progress", "", "requests being answered, streams of open payment windows included"),
     _counter(
+        "connections_refused",
+        "bound",
+        "connections that were closed at once: `address`, as many were open from theirs; `process`, in all",
+    ),
+    _counter(
         "limit_hits",
         "counter",
         "requests refused by a rate limit: `money:ip`, `money:key`, `general:ip`, `general:key`, "

@@ -67,6 +67,8 @@ class Counters:
         self.request_seconds = Durations()
         """route"""
         self.requests_in_progress = 0
+        self.refused_connections = Tallies()
+        """bound"""
         self.limit_hits = HitCounter()
         """counter; of the same numbers the rows of the storage are made"""
         self.jobs = Tallies()

@@ -42,6 +42,7 @@ class Exposition(Collector):
         yield _counter("http_requests", counters.requests)
         yield _histogram("http_request_seconds", counters.request_seconds)
         yield _one("http_requests_in_progress", counters.requests_in_progress)
+        yield _counter("connections_refused", counters.refused_connections)
         yield _counter("limit_hits", counters.limit_hits)
         yield _counter("jobs", counters.jobs)
         yield _histogram("job_seconds", counters.job_seconds)

@@ -12,6 +12,7 @@ from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
 from ..holding import tell_if_held
 from ..marking import marks_kept
+from ..open_files import allowed, raise_limit, shares
 from ..presence import on_the_roll
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -19,7 +20,6 @@ from ..stopping import Stopping
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
 from .loop import Worker
-from .open_files import room_for_letters
 
 log = logging.getLogger("cambist.worker")
 
@@ -61,7 +61,8 @@ def work(settings: Settings) -> None:
 
 
 def run_loop(main: Coroutine[None, None, None]) -> None:
-    """Run a coroutine on the quickest event loop at hand."""
+    """Run a coroutine on the quickest event loop at hand, in a process of our own, which may have many files open."""
+    raise_limit()
     try:
         import uvloop
     except ImportError:
@@ -78,7 +79,8 @@ async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping
     Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
     start it again.
     """
-    worker = Worker(house.ports, at_once=house.settings.workers, letters=room_for_letters(), telemetry=house.telemetry)
+    letters = shares(allowed()).letters
+    worker = Worker(house.ports, at_once=house.settings.workers, letters=letters, telemetry=house.telemetry)
     working = asyncio.create_task(worker.work())
 
     def look_why(done: "asyncio.Task[None]") -> None:

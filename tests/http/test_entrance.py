@@ -3,12 +3,14 @@
 import asyncio
 import errno
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import uvloop
 
 from cambist.frontends.http.door import entrance
+from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.http.door.entrance import Entrance
 
 
@@ -25,14 +27,20 @@ class Guests:
     def knock(self, count: int) -> None:
         self.knocked += [socket.create_connection(self.address) for _ in range(count)]
 
-    def open(self, listener: Any = None) -> Entrance:
+    def open(self, listener: Any = None, crowd: Crowd | None = None) -> Entrance:
         guests = self
 
         class Protocol(asyncio.Protocol):
+            ended: Callable[[], None] | None = None
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                assert self.ended is not None
+                self.ended()
+
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
                 guests.entered.append(transport)
 
-        return Entrance(listener or self.listener, Protocol)
+        return Entrance(listener or self.listener, Protocol, crowd or Crowd(1024, 1024))
 
     def leave(self) -> None:
         for transport in self.entered:
@@ -96,5 +104,48 @@ async def test_while_the_system_gives_no_more_files_the_door_rests_and_opens_aga
         while not guests.entered:
             await asyncio.sleep(0)
     assert caplog.text.count("no connection can be let in") == 2
+    guests.leave()
+    await door.close()
+
+
+@pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
+def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) -> None:
+    async def arrive() -> None:
+        guests, crowd = Guests(), Crowd(most=8, of_an_address=2)
+        door = guests.open(crowd=crowd)
+        guests.knock(3)
+        async with asyncio.timeout(30):
+            while len(guests.entered) < 2:
+                await asyncio.sleep(0)
+            refused = guests.knocked.pop()
+            assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
+            refused.close()
+            guests.knocked.pop().close()
+            while crowd.count == 2:
+                await asyncio.sleep(0)
+            guests.knock(1)
+            while len(guests.entered) < 3:
+                await asyncio.sleep(0)
+        guests.leave()
+        await door.close()
+
+    run(arrive())
+
+
+async def test_who_has_gone_before_it_is_served_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    guests, crowd, tried = Guests(), Crowd(most=8, of_an_address=1), 0
+
+    async def gone(*_: Any, **__: Any) -> None:
+        nonlocal tried
+        tried += 1
+        raise ConnectionResetError
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "connect_accepted_socket", gone)
+    door = guests.open(crowd=crowd)
+    for count in (1, 2):
+        guests.knock(1)
+        async with asyncio.timeout(30):
+            while tried < count or crowd.count > 0:
+                await asyncio.sleep(0)
     guests.leave()
     await door.close()

@@ -117,8 +117,8 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     clock, made = Clock(), []
 
     class Noted(LeavingServer):
-        def __init__(self, config: uvicorn.Config, streams: Any, departure: Any, *_: Any) -> None:
-            super().__init__(config, streams, departure, clock, LAME_DUCK)
+        def __init__(self, config: uvicorn.Config, crowd: Any, streams: Any, departure: Any, *_: Any) -> None:
+            super().__init__(config, crowd, streams, departure, clock, LAME_DUCK)
             made.append(self)
 
         def capture_signals(self) -> Any:  # the test's process keeps its own
@@ -221,9 +221,9 @@ async def test_who_serves_alone_is_no_lame_duck(monkeypatch: pytest.MonkeyPatch)
     asked: list[float] = []
 
     class Noted(LeavingServer):
-        def __init__(self, config: uvicorn.Config, streams: Any, departure: Any, clock: Any, lame_duck: float) -> None:
-            super().__init__(config, streams, departure, clock, lame_duck)
-            asked.append(lame_duck)
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            asked.append(given[-1])
 
     monkeypatch.setattr("cambist.frontends.http.server.LeavingServer", Noted)
     async with running(Settings(database_url="memory://", port=0, lame_duck_seconds=600), works=False):

@@ -20,6 +20,7 @@ from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.standing import start_standing
+from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED
@@ -147,6 +148,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: W
     await house.clock.advance(3600)
     for _ in range(61):
         await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
+    Crowd(most=0, of_an_address=0, counters=house.telemetry.counters).enter("192.0.2.1")
     found = await house.scrape()
     for metric in METRICS.values():
         for series in metric.series:

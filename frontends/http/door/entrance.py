@@ -9,6 +9,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from .crowd import REFUSAL, Crowd
 
 AT_ONCE = 256
 """Connections let in before the loop goes on with what else is due."""
@@ -19,12 +23,20 @@ PAUSE = 0.2
 log = logging.getLogger("cambist.serve")
 
 
-class Entrance:
-    """Lets connections in from a listening socket, until it is closed."""
+class Guest(Protocol):
+    """A connection's protocol that tells of its end."""
 
-    def __init__(self, listener: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+    ended: Callable[[], None] | None
+
+
+class Entrance:
+    """Lets connections in from a listening socket, as far as there is room for them, until it is closed."""
+
+    def __init__(self, listener: socket.socket, protocol: Callable[[], Any], crowd: Crowd) -> None:
+        """`protocol` makes a `Guest` that is an asyncio protocol."""
         self._listener = listener
         self._protocol = protocol
+        self._crowd = crowd
         self._loop = asyncio.get_running_loop()
         self._entering: set[asyncio.Task[object]] = set()
         self._later: asyncio.TimerHandle | None = None
@@ -49,7 +61,7 @@ class Entrance:
         """Whether there may be more."""
         for _ in range(AT_ONCE):
             try:
-                connection, _ = self._listener.accept()
+                connection, peer = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return False
             except OSError as fault:
@@ -58,8 +70,44 @@ class Entrance:
                 self._later = self._later or self._loop.call_later(PAUSE, self._open)
                 return False
             connection.setblocking(False)
+            leave = self._crowd.enter(peer[0] if peer else None)
+            if leave is None:
+                _turn_away(connection)
+                continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            task = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, connection))
+            task = self._loop.create_task(self._seat(connection, leave))
             self._entering.add(task)
             task.add_done_callback(self._entering.discard)
         return True
+
+    async def _seat(self, connection: socket.socket, leave: Callable[[], None]) -> None:
+        """Have the connection served; whatever comes, `leave` is called once."""
+        left = False
+
+        def end() -> None:
+            nonlocal left
+            if not left:
+                left = True
+                leave()
+
+        def protocol() -> Any:
+            made = self._protocol()
+            made.ended = end
+            return made
+
+        try:
+            await self._loop.connect_accepted_socket(protocol, connection)
+        except OSError as fault:  # it has gone already
+            log.debug("a connection ended before it was served: %s", fault)
+            connection.close()
+            end()
+        except BaseException:
+            end()
+            raise
+
+
+def _turn_away(connection: socket.socket) -> None:
+    """Say that there is no room, as far as that can be said without waiting, and close."""
+    with connection, suppress(OSError):  # who has gone already
+        connection.send(REFUSAL)
+        connection.shutdown(socket.SHUT_WR)

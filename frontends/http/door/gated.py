@@ -2,6 +2,7 @@
 task, without the application, in one write."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from ....ports.clock import Ids
@@ -33,6 +34,14 @@ class GatedProtocol(BoundedProtocol):
         """The request that will be refused once its body is read."""
         self._rests_since = 0.0
         self._woken_at = 0.0
+        self.ended: Callable[[], None] | None = None
+        """Called when the connection has ended."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """As the server's, and tell of it."""
+        super().connection_lost(exc)
+        if self.ended is not None:
+            self.ended()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if cycle.scope["method"] in _READS:

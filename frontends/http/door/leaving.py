@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 
 from ....ports.clock import Clock
+from .crowd import Crowd
 from .entrance import Entrance
 from .streams import WindowStreams
 
@@ -47,10 +48,17 @@ class LeavingServer(uvicorn.Server):
     second signal, end that at once."""
 
     def __init__(
-        self, config: uvicorn.Config, streams: WindowStreams, departure: Departure, clock: Clock, lame_duck: float
+        self,
+        config: uvicorn.Config,
+        crowd: Crowd,
+        streams: WindowStreams,
+        departure: Departure,
+        clock: Clock,
+        lame_duck: float,
     ) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._crowd = crowd
         self._streams = streams
         self._departure = departure
         self._clock = clock
@@ -63,7 +71,7 @@ class LeavingServer(uvicorn.Server):
         await super().startup([])
         protocol: Any = self.config.http_protocol_class
         kept = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
-        self._doors = [Entrance(each, partial(protocol, **kept)) for each in sockets or []]
+        self._doors = [Entrance(each, partial(protocol, **kept), self._crowd) for each in sockets or []]
         self.ready.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -1,0 +1,84 @@
+"""How many connections a process has, in all and from each address, so that nobody without a key takes them all by
+opening them (docs/limits.md "Sizes")."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ....core.domain.quota import Network, client_ip, is_trusted
+from ...telemetry.counters import Counters
+from .errors import envelope
+from .intake import RETRY_AFTER
+
+SILENCE = 60.0
+"""Seconds between two log lines about refused connections."""
+
+_BODY = envelope("PROVIDER_UNAVAILABLE", "Too many connections are open; nothing was done: try again")
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: %d\r\nretry-after: %d\r\n"
+    b"connection: close\r\n\r\n%b"
+) % (len(_BODY), RETRY_AFTER, _BODY)
+
+log = logging.getLogger("cambist.http")
+
+
+class Crowd:
+    """Who is connected. Trusted proxies are many clients in one: only the number in all holds for them."""
+
+    def __init__(
+        self, most: int, of_an_address: int, trusted: Sequence[Network] = (), counters: Counters | None = None
+    ) -> None:
+        self._most = most
+        self._of_an_address = of_an_address
+        self._trusted = frozenset(trusted)
+        self.counters = counters
+        self._inside: Counter[str] = Counter()
+        self.count = 0
+        """How many there are."""
+        self._untold: Counter[str] = Counter()
+        self._quiet = False
+
+    def enter(self, peer: str | None) -> Callable[[], None] | None:
+        """Let in who comes from this address; what to call, once, when it has left. None: there is no room."""
+        if self.count >= self._most:
+            self._refuse("process")
+            return None
+        if peer is None or is_trusted(peer, self._trusted):  # None: a Unix socket, at which only a proxy is
+            name = ""
+        else:
+            name = client_ip(peer, None, self._trusted)
+            if self._inside[name] >= self._of_an_address:
+                self._refuse("address")
+                return None
+        self.count += 1
+        self._inside[name] += 1
+
+        def leave() -> None:
+            self.count -= 1
+            self._inside[name] -= 1
+            if not self._inside[name]:
+                del self._inside[name]
+
+        return leave
+
+    def _refuse(self, bound: str) -> None:
+        if self.counters is not None:
+            self.counters.refused_connections.add(bound)
+        self._untold[bound] += 1
+        if not self._quiet:
+            self._quiet = True
+            self._tell()
+            asyncio.get_running_loop().call_later(SILENCE, self._tell_rest)
+
+    def _tell_rest(self) -> None:
+        self._quiet = False
+        if self._untold.total():
+            self._tell()
+
+    def _tell(self) -> None:
+        log.warning(
+            "connections were refused: %d over the %d of one address, %d over the %d of this process",
+            self._untold["address"], self._of_an_address, self._untold["process"], self._most,
+        )  # fmt: skip
+        self._untold.clear()

@@ -1,0 +1,74 @@
+"""How many files a process may have open, and who gets how many (frontends/open_files.py)."""
+
+import pytest
+
+from cambist.core.usecases.webhooks.dispatcher import LETTERS
+from cambist.frontends.open_files import CONNECTIONS, WANTED, allowed, raise_limit, shares
+
+resource = pytest.importorskip("resource")
+
+
+class Limits:
+    """The process's limits, as told; `fixed`: they may not be changed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, *, fixed: bool = False) -> None:
+        self.soft = soft
+        self.hard = hard
+        self.fixed = fixed
+        self.asked = False
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (self.soft, self.hard))
+        monkeypatch.setattr(resource, "setrlimit", self._set)
+
+    def _set(self, _: int, limits: tuple[int, int]) -> None:
+        self.asked = True
+        if self.fixed or limits[0] > self.hard != resource.RLIM_INFINITY:
+            raise ValueError("not allowed to raise maximum limit")
+        self.soft, _hard = limits
+
+
+@pytest.mark.parametrize(
+    ("hard", "raised"), [(524_288, WANTED), (4096, 4096), (resource.RLIM_INFINITY, WANTED)],
+    ids=["more than is wanted", "less", "any number"],
+)  # fmt: skip
+def test_the_limit_that_shells_give_is_raised(monkeypatch: pytest.MonkeyPatch, hard: int, raised: int) -> None:
+    Limits(monkeypatch, 1024, hard)
+    raise_limit()
+    assert allowed() == raised
+
+
+@pytest.mark.parametrize("soft", [WANTED, 524_288, resource.RLIM_INFINITY], ids=["wanted", "more", "no limit"])
+def test_one_that_is_enough_is_left_alone(monkeypatch: pytest.MonkeyPatch, soft: int) -> None:
+    """A unit may forbid the call, with death."""
+    limits = Limits(monkeypatch, soft, soft)
+    raise_limit()
+    assert not limits.asked
+    assert allowed() == WANTED
+
+
+@pytest.mark.parametrize(
+    ("hard", "fixed"), [(1000, False), (524_288, True)], ids=["no more allowed", "not to be changed"]
+)
+def test_where_it_stays_low_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, hard: int, fixed: bool
+) -> None:
+    Limits(monkeypatch, 1000, hard, fixed=fixed)
+    raise_limit()
+    assert allowed() == 1000
+    assert "1000 files open (ulimit -n): 500 letters" in caplog.text
+
+
+@pytest.mark.parametrize("files", [64, 300, 1024, 4096, WANTED])
+def test_nobody_s_share_is_another_s(files: int) -> None:
+    letters, connections, of_an_address = shares(files)
+    spare = files - letters - connections
+    assert letters <= files // 2
+    assert letters <= LETTERS
+    assert connections <= CONNECTIONS
+    assert spare >= files // 8
+    assert of_an_address <= files // 4
+    assert of_an_address <= connections
+    assert min(letters, connections, of_an_address) >= 1
+
+
+def test_a_whole_process_has_all_its_letters() -> None:
+    assert shares(WANTED) == (LETTERS, CONNECTIONS, CONNECTIONS)
