@@ -14,9 +14,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Select, Static
 
+from ...core.domain.accounts import Mode
 from ...core.domain.audit import REASON_LONGEST, Act
+from ...core.domain.money import Rub
+from ...core.domain.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.acts.audit import acting, has_written, note
+from ...core.usecases.acts.decisions import Waits
 from .desk import NO_ANSWER, Desk, words
 from .kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
@@ -48,7 +52,7 @@ class ActDialog(ModalScreen[bool]):
             yield Label(self._act.title, id="title", markup=False)
             if self._record is not None:
                 yield Label(plain(self._record.id), id="object", markup=False)
-            yield Static(_table(self._act.changes(self._record)), id="changes")
+            yield Static(_table([*self._act.changes(self._record), *self._by_two({})]), id="changes")
             for entry in self._entries:
                 with Horizontal(classes="entry"):
                     yield Label(entry.label, classes="label", markup=False)
@@ -87,7 +91,15 @@ class ActDialog(ModalScreen[bool]):
         """Show what changes by what was entered so far."""
         if self._act.follows is not None and not self._tried:
             changes = self._act.follows(self._record, self._given())
-            self.query_one("#changes", Static).update(_table(changes))
+            self.query_one("#changes", Static).update(_table([*changes, *self._by_two(self._given())]))
+
+    def _by_two(self, given: Mapping[str, str]) -> list[Change]:
+        """Says beforehand where one operator is not enough."""
+        guarded, rules = self._act.by_two(self._record, given), self._desk.ports.four_eyes
+        if guarded is None or guarded not in rules.acts or getattr(self._record, "mode", Mode.LIVE) is not Mode.LIVE:
+            return []
+        when = f" (above {Rub(rules.refund_above)} RUB)" if guarded is Guarded.REFUNDS and rules.refund_above else ""
+        return [Change("takes effect", "-", f"once another operator confirms it{when}")]
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
@@ -132,6 +144,9 @@ class ActDialog(ModalScreen[bool]):
                 await note(self._desk.ports, wanted, account_id=getattr(record, "account_id", None))
                 ports = self._desk.ports
             outcome = await act.run(Doing(ports=ports, record=record, given=given, tell=self._say))
+        except Waits as waiting:
+            until = f"{waiting.act.expires_at:%d %b %H:%M}"
+            self._say(f"Not done yet: it waits until {until} UTC for another operator, on home and in W.", good=True)
         except (*NO_ANSWER, ValueError) as fault:
             self._say(f"Not done. {words(fault)}", bad=True)
         else:

@@ -1,6 +1,7 @@
 """All kinds that have a screen, in the order of the footer. A new one is a file of its own and one name here."""
 
 from .kind_accounts import ACCOUNTS
+from .kind_acts import ACTS
 from .kind_audit import AUDIT
 from .kind_clients import CLIENTS
 from .kind_events import EVENTS
@@ -30,6 +31,7 @@ KINDS: tuple[Kind, ...] = (
     CLIENTS,
     EVENTS,
     AUDIT,
+    ACTS,
     SUSPENSE,
     GATEWAYS,
     RECEIVERS,

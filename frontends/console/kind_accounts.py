@@ -5,6 +5,7 @@ from typing import Any
 
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
 from ...core.domain.accounts import Account, Mode
+from ...core.domain.pending_acts import Guarded
 from ...core.domain.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
 from ...core.usecases.accounts.accounts import create_account, set_settings
 from ...core.usecases.accounts.shops import create_shop
@@ -134,6 +135,7 @@ _ACTS = (
         changes=lambda each: _setting(each, {}),
         follows=_setting,
         run=_set,
+        by_two=lambda _, given: Guarded.PAYOUT_WALLET if given.get("name") == "payout_wallet" else None,
     ),
     ConsoleAct(
         name="account.set",

@@ -7,6 +7,7 @@ import msgspec
 from ...core.domain.accounts import Mode
 from ...core.domain.money import Rub
 from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.pending_acts import Guarded
 from ...core.domain.refunds import Refund
 from ...core.usecases.browse.browse import Wanted, browse
 from ...core.usecases.browse.timeline import Moment
@@ -156,6 +157,7 @@ PAYMENTS = Kind(
                 Change("credited", "0.00", str(each.actual_amount or given["amount"] or "what you enter")),
             ],
             run=_accept,
+            by_two=lambda *_: Guarded.SUSPENSE,
         ),
         ConsoleAct(
             name="payment.resolve",
@@ -167,6 +169,7 @@ PAYMENTS = Kind(
                 Change("money", "under review", "back to the payer"),
             ],
             run=_send_back,
+            by_two=lambda *_: Guarded.SUSPENSE,
         ),
     ),
 )

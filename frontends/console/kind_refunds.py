@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...core.domain.pending_acts import Guarded
 from ...core.domain.refunds import PendingReason, Refund, RefundStatus
 from ...core.usecases.browse.browse import browse
 from ...core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
@@ -105,6 +106,7 @@ REFUNDS = Kind(
                 Change("waits for", str(each.pending_reason or "-"), "-"),
             ],
             run=_approve,
+            by_two=lambda each, _: None if each.approved_at else Guarded.REFUNDS,
             reason_needed=False,
         ),
         ConsoleAct(

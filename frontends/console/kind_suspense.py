@@ -7,6 +7,7 @@ import msgspec
 from ...core.domain.exchange_funds import ExchangeTransfer, returnable
 from ...core.domain.ledger import Currency
 from ...core.domain.payments import Suspense
+from ...core.domain.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import storable
 from ...core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
 from ...core.usecases.browse.timeline import Moment, amount, read_timeline
@@ -115,6 +116,7 @@ SUSPENSE = Kind(
                 Change("goes to", "-", "the address below" if _takes_address(each) else "who paid it"),
             ],
             run=_return,
+            by_two=lambda *_: Guarded.SUSPENSE,
         ),
     ),
 )

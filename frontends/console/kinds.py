@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ...core.domain.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import storable
 from ...core.usecases.browse.timeline import Moment, read_timeline
 from ...ports.bundle import Ports
@@ -55,6 +56,10 @@ class Change(msgspec.Struct, frozen=True):
 
 def _always(_record: Any) -> bool:
     return True
+
+
+def _by_one(_record: Any, _given: Mapping[str, str]) -> Guarded | None:
+    return None
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +118,8 @@ class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     reason_needed: bool = True
     reads: bool = False
     """It changes nothing, and is audited before it is done: showing personal data."""
+    by_two: Callable[[Any, Mapping[str, str]], Guarded | None] = _by_one
+    """What of it an installation may have confirmed by a second operator, by what was entered so far."""
     guarded: bool = True
     """It is refused when the object was changed since the operator saw it."""
 

@@ -1,6 +1,7 @@
 """What operators meet on the screens: one of each, made as merchants, payers and banks make them."""
 
 import msgspec
+import pytest
 
 from cambist.core.domain.accounts import ApiKey, Mode
 from cambist.core.domain.audit import Act, AuditEntry
@@ -9,15 +10,19 @@ from cambist.core.domain.delivery import given_up
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.payments import Suspense
+from cambist.core.domain.pending_acts import PendingAct
 from cambist.core.domain.settlement import Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.terminals import TerminalWish
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal
-from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.acts.audit import acting, note
+from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.refunds.progress import conclude
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
+from cambist.ports.bundle import FourEyes
 from cambist.ports.notifier import Answer, Receipt
 from tests.books import everything
 from tests.console.kit import mismatch, waiting
@@ -76,6 +81,22 @@ async def seed(refunds: RefundHouse) -> Seeded:
     return Seeded(subscription, awaiting.id, late.id, client.id, failed.id, money.id)
 
 
+async def asked(refunds: RefundHouse) -> tuple[str, str]:
+    """Two acts that wait for a second operator: another wallet, and the same again."""
+    ports, account_id = refunds.ports, refunds.house.account.account_id
+    told = Act(operator="vera", name="account.set", object_id=account_id, reason="they moved")
+    strict = msgspec.structs.replace(ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
+    with pytest.raises(Waits) as waiting:
+        await set_settings(acting(strict, told), account_id, {"payout_wallet": OTHER})
+    act = waiting.value.act
+    second = msgspec.structs.replace(act, id=f"act_{ports.ids.uuid()}", slot=None, version=0)
+    async with ports.storage.unit() as unit:
+        unit[PendingAct].add(second)
+        await unit.commit()
+    return act.id, second.id
+
+
+OTHER = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 
 
@@ -117,5 +138,6 @@ async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
     }  # fmt: skip
     for name, kind in firsts.items():
         there[name] = (await everything(ports, kind))[0].id
+    there["act"], there["act.second"] = await asked(refunds)
     there["ledger"] = f"{account_id}:test:available"
     return there

@@ -229,7 +229,7 @@ CATALOGUE: tuple[Table, ...] = (
         "pending_acts",
         # A null is no clash: only what waits is under the rule.
         uniques=(Unique("pending_acts_slot", ("slot",)),),
-        indexes=(("status", "created_at", "id"),),
+        indexes=(("status", "expires_at", "id"), ("status", "created_at", "id")),
     ),
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),

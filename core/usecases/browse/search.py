@@ -24,6 +24,7 @@ from ...domain.exchange_funds import ExchangeTransfer
 from ...domain.exchanges import Exchange
 from ...domain.ledger import JournalEntry
 from ...domain.payments import Payment, Suspense
+from ...domain.pending_acts import ACT, PendingAct
 from ...domain.proofs import DeliveryProof
 from ...domain.refunds import Refund
 from ...domain.settlement import Settlement, SettlementBatch, SettlementItem
@@ -57,6 +58,7 @@ BY_PREFIX: dict[str, tuple[str, type[Any]]] = {
     "sus_": ("suspense", Suspense),
     "svc_": ("key", ApiKey),
     "aud_": ("audit", AuditEntry),
+    ACT: ("act", PendingAct),
 }
 NAMED_AFTER: dict[str, tuple[str, type[Any]]] = {
     "account": ("receiver", Breaker),

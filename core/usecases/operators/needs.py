@@ -30,6 +30,7 @@ from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..refunds.contradictions import list_contradicted
 from ..test_clock import Owned
+from .pending_acts import list_acts
 from .unreadable import list_unreadable
 
 MOST = 100
@@ -271,6 +272,22 @@ async def _unreadable(ports: Ports, _unit: Unit) -> list[Need]:
     ]
 
 
+async def _acts(ports: Ports, _unit: Unit) -> list[Need]:
+    """What another operator asked for and this one may confirm."""
+    return [
+        Need(
+            kind="confirm",
+            of="act",
+            object_id=act.id,
+            text=f"{act.operator} asks for {act.act}",
+            since=act.created_at,
+            account_id=act.account_id,
+            mode=act.mode,
+        )
+        for act in await list_acts(ports, limit=MOST)
+    ]
+
+
 async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
     installation = await read_hold(ports)
     if installation is None:
@@ -281,6 +298,7 @@ async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
 
 FINDERS: tuple[Finder, ...] = (
     _hold,
+    _acts,
     _ledger,
     _unreadable,
     _mismatches,

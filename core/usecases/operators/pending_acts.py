@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import Unit
+from ....ports.storage import AtLeast, Unit
 from ...domain import ids
 from ...domain.audit import Act
 from ...domain.errors import Refusal
@@ -48,8 +48,10 @@ async def list_acts(ports: Ports, *, waiting: bool = True, limit: int = MOST) ->
     async with ports.storage.unit() as unit:
         if not waiting:
             return await unit[PendingAct].find(order="-id", limit=limit, readable=True)
-        found = await unit[PendingAct].find(status=ActStatus.WAITING, order="created_at", limit=limit, readable=True)
-    now = ports.clock.now()
+        now = ports.clock.now()
+        found = await unit[PendingAct].find(
+            status=ActStatus.WAITING, expires_at=AtLeast(now), order="expires_at", limit=limit, readable=True
+        )
     return [act for act in found if is_waiting(act, now)]
 
 

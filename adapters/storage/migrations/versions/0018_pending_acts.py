@@ -35,4 +35,5 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pending_acts_id"),
     )
     op.create_index("pending_acts_slot", "pending_acts", ["slot"], unique=True)
+    op.create_index("pending_acts_status_expires_at_id_ix", "pending_acts", ["status", "expires_at", "id"])
     op.create_index("pending_acts_status_created_at_id_ix", "pending_acts", ["status", "created_at", "id"])

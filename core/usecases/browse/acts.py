@@ -1,0 +1,20 @@
+"""How operators leaf through acts that wait, or waited, for a second one."""
+
+from typing import Any
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast
+from ...domain.pending_acts import ActStatus, PendingAct
+from .browse import Way, merged
+
+
+async def browse_acts(
+    ports: Ports, status: ActStatus | None, after: PendingAct | None, limit: int, *, newest_first: bool = True
+) -> list[PendingAct]:
+    """Those that follow `after`, of this status only; what waits and has expired does not wait."""
+    criteria: dict[str, Any] = {} if status is None else {"status": status}
+    if status is ActStatus.WAITING:
+        criteria["expires_at"] = AtLeast(ports.clock.now())
+    by = "id" if status is None else "created_at"
+    async with ports.storage.unit() as unit:
+        return await merged(unit, [Way(PendingAct, criteria)], after, limit, by=by, newest_first=newest_first)

@@ -1,0 +1,147 @@
+"""Acts that wait for a second operator: who asked for what, and what it changes; confirmed or rejected here."""
+
+from typing import Any
+
+import msgspec
+
+from ...core.domain.pending_acts import ActStatus, Line, PendingAct, status_at
+from ...core.usecases.acts.audit import list_audit
+from ...core.usecases.browse.acts import browse_acts
+from ...core.usecases.browse.search import kind_of_id
+from ...core.usecases.browse.timeline import Moment
+from ...core.usecases.operators.pending_acts import confirm_act, reject_act
+from ...ports.bundle import Ports
+from .columns import Column, merchant, when
+from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+
+_BESIDE = 40
+_ROWS = 100
+"""Of the audit log, the newest about the object."""
+
+
+def _seen(ports: Ports, act: PendingAct) -> PendingAct:
+    """The act with the status that time has given it."""
+    return msgspec.structs.replace(act, status=status_at(act, ports.clock.now()))
+
+
+async def _read(ports: Ports, wish: Wish, after: PendingAct | None, limit: int) -> list[PendingAct]:
+    status = wish.of("status")
+    wanted = None if status is None else ActStatus(status)
+    found = await browse_acts(ports, wanted, after, limit, newest_first=wish.order != "oldest")
+    return [_seen(ports, each) for each in found]
+
+
+async def _get(ports: Ports, act_id: str) -> PendingAct | None:
+    found = await by_id(PendingAct)(ports, act_id)
+    return None if found is None else _seen(ports, found)
+
+
+def _facts(act: PendingAct) -> list[tuple[str, Any]]:
+    return [
+        ("status", act.status),
+        ("asked by", act.operator),
+        ("act", act.act),
+        ("reason", act.reason or None),
+        ("object", act.object_id),
+        ("mode", act.mode or "both"),
+        ("account", act.account_id),
+        ("asked", act.created_at),
+        ("waits until", act.expires_at),
+        ("decided by", act.decided_by),
+        ("decided", act.decided_at),
+    ]
+
+
+def _body(act: PendingAct) -> str:
+    """One value on each line."""
+    told = ((line.field, line.before, f"→ {line.after}" if line.after != line.before else "") for line in act.shown)
+    return "\n".join(text for field, before, after in told for text in (f"{field}: {before}", after) if text)
+
+
+async def _timeline(ports: Ports, act: PendingAct) -> list[Moment]:
+    """What it is done to, to be opened, and what operators said of it."""
+    rows = await list_audit(ports, object_id=act.object_id, limit=_ROWS)
+    said = [
+        Moment(at=row.at, source="operator", text=f"{row.operator}: {row.act}", detail=row.reason)
+        for row in rows
+        if f"act={act.id}" in row.after
+    ]
+    text, kind = "what it is done to", kind_of_id(act.object_id)
+    of = Moment(at=act.created_at, source="object", text=text, detail=act.object_id, of=kind, object_id=act.object_id)
+    return sorted([of, *said], key=lambda moment: moment.at)
+
+
+def _waits(act: PendingAct) -> bool:
+    return act.status is ActStatus.WAITING
+
+
+async def _confirm(doing: Doing) -> str:
+    done = await confirm_act(doing.ports, doing.record.id)
+    return f"Done: {done.act}, as {done.operator} asked."
+
+
+async def _reject(doing: Doing) -> str:
+    return f"It is {(await reject_act(doing.ports, doing.record.id)).status}: nothing was done."
+
+
+def _change(line: Line) -> list[Change]:
+    """Addresses are read whole: two that do not fit beside each other stand on lines of their own."""
+    if line.before == line.after or len(line.before) + len(line.after) <= _BESIDE:
+        return [Change(line.field, line.before, line.after)]
+    return [Change(line.field, "is", line.before), Change(line.field, "becomes", line.after)]
+
+
+def _first(act: PendingAct) -> str | None:
+    """What it changes, in a word."""
+    changed = next((line for line in act.shown if line.before != line.after), None)
+    return None if changed is None else f"{changed.field}: {changed.after}"
+
+
+ACTS = Kind(
+    name="act",
+    title="Second operator",
+    key="W",
+    columns=(
+        when("asked", lambda each: each.created_at),
+        Column(title="status", cell=lambda each: each.status, width=9),
+        Column(title="by", cell=lambda each: each.operator, width=7, broad=12),
+        Column(title="act", cell=lambda each: each.act, width=14, broad=16),
+        merchant(9, 16),
+        Column(title="object", cell=lambda each: each.object_id, width=12, broad=20, ends=True),
+        Column(title="changes", cell=_first, width=50, wide=True),
+    ),
+    read=_read,
+    get=_get,
+    facts=_facts,
+    body=_body,
+    filters=(Filter(name="status", choices=tuple(each for each in ActStatus if each is not ActStatus.EXPIRED)),),
+    timeline=_timeline,
+    acts=(
+        ConsoleAct(
+            name="act.confirm",
+            title="Confirm",
+            key="a",
+            allowed=_waits,
+            changes=lambda each: [
+                Change("asked by", each.operator, each.act),
+                *(change for line in each.shown for change in _change(line)),
+            ],
+            run=_confirm,
+            reason_needed=False,
+            guarded=False,
+        ),
+        ConsoleAct(
+            name="act.reject",
+            title="Reject",
+            key="b",
+            allowed=_waits,
+            changes=lambda each: [Change("status", each.status, "rejected; by who asked: withdrawn"), *_left(each)],
+            run=_reject,
+            guarded=False,
+        ),
+    ),
+)
+
+
+def _left(act: PendingAct) -> list[Change]:
+    return [Change(line.field, line.before, line.before) for line in act.shown if line.before != line.after]
