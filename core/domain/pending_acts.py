@@ -59,7 +59,7 @@ class PendingAct(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """`act_<uuid>`; rises with time."""
     use_case: str
-    """What carries it out (usecases/pending_acts.py)."""
+    """What carries it out (core/usecases/acts/decisions.py)."""
     act: str
     """The audit log's word for it: `refund.approve`."""
     object_id: str

@@ -23,6 +23,10 @@ _LINKED = re.compile(r"\]\((?P<page>[^)\s:#]*\.md)#(?P<anchor>[^)\s]+)\)")
 _ASKEW = re.compile(rf'(?<![\w/.-]){_PAGE}(?:,\s+"|[,:]\s+[A-Z][\w ,-]*\))|(?<![\w/.-])[a-z]+\.md\s"[A-Z]')
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_TOLD = re.compile(r'"""(.*?)"""|#([^\n]*)', re.DOTALL)
+_ROOM = re.compile(r"(?<![\w/.*-])((?:\w+/)*[a-z_0-9]+\.(?:py|html|js))\b(?!\()")
+_MADE_UP = re.compile(r"\byour")
+"""How examples call the files of their reader."""
 _SPACE = re.compile(r"[\s#]+")
 _PRIVATE = {
     literal: re.compile(pattern)
@@ -46,12 +50,17 @@ _PRIVATE = {
 
 def texts() -> Iterator[tuple[str, str]]:
     """The files of the repository that people write, by their paths; this one tells what is wrong, and is left out."""
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = [each for each in folders if not each.startswith(".") and each not in ELSEWHERE]
-        for name in files:
+    for folder, names in _folders():
+        for name in names:
             path = Path(folder, name)
             if path.suffix in SUFFIXES and path != Path(__file__):
                 yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+
+
+def _folders() -> Iterator[tuple[str, list[str]]]:
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in ELSEWHERE]
+        yield folder, files
 
 
 @cache
@@ -101,6 +110,28 @@ def test_every_citation_leads_to_a_page_and_a_heading_of_this_repository() -> No
         for position, what in faults(text, path)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_room_that_is_named_is_there() -> None:
+    """A name, or the end of a path, of a file: `bodies.py`, `door/bodies.py`."""
+    files = {Path(folder, name).relative_to(ROOT).parts for folder, names in _folders() for name in names}
+    known = {"/".join(parts[start:]) for parts in files for start in range(len(parts))}
+    wrong = [
+        f"{path}:{text.count(chr(10), 0, position) + 1} names a file that is not there: {room}"
+        for path, text in texts()
+        for position, room in _rooms(text, path)
+        if room not in known and not _MADE_UP.search(room)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _rooms(text: str, path: str) -> Iterator[tuple[int, str]]:
+    """What a page names, or the docstrings and comments of code. The changelog tells of files as they were."""
+    if path.endswith(".md") and path != "CHANGELOG.md":
+        yield from ((found.start(), found[1]) for found in _ROOM.finditer(text))
+    elif path.endswith(".py") and ".py" in text:
+        for told in _TOLD.finditer(text):
+            yield from ((told.start() + found.start(), found[1]) for found in _ROOM.finditer(told[0]))
 
 
 def test_there_are_citations_and_they_are_found() -> None:
