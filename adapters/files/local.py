@@ -36,6 +36,10 @@ SILENCE = 30.0
 """Seconds that an upload may stand still."""
 LONGEST = 120.0
 """Seconds that it may take in all, also beyond the end of its address."""
+GRACE = 10.0
+"""Seconds until its rate is looked at."""
+LEAST_RATE = 4096
+"""Bytes a second that must have come on average since then: a place is not held by drops."""
 _LEFT_BEHIND = timedelta(hours=1)
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,12}\Z")
@@ -166,13 +170,16 @@ class LocalFiles:
         """Returns the size. Raises: UploadFault."""
         size, looked_at = 0, False
         waiting = bytearray()
-        ends = self._clock.monotonic() + LONGEST
+        began = self._clock.monotonic()
         while True:
-            left = ends - self._clock.monotonic()
+            passed = self._clock.monotonic() - began
+            left, allowed = LONGEST - passed, GRACE + size / LEAST_RATE - passed
             if left <= 0:
                 raise UploadFault(WRONG_TYPE, f"The upload took longer than {LONGEST:.0f} seconds")
+            if allowed <= 0:
+                raise UploadFault(WRONG_TYPE, f"The upload is slower than {LEAST_RATE} bytes a second")
             try:
-                part = await asyncio.wait_for(anext(parts, None), min(self._silence, left))
+                part = await asyncio.wait_for(anext(parts, None), min(self._silence, left, allowed))
             except TimeoutError:
                 raise UploadFault(WRONG_TYPE, "The upload stood still") from None
             if part is None:

@@ -19,6 +19,8 @@ UPLOAD_TIME = timedelta(minutes=10)
 """How long a granted address takes an upload."""
 UPLOAD_KEPT = timedelta(hours=24)
 """How long a document stays that no check used, or whose check was decided."""
+UPLOAD_EMPTY = timedelta(minutes=15)
+"""How long after its time a place stays to which nothing was uploaded."""
 
 CONTENT_TYPES = ("image/jpeg", "image/png", "application/pdf")
 """The types of files that may be uploaded (docs/kyc.md "In live mode")."""

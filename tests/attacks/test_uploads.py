@@ -12,12 +12,16 @@ import pytest
 from litestar import Litestar
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.files.local import LocalFiles
+from cambist.adapters.files.local import GRACE, LEAST_RATE, LocalFiles
 from cambist.adapters.vault.memory import MemoryVault
+from cambist.core.domain.kyc import UPLOAD_EMPTY, UPLOAD_TIME
+from cambist.core.usecases.kyc import uploads
 from cambist.frontends.http.uploads import PER_ADDRESS, uploads_router
 from cambist.ports.files import UploadFault
 from tests.houses import TestHouse
+from tests.kyc_kit import KycHouse, code, open_kyc_house
 
+FEW = 5
 JPEG = b"\xff\xd8\xff" + b"x" * 100
 URL = "https://pay.example"
 
@@ -85,3 +89,70 @@ async def test_an_address_has_four_uploads_under_way_and_others_have_theirs(
         answers = [*await asyncio.gather(*held), await one.put(granted(files, 8), content=JPEG)]
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
     assert {answer.status_code for answer in (taken, *answers)} == {200}
+
+
+async def test_an_upload_that_comes_drop_by_drop_gives_its_place_back(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    files = LocalFiles(tmp_path, URL, MemoryVault(), clock, at_once=1)
+    query = dict(httpx.URL(granted(files, 1)).params)
+
+    async def drops() -> AsyncIterator[bytes]:
+        yield JPEG
+        for _ in range(100):
+            await clock.advance(5)
+            yield b"x"
+
+    began = clock.monotonic()
+    with pytest.raises(UploadFault, match="slower than"):
+        await files.receive(f"{1:064x}", query, drops())
+    assert clock.monotonic() - began <= GRACE + 5
+    query = dict(httpx.URL(granted(files, 2)).params)
+    assert (await files.receive(f"{2:064x}", query, _whole())).size == len(JPEG)
+
+
+async def test_an_upload_at_the_least_rate_is_taken(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    files = LocalFiles(tmp_path, URL, MemoryVault(), clock)
+    url = files.grant(f"{1:064x}", "image/jpeg", 10**6, clock.now() + timedelta(minutes=10))
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield JPEG
+        for _ in range(20):
+            await clock.advance(5)
+            yield b"x" * (LEAST_RATE * 5)
+
+    stored = await files.receive(f"{1:064x}", dict(httpx.URL(url).params), slowly())
+    assert stored.size == len(JPEG) + 100 * LEAST_RATE
+
+
+async def _whole() -> AsyncIterator[bytes]:
+    yield JPEG
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KycHouse]:
+    """A merchant who may have few unused places."""
+    monkeypatch.setattr(uploads, "UNUSED_AT_ONCE", FEW)
+    async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+async def test_the_refusal_is_the_documented_envelope(kyc: KycHouse) -> None:
+    for _ in range(FEW):
+        await kyc.grant()
+    refused = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"})
+    assert code(refused) == (429, "RATE_LIMIT_EXCEEDED")
+    assert int(refused.headers["retry-after"]) == UPLOAD_EMPTY.total_seconds()
+
+
+async def test_a_place_that_a_check_uses_or_that_stays_empty_makes_room(kyc: KycHouse) -> None:
+    await kyc.register(await kyc.documents())
+    for _ in range(FEW - 1):
+        await kyc.grant()
+    kept = await kyc.uploaded()
+    assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 429
+    await kyc.house.work((UPLOAD_TIME + UPLOAD_EMPTY).total_seconds())
+    assert await kyc.upload(kept) is not None, "what was uploaded stays for a day"
+    for _ in range(FEW - 1):
+        await kyc.grant()
+    assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 429

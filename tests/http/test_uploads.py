@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.adapters.files.local import LocalFiles
+from cambist.adapters.files.local import LEAST_RATE, LocalFiles
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.kyc import UPLOAD_MAX
 from cambist.core.usecases.kyc.upload_put import PER_MINUTE
@@ -324,7 +324,7 @@ async def test_an_upload_that_drips_ends_after_two_minutes(tmp_path: Path) -> No
         while True:
             await clock.advance(20)
             came += 1
-            yield b"x"
+            yield b"x" * (20 * LEAST_RATE)
 
     with pytest.raises(UploadFault) as caught:
         await one.receive("0" * 64, query_of(url), drip())

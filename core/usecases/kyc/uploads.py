@@ -9,11 +9,12 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.kyc import Document, Purpose
-from ....ports.storage import Unit
-from ...domain.accounts import Caller, Mode
+from ....ports.storage import Between, Unit
+from ...domain.accounts import Account, Caller, Mode
 from ...domain.clients import IN_PROGRESS, Client, operation_of
 from ...domain.errors import Refusal, shape_error
 from ...domain.kyc import (
+    UPLOAD_EMPTY,
     UPLOAD_KEPT,
     UPLOAD_MAX,
     UPLOAD_TIME,
@@ -30,6 +31,9 @@ TIDY_UPLOAD = "kyc.upload"
 
 HELD_AT_ONCE = 12
 """Places that one client may hold by the hosted page: three documents, tried some times."""
+
+UNUSED_AT_ONCE = 500
+"""Places of one account and mode that no check has used yet. Each may hold UPLOAD_MAX, so it bounds the bytes, too."""
 
 _PURPOSES = {
     "selfie_key": Purpose.SELFIE,
@@ -56,7 +60,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> Grant:
     """A place for one document of any client of the account.
 
-    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, in this order.
+    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, RATE_LIMIT_EXCEEDED,
+    in this order.
     """
     require_kyc(caller)
     content_type = check_content_type(read_order().content_type)
@@ -69,10 +74,6 @@ async def grant_to_client(ports: Ports, account_id: str, mode: Mode, content_typ
     Raises: Refusal VALIDATION_ERROR, RATE_LIMIT_EXCEEDED.
     """
     check_content_type(content_type)
-    async with ports.storage.unit() as unit:
-        held = await unit[Upload].total(holder=holder)
-    if held >= HELD_AT_ONCE:
-        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many documents; try again tomorrow")
     return await _grant(ports, account_id, mode, content_type, holder)
 
 
@@ -87,20 +88,49 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, h
         expires_at=now + UPLOAD_TIME,
         holder=holder,
     )
+    tidying = Job(
+        id=_unused(upload),
+        kind=TIDY_UPLOAD,
+        argument=upload.id,
+        due=upload.expires_at + UPLOAD_EMPTY,
+        created_at=now,
+    )
     url = ports.files.grant(upload.id, content_type, UPLOAD_MAX, upload.expires_at)
-    async with ports.storage.unit() as unit:
+
+    async def work(unit: Unit) -> None:
+        account = await unit[Account].get(account_id)
+        if account is None:
+            raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
+        await _require_room(unit, account_id, mode, holder)
+        unit[Account].save(account)  # its version rises, so that of two that ask at once one counts again
         unit[Upload].add(upload)
-        unit[Job].add(
-            Job(
-                id=f"{TIDY_UPLOAD}:{upload.id}",
-                kind=TIDY_UPLOAD,
-                argument=upload.id,
-                due=now + UPLOAD_KEPT,
-                created_at=now,
-            )
-        )
-        await unit.commit()
+        unit[Job].add(tidying)
+
+    await retrying(ports.storage, work)
     return Grant(upload_url=url, file_key=upload.id, expires_at=upload.expires_at)
+
+
+async def _require_room(unit: Unit, account_id: str, mode: Mode, holder: bytes | None) -> None:
+    """Raises: Refusal RATE_LIMIT_EXCEEDED."""
+    if holder is not None and await unit[Upload].total(holder=holder) >= HELD_AT_ONCE:
+        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many documents; try again tomorrow")
+    places = _places(account_id, mode)
+    if await unit[Job].total(id=Between(f"{places}:", f"{places};")) >= UNUSED_AT_ONCE:  # ; follows : in ASCII
+        raise Refusal(
+            "RATE_LIMIT_EXCEEDED",
+            f"Too many documents that no check has used: {UNUSED_AT_ONCE} at most",
+            retry_after=int(UPLOAD_EMPTY.total_seconds()),
+        )
+
+
+def _places(account_id: str, mode: Mode) -> str:
+    """What the ids of the jobs begin with that tidy an account's unused places: their number is that of the places."""
+    return f"{TIDY_UPLOAD}:{account_id}:{mode}"
+
+
+def _unused(upload: Upload) -> str:
+    """The id of the job that tidies it while no check uses it."""
+    return f"{_places(upload.account_id, upload.mode)}:{upload.id}"
 
 
 async def missing_files(ports: Ports, order: RegisterOrder) -> set[str]:
@@ -126,26 +156,35 @@ async def use_uploads(unit: Unit, client: Client, order: RegisterOrder, missing:
         if upload is None or not usable or name in missing:
             raise shape_error(name, "must be the key of a file that was uploaded and not used yet")
         unit[Upload].save(msgspec.structs.replace(upload, used_by=operation_of(client)))
+        waiting = await unit[Job].get(_unused(upload))
+        if waiting is not None:  # it makes room for another unused one
+            unit[Job].remove(waiting)
+            due = upload.created_at + UPLOAD_KEPT
+            unit[Job].add(msgspec.structs.replace(waiting, id=f"{TIDY_UPLOAD}:{upload.id}", due=due, version=0))
         documents.append(Document(purpose=_PURPOSES[name], key=key, content_type=upload.content_type))
     return tuple(documents)
 
 
 async def tidy_upload(ports: Ports, job: Job) -> None:
     """The job that takes a document away, once no check needs it: a day after it was granted, or after that, once its
-    check is decided."""
+    check is decided; and a place to which nothing was uploaded in its time."""
+    now = ports.clock.now()
     async with ports.storage.unit() as unit:
         upload = await unit[Upload].get(job.argument)
         needed = upload is not None and await _is_needed(unit, upload)
+    until = now + UPLOAD_KEPT
     if upload is not None and not needed:
-        await ports.files.remove(upload.id)
+        if now < upload.created_at + UPLOAD_KEPT and await ports.files.stat(upload.id) is not None:
+            needed, until = True, upload.created_at + UPLOAD_KEPT
+        else:
+            await ports.files.remove(upload.id)
 
     async def work(unit: Unit) -> None:
         present = await unit[Upload].get(job.argument)
         waiting = await unit[Job].get(job.id)
         if needed:
             if waiting is not None:
-                due = ports.clock.now() + UPLOAD_KEPT
-                unit[Job].save(msgspec.structs.replace(waiting, due=due, leased_until=None))
+                unit[Job].save(msgspec.structs.replace(waiting, due=until, leased_until=None))
             return
         if present is not None:
             unit[Upload].remove(present)
