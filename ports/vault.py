@@ -1,4 +1,5 @@
-"""The vault seals what must not be readable in the database, and fingerprints what need only be compared."""
+"""The vault seals what must not be readable in the database, fingerprints what need only be compared, and tags what
+nobody but the service may have written there."""
 
 from typing import Protocol
 
@@ -30,6 +31,16 @@ class Vault(Protocol):
 
     def fingerprint(self, secret: str) -> bytes:
         """A keyed digest of a high-entropy secret, to store instead of it and to compare in constant time."""
+        ...
+
+    def tag(self, said: bytes, place: str) -> bytes:
+        """A keyed digest of `said` at this place, by the current key: 33 bytes, the key's id first. Who has no key of
+        the vault cannot make one; a tag of another place, or of other bytes, does not fit."""
+        ...
+
+    def fits(self, tag: bytes, said: bytes, place: str) -> bool:
+        """Whether `tag` was made by the vault of just this, by whichever of its keys; in constant time. Raises
+        VaultError for what is too short to be a tag, and for one by a key that the vault does not have."""
         ...
 
 

@@ -9,6 +9,7 @@ import hmac
 import os
 
 from ...ports.vault import VaultError
+from .tags import placed, tag_key
 
 _KEY = 1
 _TOKEN_SIZE = 32
@@ -22,10 +23,11 @@ def _bytes(text: str) -> bytes:
 class MemoryVault:
     """Opens what it sealed itself, and nothing after the end of the process."""
 
-    __slots__ = ("_pepper", "_sealed")
+    __slots__ = ("_pepper", "_sealed", "_tagging")
 
     def __init__(self) -> None:
         self._pepper = os.urandom(32)
+        self._tagging = os.urandom(32)
         self._sealed: dict[bytes, tuple[bytes, bytes]] = {}
 
     def __repr__(self) -> str:
@@ -66,3 +68,13 @@ class MemoryVault:
     def fingerprint(self, secret: str) -> bytes:
         """HMAC-SHA256 under a pepper of this process."""
         return hmac.digest(self._pepper, _bytes(secret), "sha256")
+
+    def tag(self, said: bytes, place: str) -> bytes:
+        """HMAC-SHA256 under a key of this process."""
+        return bytes((_KEY,)) + hmac.digest(self._tagging, placed(said, place), "sha256")
+
+    def fits(self, tag: bytes, said: bytes, place: str) -> bool:
+        """Compared in constant time. Raises VaultError, for a tag that is none, or of another key."""
+        if tag_key(tag) != _KEY:
+            raise VaultError(f"a tag is by key {tag[0]}, which this vault does not have")
+        return hmac.compare_digest(tag[1:], hmac.digest(self._tagging, placed(said, place), "sha256"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...ports.vault import VaultError
+from .tags import placed, tag_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _KEY_SIZE = 32
 _NONCE_SIZE = 12
 _TAG_SIZE = 16
+_TAGGING = b"cambist tags"
+"""What the key of tags is derived for: a key of one use tells nothing of, and opens nothing by, that of another."""
 
 
 def _bytes(text: str) -> bytes:
@@ -27,7 +30,7 @@ def _bytes(text: str) -> bytes:
 class SealedVault:
     """Seals with the current key, unseals with any key it has. Old keys stay until everything is sealed anew."""
 
-    __slots__ = ("_ciphers", "_current", "_fingerprints", "_keys")
+    __slots__ = ("_ciphers", "_current", "_fingerprints", "_keys", "_tagging")
 
     def __init__(self, keys: Mapping[int, bytes], current: int, pepper: bytes) -> None:
         """Raises VaultError when a key is not 32 bytes or its id not 0 to 255, when `current` names none of them,
@@ -42,6 +45,7 @@ class SealedVault:
             raise VaultError(f"the pepper has at least {_KEY_SIZE} bytes")
         self._keys = dict(keys)
         self._ciphers: dict[int, AESGCM] = {}
+        self._tagging = {number: hmac.digest(key, _TAGGING, "sha256") for number, key in keys.items()}
         self._current = current
         # To work the key in takes longer than the rest: it is done once, and copied.
         self._fingerprints = hmac.new(pepper, digestmod="sha256")
@@ -98,3 +102,14 @@ class SealedVault:
         fingerprint = self._fingerprints.copy()
         fingerprint.update(_bytes(secret))
         return fingerprint.digest()
+
+    def tag(self, said: bytes, place: str) -> bytes:
+        """Key id and HMAC-SHA256 under a key derived from that one."""
+        return bytes((self._current,)) + hmac.digest(self._tagging[self._current], placed(said, place), "sha256")
+
+    def fits(self, tag: bytes, said: bytes, place: str) -> bool:
+        """Compared in constant time. Raises VaultError, for a tag that is none, or by a key that is not here."""
+        key = self._tagging.get(tag_key(tag))
+        if key is None:
+            raise VaultError(f"a tag is by key {tag[0]}, which this vault does not have")
+        return hmac.compare_digest(tag[1:], hmac.digest(key, placed(said, place), "sha256"))

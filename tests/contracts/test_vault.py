@@ -57,6 +57,30 @@ class TestContract:
             with pytest.raises(VaultError):
                 vault.unseal(bytes(altered), PLACE)
 
+    def test_a_tag_fits_what_it_was_made_of_and_nothing_else(self, vault: Vault) -> None:
+        tag = vault.tag(b"said", PLACE)
+        assert vault.fits(tag, b"said", PLACE)
+        assert vault.key_of(tag) == vault.current
+        for said, place in ((b"Said", PLACE), (b"said", f"{PLACE}0"), (f"{PLACE[-1]}said".encode(), PLACE[:-1])):
+            assert not vault.fits(tag, said, place)
+        for position in range(1, len(tag)):
+            altered = bytearray(tag)
+            altered[position] ^= 1
+            assert not vault.fits(bytes(altered), b"said", PLACE)
+        for other in (b"", tag[:-1], tag + b"x", bytes((200,)) + tag[1:]):
+            with pytest.raises(VaultError):
+                vault.fits(other, b"said", PLACE)
+
+    def test_a_tag_is_by_a_key_of_its_own(self) -> None:
+        """Neither of the key that seals, nor of the pepper; of before a rotation it still fits after it."""
+        tag = one_key().tag(b"said", PLACE)
+        for key in (OLD, PEPPER):
+            assert not SealedVault({1: PEPPER}, 1, OLD).fits(tag, b"said", PLACE)
+            assert hmac.digest(key, b"said", "sha256") != tag[1:]
+        assert SealedVault({1: OLD, 2: NEW}, 2, PEPPER).fits(tag, b"said", PLACE)
+        with pytest.raises(VaultError, match="key 1"):
+            SealedVault({2: NEW}, 2, PEPPER).fits(tag, b"said", PLACE)
+
     def test_any_cut_is_noticed(self, vault: Vault) -> None:
         sealed = vault.seal(b"4510 123456", PLACE)
         for length in range(len(sealed)):
