@@ -1,11 +1,12 @@
-"""The audit log: what operators did, to what, and why. A row is written once and never changed.
+"""The audit log: what operators did, to what, and why. A row is written once and never changed,
+but for its place in the hash chain, which it is given later.
 
 What changed is told by a short list of fields of each kind of record that hold no personal data and no secret. A field
 that is not named here is never shown.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgspec
 
 from .account_settings import shown_settings
 from .accounts import Account, ApiKey, Shop
+from .chains import Chain
 from .clients import Client
 from .days import iso
 from .errors import Refusal
@@ -50,7 +52,21 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     """The safe fields that changed, as they were; empty for what is new."""
     after: str
+    number: int | None = None
+    """Its place in the log's hash chain; null until it is sealed."""
+    seal: bytes | None = None
+    """Its link in the chain, and the vault's tag (chains.py)."""
     version: int = 0
+
+
+def _says(entry: AuditEntry, number: int) -> bytes:
+    at = entry.at.astimezone(UTC).isoformat(timespec="microseconds")
+    said = (number, entry.id, at, entry.operator, entry.act, entry.object_id, entry.account_id, entry.reason)
+    return msgspec.json.encode((*said, entry.before, entry.after))
+
+
+AUDIT = Chain(name="audit", head_id="audit", rows=AuditEntry, says=_says)
+"""The chain over the audit log."""
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,12 +9,12 @@ therefore below zero by what they brought in.
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from hashlib import sha256
 from zlib import crc32
 
 import msgspec
 
 from .accounts import Mode
+from .chains import Chain
 
 
 class Currency(StrEnum):
@@ -166,7 +166,7 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     number: int | None = None
     """Its place in the hash chain; null until it is sealed."""
     seal: bytes | None = None
-    """SHA-256 over the seal before it and all that it says."""
+    """Its link in the chain, and the vault's tag (chains.py)."""
     version: int = 0
 
 
@@ -183,20 +183,6 @@ class LedgerAccount(msgspec.Struct, frozen=True, kw_only=True):
     purse: Purse
     balance: int = 0
     version: int = 0
-
-
-class LedgerHead(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the hash chain ends."""
-
-    id: str
-    number: int
-    seal: bytes
-    version: int = 0
-
-
-HEAD = "head"
-FIRST_SEAL = bytes(32)
-"""What the first entry's seal is made over."""
 
 
 class Unbalanced(ValueError):
@@ -279,8 +265,7 @@ def balance_ids(owner: str, mode: Mode) -> tuple[str, str]:
     return f"{owner}:{mode}:", f"{owner}:{mode};"
 
 
-def seal_of(entry: JournalEntry, number: int, before: bytes) -> bytes:
-    """SHA-256 over the seal before, the number, and everything the entry says."""
+def _says(entry: JournalEntry, number: int) -> bytes:
     at = entry.at.astimezone(UTC).isoformat(timespec="microseconds")
     said = (
         number,
@@ -292,4 +277,8 @@ def seal_of(entry: JournalEntry, number: int, before: bytes) -> bytes:
         at,
         [(posting.purse, posting.amount) for posting in entry.postings],
     )
-    return sha256(before + msgspec.json.encode(said)).digest()
+    return msgspec.json.encode(said)
+
+
+LEDGER = Chain(name="ledger", head_id="head", rows=JournalEntry, says=_says)
+"""The chain over the journal. An entry's id follows from what it says, so it is not said again."""

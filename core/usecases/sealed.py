@@ -5,12 +5,14 @@ from typing import Any
 
 import msgspec
 
-from ...ports.vault import Vault
+from ...ports.vault import Vault, VaultError
 from ..domain.accounts import Account
+from ..domain.chains import Chain, ChainHead
 from ..domain.clients import Client
 from ..domain.exchanges import Exchange
 from ..domain.payments import Payment
 from ..domain.subscriptions import Subscription
+from .ledger.chains import CHAINS
 
 
 def webhook_secret_place(account_id: str) -> str:
@@ -78,6 +80,35 @@ class SealedField(msgspec.Struct, frozen=True):
     place: Callable[[str], str]
     """The place that is bound in, of a record's id."""
 
+    def judge(self, vault: Vault, record: Any) -> None:
+        """Raises: VaultError where the value does not open."""
+        vault.unseal(getattr(record, self.name), self.place(record.id))
+
+    def anew(self, vault: Vault, record: Any) -> bytes:
+        """The value, by the current key. Raises: VaultError."""
+        place = self.place(record.id)
+        return vault.seal(vault.unseal(getattr(record, self.name), place), place)
+
+
+class TaggedField(msgspec.Struct, frozen=True):
+    """One field of a record that holds the vault's tag over others, or null."""
+
+    record: type[Any]
+    name: str
+    place: Callable[[Any], str]
+    said: Callable[[Any], bytes]
+    """What of the record the tag stands for."""
+
+    def judge(self, vault: Vault, record: Any) -> None:
+        """Raises: VaultError where the tag does not fit."""
+        if not vault.fits(getattr(record, self.name), self.said(record), self.place(record)):
+            raise VaultError("a tag does not fit what it stands for")
+
+    def anew(self, vault: Vault, record: Any) -> bytes:
+        """A tag by the current key. Raises: VaultError where the present one does not fit."""
+        self.judge(vault, record)
+        return vault.tag(self.said(record), self.place(record))
+
 
 SEALED: tuple[SealedField, ...] = (
     SealedField(Account, "webhook_secret", webhook_secret_place),
@@ -90,3 +121,14 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Exchange, "client_phone", exchange_phone_place),
 )
 """Everything that is sealed in the storage: what a rotation of the vault's keys has to seal anew."""
+
+
+def _chain_of(head: ChainHead) -> Chain:
+    return next(chain for chain in CHAINS if chain.head_id == head.id)
+
+
+TAGGED: tuple[TaggedField, ...] = (
+    TaggedField(ChainHead, "tag", lambda head: _chain_of(head).head_place(head.number), lambda head: bytes(head.seal)),
+)
+"""Everything that bears a tag which a rotation of the vault's keys has to make anew. The tags of a chain's rows stay
+as they are: that of the head stands for them all."""

@@ -1,32 +1,75 @@
 """`cambist ledger …`: is every balance what the journal says, and the journal what was written?"""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from ...core.domain.chains import Head, heads_in
+from ...core.usecases.ledger.adoption import adopt as take_over
+from ...core.usecases.ledger.chain_check import BadEntry
+from ...core.usecases.ledger.chains import present_head
 from ...core.usecases.ledger.check import LedgerReport, verify_ledger
-from .output import Answer, fields, give, table
-from .session import REFUSED, guarded, in_house
+from .output import Answer, fields, give, shown, table
+from .session import REFUSED, answering, guarded, in_house, reasoned
+
+_LONGEST = 64 * 1024 * 1024
+"""Bytes of a file with heads: a log of many years."""
+_MANIFEST = "backup.json"
 
 
 @click.group()
 def ledger() -> None:
-    """The double-entry ledger."""
+    """The double-entry ledger, and the hash chains over it and over the audit log."""
+
+
+class _Heads(click.ParamType[list[Head]]):
+    """A head as text, or a file in which there are some."""
+
+    name = "head"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Head]:
+        """Heads of the text, or of the file that it names; of a backup's folder, those of its manifest."""
+        found = heads_in(str(value))
+        if found:
+            return found
+        path = Path(value)
+        try:
+            path = path / _MANIFEST if path.is_dir() else path
+            with path.open("rb") as file:
+                found = heads_in(file.read(_LONGEST).decode("utf-8", "replace"))
+        except (OSError, ValueError) as fault:
+            self.fail(f"it is no head, and no file that can be read: {getattr(fault, 'strerror', fault)}", param, ctx)
+        if not found:
+            self.fail(f"there is no head in {path}", param, ctx)
+        return found
 
 
 @ledger.command("verify")
+@click.option(
+    "--from",
+    "heads",
+    metavar="HEAD",
+    type=_Heads(),
+    default=None,
+    help="A head that was told before, or a file with some: a backup's folder or backup.json, a log.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def verify(*, as_json: bool) -> None:
+def verify(*, heads: Sequence[Head] | None, as_json: bool) -> None:
     """Prove the books: recompute every balance from the journal, check that each entry sums to zero, and check the
-    hash chain over all entries.
+    hash chains over all entries and over the audit log, which bear the vault's tags.
 
-    Exit 0 when all holds. Exit 1 when something differs: the first bad entry is named by its place in the chain, and
-    every balance that is not the sum of its entries with both sums, in kopecks or 0.00000001 USDT. It changes nothing
-    and may run beside a working service. `unsealed` counts new entries, which the chain takes up every hour and after
-    each settlement. Progress goes to standard error.
+    Exit 0 when all holds. Exit 1 when something differs: the first bad entry and the first bad act are named by their
+    places in the chains, and every balance that is not the sum of its entries with both sums, in kopecks or 0.00000001
+    USDT. It changes nothing and may run beside a working service. `unsealed` counts new entries, which the chain takes
+    up every hour and after each settlement. Progress goes to standard error.
+
+    `head` is where the chains end: keep it elsewhere. Held against it later, with --from, a history that was shortened,
+    rewritten or replaced is named, even by one who has the database and the vault's keys.
     """
     report = guarded(
-        lambda: in_house(lambda ports: verify_ledger(ports, progress=_progress)),
+        lambda: in_house(lambda ports: verify_ledger(ports, progress=_progress, against=heads or ())),
         as_json=as_json,
     )
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
@@ -34,37 +77,81 @@ def verify(*, as_json: bool) -> None:
         raise click.exceptions.Exit(REFUSED)
 
 
+@ledger.command("head")
+@answering
+def head() -> Answer:
+    """Where the chains end now, as one line to keep elsewhere: `cambist ledger verify --from` holds the present chains
+    against it. It is told without looking at the entries; `verify` proves them, and tells it, too."""
+    line = in_house(present_head)
+    return Answer(document={"head": line}, text=line)
+
+
+@ledger.command("adopt")
+@click.option("--anyway", is_flag=True, help="Though the chains were tagged before, by keys that are lost.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+@reasoned
+def adopt(*, anyway: bool, yes: bool) -> Answer:
+    """Once, after the upgrade to a version whose chains bear the vault's tags: take the history over as it stands.
+
+    It is checked first: every link, every balance. Until then nothing new is sealed, and `doctor` says so. Any other
+    time that a chain is found without its tag, somebody took it away: then restore a backup instead. Run it when no
+    process of an older version is left.
+    """
+    if not yes:
+        click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)
+    done = in_house(lambda ports: take_over(ports, anyway=anyway, progress=_progress))
+    document = {"adopted": done.chains, "entries": done.entries, "acts": done.acts}
+    return Answer(document=document, text=fields(document) if done.chains else "every chain bears its tag already")
+
+
 def _progress(entries: int) -> None:
     if entries % 100_000 == 0:
         click.echo(f"{entries} entries checked", err=True)
 
 
+def _bad(bad: BadEntry | None) -> dict[str, Any] | None:
+    return None if bad is None else {"number": bad.number, "id": bad.id, "reason": bad.reason}
+
+
 def _document(report: LedgerReport) -> dict[str, Any]:
-    bad = report.first_bad_entry
     return {
         "holds": report.holds,
         "entries": report.entries,
         "unsealed": report.unsealed,
-        "first_bad_entry": None if bad is None else {"number": bad.number, "id": bad.id, "reason": bad.reason},
+        "first_bad_entry": _bad(report.first_bad_entry),
         "bad_balances": [
             {"id": balance.id, "kept": balance.kept, "counted": balance.counted} for balance in report.bad_balances
         ],
+        "acts": report.acts,
+        "acts_unsealed": report.acts_unsealed,
+        "first_bad_act": _bad(report.first_bad_act),
+        "differing": report.differing,
+        "head": report.head,
     }
+
+
+def _told(bad: BadEntry | None) -> str | None:
+    return None if bad is None else " ".join(shown(str(part)) for part in (bad.id, bad.number, bad.reason) if part)
 
 
 def _text(report: LedgerReport) -> str:
     document = _document(report)
-    bad = report.first_bad_entry
     lines = [
         fields(
             {
                 "holds": report.holds,
                 "entries": report.entries,
                 "unsealed": report.unsealed,
-                "first bad entry": None if bad is None else f"{bad.id or 'number'} {bad.number or ''} {bad.reason}",
+                "first bad entry": _told(report.first_bad_entry),
+                "acts": report.acts,
+                "acts unsealed": report.acts_unsealed,
+                "first bad act": _told(report.first_bad_act),
+                "head": report.head,
             }
         )
     ]
+    lines += [shown(each) for each in report.differing]
     if report.bad_balances:
         titles = ("id", "kept", "counted")
         lines += ["", table(titles, [[row[title] for title in titles] for row in document["bad_balances"]])]

@@ -76,9 +76,15 @@ class Books:
         found: list[dict[str, Any]] = outcome.document["data"]
         return found
 
-    def verify(self) -> tuple[int, dict[str, Any]]:
-        outcome = self.call("ledger", "verify", "--json")
+    def verify(self, *more: str) -> tuple[int, dict[str, Any]]:
+        outcome = self.call("ledger", "verify", "--json", *more)
         return outcome.status, outcome.document
+
+    def held(self) -> dict[str, Any]:
+        """What is said of a journal that holds, without its head."""
+        status, document = self.verify()
+        assert (status, document.pop("head")[:7]) == (0, "ledger=")
+        return document
 
     def tamper(self, statement: str) -> None:
         with closing(sqlite3.connect(next(self.data.glob("*.db")))) as connection, connection:
@@ -186,21 +192,23 @@ def test_help_says_what_people_need(call: Call) -> None:
         assert words in verify
 
 
+HELD: dict[str, Any] = {
+    "holds": True,
+    "first_bad_entry": None,
+    "bad_balances": [],
+    "acts": 1,
+    "acts_unsealed": 1,
+    "first_bad_act": None,
+    "differing": [],
+}
+
+
 def test_a_ledger_that_holds_is_0(books: Books) -> None:
-    assert books.verify() == (
-        0,
-        {"holds": True, "entries": 0, "unsealed": 0, "first_bad_entry": None, "bad_balances": []},
-    )
+    assert books.held() == {**HELD, "entries": 0, "unsealed": 0}
     books.pay()
-    assert books.verify() == (
-        0,
-        {"holds": True, "entries": 1, "unsealed": 1, "first_bad_entry": None, "bad_balances": []},
-    )
+    assert books.held() == {**HELD, "entries": 1, "unsealed": 1}
     books.settle()
-    assert books.verify() == (
-        0,
-        {"holds": True, "entries": 2, "unsealed": 0, "first_bad_entry": None, "bad_balances": []},
-    )
+    assert books.held() == {**HELD, "entries": 2, "unsealed": 0, "acts": 3, "acts_unsealed": 3}
     outcome = books.call("ledger", "verify")
     assert (outcome.status, outcome.err) == (0, "")
     assert [line.split() for line in outcome.out.splitlines()] == [
@@ -208,7 +216,37 @@ def test_a_ledger_that_holds_is_0(books: Books) -> None:
         ["entries", "2"],
         ["unsealed", "0"],
         ["first", "bad", "entry", "-"],
+        ["acts", "3"],
+        ["acts", "unsealed", "3"],
+        ["first", "bad", "act", "-"],
+        ["head", *books.call("ledger", "head").out.split()],
     ]
+
+
+@pytest.mark.parametrize("told", ["text", "file", "folder", "log"])
+def test_a_head_that_was_told_is_held_against_the_chain(books: Books, tmp_path: Path, told: str) -> None:
+    books.pay()
+    books.settle()
+    line = books.call("ledger", "head", "--json").document["head"]
+    place = tmp_path / "backup.json"
+    place.write_text(f'{{"head": "{line}"}}' if told == "folder" else f"noise\n{line} and more\n")
+    given = {"text": line, "file": str(place), "folder": str(tmp_path), "log": str(place)}[told]
+    assert books.verify("--from", given)[0] == 0
+    status, document = books.verify("--from", line.replace("ledger=2:", "ledger=3:"))
+    assert (status, document["first_bad_entry"]) == (1, None)
+    assert document["differing"] == ["the head ledger=3 has no place in it: the chain ends at 2"]
+
+
+def test_what_is_no_head_is_wrong_usage(call: Call, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"\xff\x00 no head here")
+    for given in (str(empty), str(tmp_path / "gone"), str(tmp_path), "ledger=1:short", "x" * 5000, ""):
+        assert call("ledger", "verify", "--from", given).status == 2, given
+
+
+def test_there_is_nothing_to_adopt_in_a_new_installation(books: Books) -> None:
+    outcome = books.call("ledger", "adopt", "--yes", "--json")
+    assert (outcome.status, outcome.document["adopted"]) == (0, [])
 
 
 def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts import Mode
-from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, LedgerHead, Purse, journal_entry
+from cambist.core.domain.chains import ChainHead, link_in
+from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, LedgerAccount, Purse, journal_entry
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases.ledger import ledger
+from cambist.core.usecases.ledger import chains
+from cambist.core.usecases.ledger.chains import begin_chains
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import LEDGER_RULES, may_take, post, purses, seal_all
 from cambist.core.usecases.units import retrying
@@ -30,7 +32,11 @@ ACCOUNT = "acc_1"
 async def ports(storage: Storage) -> AsyncIterator[Ports]:
     """Ports over an empty storage of each kind."""
     async with open_house(Settings(database_url="memory://")) as house:
-        yield msgspec.structs.replace(house.ports, storage=storage)
+        ports = msgspec.structs.replace(house.ports, storage=storage)
+        async with storage.unit() as unit:
+            await begin_chains(ports, unit)
+            await unit.commit()
+        yield ports
 
 
 def receipt(object_id: str, kopecks: int) -> JournalEntry:
@@ -174,15 +180,16 @@ async def test_a_row_that_a_credit_makes_meanwhile_is_read_again(ports: Ports) -
 
 
 async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_SEALED_AT_ONCE", 7)
+    monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 7)
     await book(ports, *(receipt(f"pay_{number:03}", 5) for number in range(40)))
     sealed = await asyncio.gather(*(seal_all(ports) for _ in range(3)))
     assert sum(sealed) == 40
     entries = sorted(await everything(ports, JournalEntry), key=lambda each: each.number)
     assert [each.number for each in entries] == list(range(1, 41))
     assert [each.object_id for each in entries] == sorted(each.object_id for each in entries)
-    [head] = await everything(ports, LedgerHead)
-    assert (head.number, head.seal) == (40, entries[-1].seal)
+    head = await ports.storage.get(ChainHead, LEDGER.head_id)
+    assert head is not None
+    assert (head.number, head.seal) == (40, link_in(entries[-1].seal))
     report = await verify_ledger(ports)
     assert (report.holds, report.entries, report.unsealed) == (True, 40, 0)
 
@@ -199,7 +206,7 @@ async def test_entries_that_come_during_the_sealing_are_sealed_later(ports: Port
 async def test_a_sealer_that_dies_leaves_a_chain_that_holds(
     ports: Ports, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr(ledger, "_SEALED_AT_ONCE", 3)
+    monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 3)
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(8)))
     with pytest.raises(Killed):
         await seal_all(fused(ports, Fuse(2, after=after)))

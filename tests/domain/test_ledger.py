@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.accounts import Mode
+from cambist.core.domain.chains import FIRST_LINK
 from cambist.core.domain.ledger import (
-    FIRST_SEAL,
+    LEDGER,
     MERCHANT_PURSES,
     Currency,
     EntryKind,
@@ -26,7 +27,6 @@ from cambist.core.domain.ledger import (
     journal_entry,
     ledger_account_id,
     owner_of,
-    seal_of,
 )
 
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -105,12 +105,12 @@ CHANGES = {
 def test_the_seal_covers_all_that_an_entry_says(field: str) -> None:
     made = entry({Purse.BANK: -5, Purse.PENDING: 5})
     other = msgspec.structs.replace(made, **{field: CHANGES[field]})
-    assert seal_of(made, 1, FIRST_SEAL) != seal_of(other, 1, FIRST_SEAL)
+    assert LEDGER.link(made, 1, FIRST_LINK) != LEDGER.link(other, 1, FIRST_LINK)
 
 
 def test_the_seal_covers_its_place_and_the_seal_before() -> None:
     made = entry({Purse.BANK: -5, Purse.PENDING: 5})
-    first = seal_of(made, 1, FIRST_SEAL)
-    assert seal_of(made, 1, FIRST_SEAL) == first
-    assert seal_of(made, 2, FIRST_SEAL) != first
-    assert seal_of(made, 1, first) != first
+    first = LEDGER.link(made, 1, FIRST_LINK)
+    assert LEDGER.link(made, 1, FIRST_LINK) == first
+    assert LEDGER.link(made, 2, FIRST_LINK) != first
+    assert LEDGER.link(made, 1, first) != first

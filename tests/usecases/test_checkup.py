@@ -9,10 +9,12 @@ import pytest
 
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.domain.payments import Suspense
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.ledger.chains import CHAINS, tagged
 from cambist.core.usecases.operators import checkup
 from cambist.core.usecases.operators.checkup import CHECKS, THOROUGH, Level, clocks_apart
 from cambist.core.usecases.standing import start_standing
@@ -129,7 +131,12 @@ class TestVault:
             [account] = await unit[Account].find()
             sealed = vault.seal(b"a-webhook-secret-of-the-tests", f"accounts.webhook_secret:{account.id}")
             unit[Account].save(msgspec.structs.replace(account, webhook_secret=sealed))
+            for chain in CHAINS:
+                head = await unit[ChainHead].get(chain.head_id)
+                assert head is not None
+                unit[ChainHead].save(tagged(vault, chain, head))
             await unit.commit()
+        house.made_up = True
 
     @pytest.mark.parametrize("check", ["quick", "thorough"])
     async def test_a_key_that_is_missing_fails_and_an_older_one_in_use_warns(self, check: str) -> None:

@@ -8,16 +8,8 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts import Mode
-from cambist.core.domain.ledger import (
-    FIRST_SEAL,
-    HEAD,
-    EntryKind,
-    JournalEntry,
-    LedgerHead,
-    Purse,
-    journal_entry,
-    seal_of,
-)
+from cambist.core.domain.chains import FIRST_LINK, ChainHead
+from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import post, purses, seal_all
 from cambist.core.usecases.standing import start_standing
@@ -89,12 +81,15 @@ async def test_sealing_gives_every_entry_its_number_once(house: TestHouse) -> No
     by_number = sorted(await journal(house), key=lambda each: each.number or 0)
     assert [each.object_id for each in by_number] == ["pay_1", "pay_2", "pay_3", "pay_0"]
     assert [each for each in by_number if each.number != 4] == first
-    last = FIRST_SEAL
+    last = FIRST_LINK
     for number, each in enumerate(by_number, 1):
-        last = seal_of(each, number, last)
-        assert (each.number, each.seal) == (number, last)
-    [head] = await everything(house.ports, LedgerHead)
-    assert (head.id, head.number, head.seal) == (HEAD, 4, last)
+        last = LEDGER.link(each, number, last)
+        tag = house.ports.vault.tag(last, f"ledger.link:{number}")
+        assert (each.number, each.seal) == (number, last + tag)
+    head = await house.ports.storage.get(ChainHead, LEDGER.head_id)
+    assert head is not None
+    assert (head.number, head.seal) == (4, last)
+    assert house.ports.vault.fits(head.tag or b"", last, "ledger.head:4")
 
 
 async def test_more_than_a_thousand_entries_are_sealed_in_several_units(house: TestHouse) -> None:

@@ -9,18 +9,12 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts import Mode
-from cambist.core.domain.ledger import (
-    JournalEntry,
-    LedgerAccount,
-    LedgerHead,
-    Posting,
-    Purse,
-    seal_of,
-)
-from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
+from cambist.core.domain.chains import ChainHead, link_in
+from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
+from cambist.core.usecases.ledger.chains import ALTERED, NO_HEAD
+from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import seal_all
 from cambist.core.usecases.settlement.settlement import settle_own
-from tests.books import everything
 from tests.houses import TestHouse
 from tests.usecases.test_ledger import book, entry, journal, plain
 from tests.usecases.test_settlement import caller, paid
@@ -55,20 +49,18 @@ def changed(record: Any, **fields: Any) -> Any:
     return msgspec.structs.replace(record, **fields)
 
 
-async def head_of(house: TestHouse) -> LedgerHead:
-    [head] = await everything(house.ports, LedgerHead)
-    found: LedgerHead = head
-    return found
+async def head_of(house: TestHouse) -> ChainHead:
+    head = await house.ports.storage.get(ChainHead, LEDGER.head_id)
+    assert head is not None
+    return head
 
 
 async def test_a_lived_in_ledger_holds(house: TestHouse) -> None:
-    assert await verify_ledger(house.ports) == LedgerReport(
-        entries=0, unsealed=0, first_bad_entry=None, bad_balances=()
-    )
+    report = await verify_ledger(house.ports)
+    assert (report.holds, report.entries, report.unsealed) == (True, 0, 0)
     await lived_in(house)
-    assert await verify_ledger(house.ports) == LedgerReport(
-        entries=14, unsealed=2, first_bad_entry=None, bad_balances=()
-    )
+    report = await verify_ledger(house.ports)
+    assert (report.holds, report.entries, report.unsealed, report.bad_balances) == (True, 14, 2, ())
 
 
 Tampering = Callable[[TestHouse, list[JournalEntry]], Awaitable[None]]
@@ -115,7 +107,7 @@ async def _inserted_below(house: TestHouse, chain: list[JournalEntry]) -> None:
 
 async def _inserted_at_the_end(house: TestHouse, chain: list[JournalEntry]) -> None:
     last = _forged(house, "~", 13)
-    await write(house, add=(changed(last, seal=seal_of(last, 13, chain[-1].seal or b"")),))
+    await write(house, add=(changed(last, seal=LEDGER.link(last, 13, link_in(chain[-1].seal))),))
 
 
 async def _swapped(house: TestHouse, chain: list[JournalEntry]) -> None:
@@ -180,7 +172,7 @@ TAMPERINGS: dict[str, tuple[Tampering, tuple[int | None, str]]] = {
     "a seal taken away": (_seal_taken_away, (5, SEALED_5)),
     "an entry unsealed": (_number_taken_away, (5, "is missing from the chain")),
     "the head changed": (_head_changed, (13, "the chain should end at number 12")),
-    "the head deleted": (_head_deleted, (13, "the chain should end at number 0")),
+    "the head deleted": (_head_deleted, (None, NO_HEAD)),
     "the last entries cut off": (_cut_off, (11, "the chain should end at number 12")),
     "an unsealed entry out of balance": (_out_of_balance, (None, "1 RUB too much")),
     "an unsealed entry of another key": (_renamed, (None, "has another id than its kind, object and revision say")),
@@ -205,12 +197,15 @@ async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None
         assert report.first_bad_entry.id in ("receipt:!:1", "receipt:~:1")
 
 
-async def test_the_last_entries_cut_off_with_their_head_are_missed_by_the_balances(house: TestHouse) -> None:
+async def test_the_last_entries_cut_off_with_their_head_are_missed_by_tag_and_balances(
+    house: TestHouse,
+) -> None:
     chain = await lived_in(house)
     head = await head_of(house)
-    await write(house, save=(changed(head, number=10, seal=chain[9].seal),), remove=chain[10:])
+    await write(house, save=(changed(head, number=10, seal=link_in(chain[9].seal)),), remove=chain[10:])
     report = await verify_ledger(house.ports)
-    assert (report.holds, report.first_bad_entry, report.entries) == (False, None, 12)
+    assert report.first_bad_entry is not None
+    assert (report.holds, report.first_bad_entry.reason, report.entries) == (False, ALTERED, 12)
     gone = {purse for each in chain[10:] for purse, _ in plain(each)}
     assert {bad.id.split(":")[2] for bad in report.bad_balances} == gone
 

@@ -7,6 +7,7 @@ import pytest
 
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Posting
 from cambist.core.usecases.ledger import watch as ledger_watch
+from cambist.core.usecases.ledger.chains import ALTERED
 from cambist.core.usecases.ledger.watch import ledger_faults
 from cambist.ports.storage import Unit
 from tests.houses import TestHouse
@@ -63,14 +64,14 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
     ("tamper", "word"),
     [
         (_sums_off, "off zero"),
-        (_said_otherwise, "entry 11 is not what was sealed"),
-        (_first_said_otherwise, "entry 1 is not what was sealed"),
-        (_not_zero, "entry 12 does not sum to zero"),
+        (_said_otherwise, "ledger: entry 11 is not what was sealed"),
+        (_first_said_otherwise, "ledger: entry 1 is not what was sealed"),
+        (_not_zero, "ledger: entry 12 does not sum to zero"),
         (_removed, "does not run"),
         (_last_removed, "does not run"),
         (_beyond_the_head, "does not run"),
-        (_head_moved, "does not run"),
-        (_head_resealed, "the head's seal is not that of entry 12"),
+        (_head_moved, ALTERED),
+        (_head_resealed, ALTERED),
     ],
 )
 async def test_tampering_is_found(house: TestHouse, chain: Chain, tamper: Tampering, word: str) -> None:
@@ -97,7 +98,7 @@ async def test_only_the_newest_entries_are_looked_at(
     async with house.ports.storage.unit() as unit:
         unit[JournalEntry].save(changed(chain[-4], account_id="acc_other"))
         await unit.commit()
-    assert await ledger_faults(house.ports) == ("entry 9 is not what was sealed",)
+    assert await ledger_faults(house.ports) == ("ledger: entry 9 is not what was sealed",)
     async with house.ports.storage.unit() as unit:
         await _beyond_the_head(unit, house, chain)
         await unit.commit()

@@ -11,6 +11,7 @@ import msgspec
 from ....core.domain.accounts import Account, ApiKey, Shop
 from ....core.domain.audit import AuditEntry
 from ....core.domain.breaker import Breaker
+from ....core.domain.chains import ChainHead
 from ....core.domain.clients import Client
 from ....core.domain.events import Attempt, Delivery, Event
 from ....core.domain.exchange_funds import ExchangeTransfer
@@ -20,7 +21,7 @@ from ....core.domain.gateways import Gateway
 from ....core.domain.idempotency import IdempotencyKey
 from ....core.domain.installation import Installation
 from ....core.domain.kyc import Upload
-from ....core.domain.ledger import JournalEntry, LedgerAccount, LedgerHead
+from ....core.domain.ledger import JournalEntry, LedgerAccount
 from ....core.domain.limit_hits import LimitHits
 from ....core.domain.outcomes import UnknownOutcome
 from ....core.domain.payments import Payment, Suspense
@@ -69,6 +70,8 @@ class Table(msgspec.Struct, frozen=True):
     """Rows of some hundred bytes: SQLite keeps them in the tree of the primary key itself, one tree less to write."""
     append_only: bool = False
     """Records are written once: whoever would save or remove one makes a slip."""
+    set_later: tuple[str, ...] = ()
+    """Of an append-only table: fields that `change` may set, and no others."""
 
 
 CATALOGUE: tuple[Table, ...] = (
@@ -113,7 +116,7 @@ CATALOGUE: tuple[Table, ...] = (
     Table(JournalEntry, "journal", indexes=(("number", "id"),)),
     # Found by ranges of ids, which the primary key follows.
     Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),
-    Table(LedgerHead, "ledger_heads", narrow=True),
+    Table(ChainHead, "ledger_heads", narrow=True),
     Table(
         SettlementBatch,
         "settlement_batches",
@@ -220,8 +223,9 @@ CATALOGUE: tuple[Table, ...] = (
     Table(
         AuditEntry,
         "audit",
-        indexes=(("object_id", "id"), ("operator", "id"), ("act", "id"), ("at", "id")),
+        indexes=(("object_id", "id"), ("operator", "id"), ("act", "id"), ("at", "id"), ("number", "id")),
         append_only=True,
+        set_later=("number", "seal"),
     ),
     # Operators' acts that wait for a second one are few; what became of the others is in the audit log, too.
     Table(

@@ -199,7 +199,8 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
 
     def change(self, record: R, /, **changes: Any) -> R:
         """Write a record with these fields changed. Raises ValueError for a value that cannot be stored."""
-        self._refuse_to_change()
+        if not changes or not set(changes) <= set(self._kept.table.set_later):
+            self._refuse_to_change()
         saved: R = msgspec.structs.replace(record, version=record.version + 1, **changes)  # type: ignore[type-var]  # see Codec
         row = self._kept.codec.encode(saved)
         self._pending.put(Save(self._kept, record.id, record.version, row, tuple(changes)))

@@ -30,6 +30,7 @@ from ...domain.accounts import (
 from ...domain.errors import Refusal
 from ...domain.pending_acts import Guarded
 from ..acts.four_eyes import gated
+from ..ledger.chains import HEAD_RULE, begin_chains
 from ..sealed import open_webhook_secret, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release
@@ -124,7 +125,9 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
     shop_id = ports.ids.uuid()
     live, live_record = _new_key(ports, account_id, Mode.LIVE)
     test, test_record = _new_key(ports, account_id, Mode.TEST)
-    async with ports.storage.unit() as unit:
+
+    async def work(unit: Unit) -> None:
+        await begin_chains(ports, unit)
         unit[Account].add(Account(id=account_id, name=kept_name, default_shop_id=shop_id, created_at=now))
         unit[Shop].add(
             Shop(
@@ -138,7 +141,8 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
         )
         unit[ApiKey].add(live_record)
         unit[ApiKey].add(test_record)
-        await unit.commit()
+
+    await retrying(ports.storage, work, again_on=(HEAD_RULE,))
     return NewAccount(account_id=account_id, default_shop_id=shop_id, live=live, test=test)
 
 

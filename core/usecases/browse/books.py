@@ -11,13 +11,13 @@ from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Below, Between, OneOf
 from ...domain.accounts import Mode
 from ...domain.audit import AuditEntry
+from ...domain.chains import ChainHead
 from ...domain.ledger import (
-    HEAD,
+    LEDGER,
     SERVICE,
     EntryKind,
     JournalEntry,
     LedgerAccount,
-    LedgerHead,
     Purse,
     entry_id,
 )
@@ -110,7 +110,7 @@ async def get_purse(ports: Ports, purse_id: str) -> PurseView | None:
 async def ledger_state(ports: Ports) -> LedgerState:
     """What the cheap check of the ledger says, and where the chain ends."""
     faults = await ledger_faults(ports)
-    head = await ports.storage.get(LedgerHead, HEAD)
+    head = await ports.storage.get(ChainHead, LEDGER.head_id)
     sealed, seal = (0, "") if head is None else (head.number, head.seal.hex())
     return LedgerState(id="", faults=faults, sealed=sealed, seal=seal)
 

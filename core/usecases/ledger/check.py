@@ -1,39 +1,24 @@
-"""`cambist ledger verify`: the balances are provable from the journal, and the journal from its hash chain
-(ARCHITECTURE.md "Money")."""
+"""`cambist ledger verify`: the balances are provable from the journal, the journal and the audit log from their hash
+chains, and these from heads that were told before (ARCHITECTURE.md "Money")."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Unreadable
-from ....ports.storage import AtLeast, Shelf, Snapshot
+from ....ports.storage import AtLeast, Snapshot
+from ...domain.audit import AUDIT
+from ...domain.chains import ChainHead, Head, told
 from ...domain.ledger import (
-    FIRST_SEAL,
-    HEAD,
+    LEDGER,
     JournalEntry,
     LedgerAccount,
-    LedgerHead,
     balances_moved,
     entry_id,
     imbalance,
-    seal_of,
 )
-
-_BATCH = 1000
-_NO_ENTRY = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
-"""How a storage says that a row holds what no record could."""
-_LOWEST = -(2**63)
-"""What no number is below: storages hold integers of 64 bits."""
-
-
-class BadEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The first entry that is not as it was written, or one that is missing."""
-
-    number: int | None
-    id: str | None
-    reason: str
+from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, sealed_rows, unsealed_rows
 
 
 class BadBalance(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,148 +37,144 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of the last hour, which the chain does not hold yet; their sums are checked all the same."""
     first_bad_entry: BadEntry | None
     bad_balances: tuple[BadBalance, ...]
+    acts: int
+    """Rows of the audit log."""
+    acts_unsealed: int
+    first_bad_act: BadEntry | None
+    differing: tuple[str, ...]
+    """How the chains differ from heads that were told before."""
+    heads: tuple[Head, ...]
+    """Where the chains end."""
+    sealed_at: datetime | None
+    """When the journal's last entries were sealed."""
+    is_tagged: bool
+    """Some row of a chain bears a tag of the vault."""
 
     @property
     def holds(self) -> bool:
         """Nothing is wrong."""
-        return self.first_bad_entry is None and not self.bad_balances
+        return (
+            self.first_bad_entry is None and self.first_bad_act is None and not self.bad_balances and not self.differing
+        )
+
+    @property
+    def head(self) -> str:
+        """Where the chains end, as one line to keep elsewhere and hold them against later."""
+        return told(self.heads, self.sealed_at)
+
+    @property
+    def tagged_head(self) -> str | None:
+        """The same where the chains hold; null where nothing stands for them."""
+        return self.head if self.first_bad_entry is None and self.first_bad_act is None else None
 
 
-def _nobody(_checked: int) -> None:
+Progress = Callable[[int], None]
+"""Is told how many entries are checked."""
+
+
+def nobody(_checked: int) -> None:
     """Nobody wants to know how far it is."""
 
 
-async def verify_ledger(ports: Ports, *, progress: Callable[[int], None] = _nobody) -> LedgerReport:
-    """Recompute everything from the journal, as of one moment, beside a working service.
+async def verify_ledger(
+    ports: Ports,
+    *,
+    progress: Progress = nobody,
+    against: Iterable[Head] = (),
+    adopting: bool = False,
+) -> LedgerReport:
+    """Recompute everything from the journal, and the chain of the audit log, as of one moment, beside a working
+    service.
 
     Memory grows with the number of running balances, not with that of entries. `progress` is told how many entries
     are checked. The first bad entry is by the chain's order. The balances are compared in any case but one: behind an
-    entry that cannot even be read, nothing is checked.
+    entry that cannot even be read, nothing of the journal is checked. `against`: heads that were told before, which
+    the chains must hold. `adopting`: whether the vault tagged the heads is not asked.
     """
-    check = _Check(progress)
+    told_before = tuple(against)
+    books = _Books(ChainCheck(ports.vault, LEDGER, told_before), progress)
+    acts = ChainCheck(ports.vault, AUDIT, told_before)
     async with ports.storage.snapshot() as seen:
+        head = await seen[ChainHead].get(LEDGER.head_id)
+        await _walk_acts(seen, acts, adopting=adopting)
+        balances: tuple[BadBalance, ...] = ()
         try:
-            await _walk(seen, check)
-        except _Unreadable:
-            check.stops()
-            return LedgerReport(entries=check.entries, unsealed=check.loose, first_bad_entry=check.bad, bad_balances=())
-        kept: dict[str, int] = {}
-        async for account in _accounts(seen):
-            kept[account.id] = account.balance
-    balances = tuple(
-        BadBalance(id=row_id, kept=kept.get(row_id, 0), counted=check.counted.get(row_id, 0))
-        for row_id in sorted(kept.keys() | check.counted.keys())
-        if kept.get(row_id, 0) != check.counted.get(row_id, 0)
-    )
-    return LedgerReport(entries=check.entries, unsealed=check.loose, first_bad_entry=check.bad, bad_balances=balances)
-
-
-async def _walk(seen: Snapshot, check: "_Check") -> None:
-    async for number, entry in _sealed(seen):
-        check.sealed(number, entry)
-    head = await seen[LedgerHead].get(HEAD)
-    check.chain_ends(0 if head is None else head.number, FIRST_SEAL if head is None else head.seal)
-    async for entry in _unsealed(seen):
-        check.unsealed(entry)
-
-
-class _Check:
-    """Judges the entries of the journal, one after the other."""
-
-    def __init__(self, progress: Callable[[int], None]) -> None:
-        self._progress = progress
-        self._number = 0
-        self._ended = False
-        self._seal = FIRST_SEAL
-        self.entries = 0
-        self.loose = 0
-        self.bad: BadEntry | None = None
-        self.counted: dict[str, int] = {}
-
-    def sealed(self, number: int, entry: JournalEntry) -> None:
-        """The next entry of the chain, by its number."""
-        expected = self._number + 1
-        if number < expected:
-            self._fault(entry.id, number, "has a number that is not its own")
+            await _walk(seen, books, head, adopting=adopting)
+        except RowUnreadable:
+            books.chain.stops()
         else:
-            if number > expected:
-                self._fault(None, expected, "is missing from the chain")
-            elif entry.seal != seal_of(entry, number, self._seal):
-                self._fault(entry.id, number, "is not what was sealed")
-            self._number, self._seal = number, entry.seal or b""
-        self._count(entry)
+            balances = await _compared(seen, books)
+    return LedgerReport(
+        entries=books.chain.rows,
+        unsealed=books.chain.loose,
+        first_bad_entry=books.chain.bad,
+        bad_balances=balances,
+        acts=acts.rows,
+        acts_unsealed=acts.loose,
+        first_bad_act=acts.bad,
+        differing=(*books.chain.differing, *acts.differing),
+        heads=(books.chain.head, acts.head),
+        sealed_at=None if head is None else head.sealed_at,
+        is_tagged=books.chain.is_tagged or acts.is_tagged,
+    )
 
-    def chain_ends(self, number: int, seal: bytes) -> None:
-        """What the head says of the last entry."""
-        self._ended = True
-        if (number, seal) != (self._number, self._seal):
-            self._fault(None, self._number + 1, f"the chain should end at number {number}")
 
-    def unsealed(self, entry: JournalEntry) -> None:
-        """An entry that the chain does not hold yet."""
-        self.loose += 1
-        self._count(entry)
+async def _walk(seen: Snapshot, books: "_Books", head: ChainHead | None, *, adopting: bool) -> None:
+    async for number, entry in sealed_rows(seen, LEDGER):
+        books.chain.sealed(number, entry)
+        books.count(entry)
+    books.chain.ends(head, adopting=adopting)
+    async for entry in unsealed_rows(seen, LEDGER):
+        books.chain.unsealed()
+        books.count(entry)
 
-    def stops(self) -> None:
-        """The next entry holds what no entry could."""
-        self._fault(None, None if self._ended else self._number + 1, "cannot be read")
 
-    def _count(self, entry: JournalEntry) -> None:
+async def _walk_acts(seen: Snapshot, acts: ChainCheck, *, adopting: bool) -> None:
+    try:
+        async for number, row in sealed_rows(seen, AUDIT):
+            acts.sealed(number, row)
+        acts.ends(await seen[ChainHead].get(AUDIT.head_id), adopting=adopting)
+        async for _ in unsealed_rows(seen, AUDIT):
+            acts.unsealed()
+    except RowUnreadable:
+        acts.stops()
+
+
+class _Books:
+    """Adds up the entries of the journal, in the order of their chain."""
+
+    def __init__(self, chain: ChainCheck, progress: Progress) -> None:
+        self.chain = chain
+        self.counted: dict[str, int] = {}
+        self._progress = progress
+
+    def count(self, entry: JournalEntry) -> None:
+        """The next entry; its place in the chain is judged already."""
         if entry.id != entry_id(entry.kind, entry.object_id, entry.revision):
-            self._fault(entry.id, entry.number, "has another id than its kind, object and revision say")
+            self.chain.fault(entry.id, entry.number, "has another id than its kind, object and revision say")
         fault = imbalance(entry.postings)
         if fault is not None:
-            self._fault(entry.id, entry.number, fault)
+            self.chain.fault(entry.id, entry.number, fault)
         for moved in balances_moved(entry):
             self.counted[moved.id] = self.counted.get(moved.id, 0) + moved.balance
-        self.entries += 1
-        if self.entries % _BATCH == 0:
-            self._progress(self.entries)
-
-    def _fault(self, entry: str | None, number: int | None, reason: str) -> None:
-        self.bad = self.bad or BadEntry(number=number, id=entry, reason=reason)
+        if self.chain.rows % BATCH == 0:
+            self._progress(self.chain.rows)
 
 
-class _Unreadable(Exception):
-    """A row that is no entry."""
-
-
-async def _batch(shelf: Shelf[JournalEntry], offset: int, **asked: Any) -> list[JournalEntry]:
-    """The next entries; before one that is none, those up to it. Raises: _Unreadable, when it is the first."""
-    try:
-        return await shelf.find(offset=offset, limit=_BATCH, **asked)
-    except _NO_ENTRY:
-        readable: list[JournalEntry] = []
-        while True:
-            try:
-                readable += await shelf.find(offset=offset + len(readable), limit=1, **asked)
-            except _NO_ENTRY:
-                if not readable:
-                    raise _Unreadable from None
-                return readable
-
-
-async def _sealed(seen: Snapshot) -> AsyncIterator[tuple[int, JournalEntry]]:
-    """Whatever has a number, in its order: also a number that the chain never gave, or one that two have."""
-    last, same = _LOWEST, 0
-    while batch := await _batch(seen[JournalEntry], same, number=AtLeast(last), order="number"):
-        for entry in batch:
-            number = last if entry.number is None else entry.number
-            last, same = number, same + 1 if number == last else 1
-            yield number, entry
-
-
-async def _unsealed(seen: Snapshot) -> AsyncIterator[JournalEntry]:
-    after, past = "", 0
-    while batch := await _batch(seen[JournalEntry], past, number=None, id=AtLeast(after)):
-        for entry in batch:
-            yield entry
-        after, past = batch[-1].id, 1
+async def _compared(seen: Snapshot, books: _Books) -> tuple[BadBalance, ...]:
+    kept: dict[str, int] = {}
+    async for account in _accounts(seen):
+        kept[account.id] = account.balance
+    return tuple(
+        BadBalance(id=row_id, kept=kept.get(row_id, 0), counted=books.counted.get(row_id, 0))
+        for row_id in sorted(kept.keys() | books.counted.keys())
+        if kept.get(row_id, 0) != books.counted.get(row_id, 0)
+    )
 
 
 async def _accounts(seen: Snapshot) -> AsyncIterator[LedgerAccount]:
     after, past = "", 0
-    while batch := await seen[LedgerAccount].find(id=AtLeast(after), offset=past, limit=_BATCH):
+    while batch := await seen[LedgerAccount].find(id=AtLeast(after), offset=past, limit=BATCH):
         for account in batch:
             yield account
         after, past = batch[-1].id, 1

@@ -6,30 +6,27 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
-from ....ports.storage import AtLeast, Between, Unit
+from ....ports.storage import Between, Unit
 from ...domain.accounts import Mode
+from ...domain.audit import AUDIT
 from ...domain.ledger import (
-    FIRST_SEAL,
-    HEAD,
+    LEDGER,
     JournalEntry,
     LedgerAccount,
-    LedgerHead,
     Purse,
     balance_ids,
     balances_moved,
     ledger_account_id,
-    seal_of,
 )
 from ...domain.money import Usdt
 from ..schedule import come_back
-from ..units import retrying
+from .chains import seal_chain
 
 SEAL = "ledger.seal"
 
 LEDGER_RULES = ("ledger_accounts_id",)
 """Unique rules whose Conflict means that another unit made a running balance first: read again."""
 
-_SEALED_AT_ONCE = 1000
 _EVERY = timedelta(hours=1)
 _MANY = 100
 """More running balances than one owner has in one mode."""
@@ -85,35 +82,13 @@ def first_sealing(ports: Ports) -> Job:
 
 
 async def seal(ports: Ports, job: Job) -> None:
-    """Put every entry that is not sealed yet into the hash chain, and come back in an hour."""
+    """Put every entry, and every row of the audit log, that is not sealed yet into its hash chain, and come back in an
+    hour."""
     await seal_all(ports)
+    await seal_chain(ports, AUDIT)
     await come_back(ports, job, ports.clock.now() + _EVERY, anew=True)
 
 
 async def seal_all(ports: Ports) -> int:
-    """Seal what is committed by now and not sealed yet; how many that were."""
-    behind = ""
-
-    async def work(unit: Unit) -> tuple[int, str]:
-        head = await unit[LedgerHead].get(HEAD)
-        number, last = (0, FIRST_SEAL) if head is None else (head.number, head.seal)
-        # Each look goes on where the one before ended: a database may walk over what was sealed just now, and over a
-        # million of such that takes longer than all the sealing.
-        fresh = await unit[JournalEntry].find(number=None, id=AtLeast(behind), order="id", limit=_SEALED_AT_ONCE)
-        for entry in fresh:
-            number += 1
-            last = seal_of(entry, number, last)
-            unit[JournalEntry].change(entry, number=number, seal=last)
-        if fresh and head is None:
-            unit[LedgerHead].add(LedgerHead(id=HEAD, number=number, seal=last))
-        elif fresh and head is not None:
-            unit[LedgerHead].save(msgspec.structs.replace(head, number=number, seal=last))
-        return len(fresh), f"{fresh[-1].id}!" if fresh else behind
-
-    done = 0
-    while True:
-        count, behind = await retrying(ports.storage, work, again_on=("ledger_heads_id",))
-        done += count
-        # What comes in meanwhile is left to the next sealing, or a busy service would never end this one.
-        if count < _SEALED_AT_ONCE:
-            return done
+    """Seal what is committed of the journal by now and not sealed yet; how many entries that were."""
+    return await seal_chain(ports, LEDGER)

@@ -1,40 +1,30 @@
 """A cheap look at the ledger, for alarms: what `check.py` proves from the first entry on, this holds for the
 newest ones and for the sums. It takes the same time however long the journal is."""
 
-import msgspec
+from typing import Any
 
 from ....ports.bundle import Ports
-from ....ports.faults import Unreadable
 from ....ports.storage import AtLeast, Snapshot
-from ...domain.ledger import (
-    FIRST_SEAL,
-    HEAD,
-    Currency,
-    JournalEntry,
-    LedgerAccount,
-    LedgerHead,
-    Purse,
-    currency_of,
-    imbalance,
-    seal_of,
-)
+from ...domain.chains import FIRST_LINK, Chain, ChainHead, link_in
+from ...domain.ledger import Currency, JournalEntry, LedgerAccount, Purse, currency_of, imbalance
+from .chain_check import NO_ROW
+from .chains import CHAINS, head_fault
 
 NEWEST = 100
 """How many sealed entries are looked at."""
-
-_UNREADABLE = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
 
 
 async def ledger_faults(ports: Ports) -> tuple[str, ...]:
     """What is wrong, in words for operators; empty when nothing is.
 
-    The running balances of all owners together sum to zero in each currency, the newest sealed entries are what was
-    sealed and sum to zero, and the chain ends where its head says.
+    The running balances of all owners together sum to zero in each currency, the newest sealed entries and acts are
+    what was sealed, entries sum to zero, and each chain ends where its head says, which the vault tagged.
     """
     async with ports.storage.snapshot() as seen:
         try:
-            return (*await _sums(seen), *await _chain_end(seen))
-        except _UNREADABLE:
+            ends = [await _chain_end(ports, seen, chain) for chain in CHAINS]
+            return (*await _sums(seen), *(fault for faults in ends for fault in faults))
+        except NO_ROW:
             return ("a row of the ledger cannot be read",)
 
 
@@ -46,21 +36,25 @@ async def _sums(seen: Snapshot) -> list[str]:
     return [f"the balances in {currency} are {amount} off zero" for currency, amount in over.items() if amount]
 
 
-async def _chain_end(seen: Snapshot) -> list[str]:
-    head = await seen[LedgerHead].get(HEAD)
-    number, seal = (0, FIRST_SEAL) if head is None else (head.number, head.seal)
-    first = max(number - NEWEST, 1)
-    found = await seen[JournalEntry].find(order="number", number=AtLeast(first), limit=NEWEST + 2)
-    if [entry.number for entry in found] != list(range(first, number + 1)):
-        return [f"the chain does not run from {first} to {number}, where its head says that it ends"]
+async def _chain_end(ports: Ports, seen: Snapshot, chain: Chain) -> list[str]:
+    head = await seen[ChainHead].get(chain.head_id)
+    if head is None and not await seen[chain.rows].find(limit=1):
+        return []
+    fault = head_fault(ports.vault, chain, head)
+    if head is None or fault is not None:
+        return [f"{chain.name}: {fault}"]
+    first = max(head.number - NEWEST, 1)
+    found: list[Any] = await seen[chain.rows].find(order="number", number=AtLeast(first), limit=NEWEST + 2)
+    if [row.number for row in found] != list(range(first, head.number + 1)):
+        return [f"{chain.name}: the chain does not run from {first} to {head.number}, where its head says that it ends"]
     faults = []
-    before = FIRST_SEAL if first == 1 else None
-    for at, entry in enumerate(found, first):
-        if before is not None and entry.seal != seal_of(entry, at, before):
-            faults.append(f"entry {at} is not what was sealed")
-        if imbalance(entry.postings) is not None:
-            faults.append(f"entry {at} does not sum to zero")
-        before = entry.seal or b""
-    if found and found[-1].seal != seal:
-        faults.append(f"the head's seal is not that of entry {number}")
+    before = FIRST_LINK if first == 1 else None
+    for at, row in enumerate(found, first):
+        if before is not None and link_in(row.seal) != chain.link(row, at, before):
+            faults.append(f"{chain.name}: entry {at} is not what was sealed")
+        if isinstance(row, JournalEntry) and imbalance(row.postings) is not None:
+            faults.append(f"{chain.name}: entry {at} does not sum to zero")
+        before = link_in(row.seal)
+    if found and before != head.seal:
+        faults.append(f"{chain.name}: the head's seal is not that of entry {head.number}")
     return faults

@@ -1,4 +1,4 @@
-"""Rotating the vault's keys: everything that an older key sealed is sealed anew with the current one.
+"""Rotating the vault's keys: what an older key sealed or tagged is sealed and tagged anew with the current one.
 
 It runs beside a working service: each record is read and saved in a unit, so whoever was changing it decides again, or
 this does. Whatever was done stays done, so it may be broken off anywhere; another run writes only what is left.
@@ -6,7 +6,6 @@ this does. Whatever was done stays done, so it may be broken off anywhere; anoth
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
 from ....ports.vault import Vault, VaultError
-from ..sealed import SEALED, SealedField
+from ..sealed import SEALED, TAGGED, SealedField, TaggedField
 from ..units import retrying
 
 AT_ONCE = 50
@@ -72,6 +71,18 @@ class SealReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(number for number in self.keys if number != self.current and number not in self.in_use)
 
 
+Field = SealedField | TaggedField
+_ALL: tuple[Field, ...] = (*SEALED, *TAGGED)
+
+
+def _fields() -> dict[type[Any], list[Field]]:
+    """What is sealed or tagged, by record."""
+    fields: dict[type[Any], list[Field]] = {}
+    for field in _ALL:
+        fields.setdefault(field.record, []).append(field)
+    return fields
+
+
 def _nobody(_kind: str, _seen: int, _resealed: int) -> None:
     """Nobody wants to know how far it is."""
 
@@ -101,7 +112,7 @@ class _Seen:
         self.unopened: list[Unopened] = []
         self.unopened_count = 0
 
-    def look(self, record: Any, fields: Sequence[SealedField]) -> bool:
+    def look(self, record: Any, fields: Sequence[Field]) -> bool:
         """Note a record's values. Whether one of them is to be sealed anew."""
         is_old = False
         for field in fields:
@@ -112,7 +123,7 @@ class _Seen:
             try:
                 number = self._vault.key_of(sealed)
                 self.by_key.setdefault(name, Counter())[number] += 1
-                self._vault.unseal(sealed, field.place(record.id))
+                field.judge(self._vault, record)
             except VaultError as error:
                 self.unopened_count += 1
                 if len(self.unopened) < NAMED:
@@ -125,8 +136,7 @@ class _Seen:
 async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport:
     seen = _Seen(ports.vault)
     written = 0
-    for record, group in groupby(SEALED, key=lambda field: field.record):
-        fields = tuple(group)
+    for record, fields in _fields().items():
         looked_at = resealed = 0
         async for batch in ports.storage.scan(record):
             old = [each.id for each in batch if seen.look(each, fields)]
@@ -146,7 +156,7 @@ async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport
     )
 
 
-async def _seal_anew(ports: Ports, record: type[Any], ids: Sequence[str], fields: Sequence[SealedField]) -> int:
+async def _seal_anew(ports: Ports, record: type[Any], ids: Sequence[str], fields: Sequence[Field]) -> int:
     async def work(unit: Unit) -> int:
         count = 0
         for before in await unit[record].find(id=OneOf(tuple(ids)), limit=len(ids)):
@@ -159,19 +169,19 @@ async def _seal_anew(ports: Ports, record: type[Any], ids: Sequence[str], fields
     return await retrying(ports.storage, work)
 
 
-def _changes(vault: Vault, record: Any, fields: Sequence[SealedField]) -> dict[str, bytes]:
+def _changes(vault: Vault, record: Any, fields: Sequence[Field]) -> dict[str, bytes]:
     """The fields of a record that an older key sealed, sealed with the current one. What does not open stays."""
     changes: dict[str, bytes] = {}
     for field in fields:
-        sealed, place = getattr(record, field.name), field.place(record.id)
+        sealed = getattr(record, field.name)
         try:
             if sealed is not None and vault.key_of(sealed) != vault.current:
-                changes[field.name] = vault.seal(vault.unseal(sealed, place), place)
+                changes[field.name] = field.anew(vault, record)
         except VaultError:
             continue
     return changes
 
 
-def field_name(field: SealedField) -> str:
+def field_name(field: Field) -> str:
     """`Payment.private`."""
     return f"{field.record.__name__}.{field.name}"

@@ -17,6 +17,7 @@ from ....ports.unreadable import UnreadableRow
 from ...domain.accounts import Account, ApiKey, Caller, Mode, Shop
 from ...domain.audit import AuditEntry
 from ...domain.breaker import Breaker, lane_id
+from ...domain.chains import ChainHead
 from ...domain.clients import Client
 from ...domain.errors import Refusal
 from ...domain.events import Attempt, Delivery, Event
@@ -27,7 +28,7 @@ from ...domain.gateways import Gateway, played_id
 from ...domain.idempotency import IdempotencyKey, key_id
 from ...domain.installation import Installation
 from ...domain.kyc import Upload
-from ...domain.ledger import JournalEntry, LedgerAccount, LedgerHead
+from ...domain.ledger import JournalEntry, LedgerAccount
 from ...domain.limit_hits import LimitHits
 from ...domain.outcomes import UnknownOutcome
 from ...domain.payments import Payment, Suspense
@@ -173,7 +174,7 @@ STAYS: Mapping[type[Any], str] = {
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     LedgerAccount: "moved by the counter-entries, to zero",
-    LedgerHead: "the chain goes on",
+    ChainHead: "the chains go on",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",
     LimitHits: "is no account's: whose requests were refused is not kept",

@@ -1,0 +1,65 @@
+"""Taking a chain over that the vault never tagged: once, at the upgrade to a version with tags, by an operator.
+
+A program cannot tell a history of before there were tags from one that was forged to look so. So nothing takes it over
+by itself: until an operator says that the history is the one that this installation wrote, alarms name it, and nothing
+is sealed on top of it.
+"""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.chains import ChainHead
+from ...domain.errors import Refusal
+from ..units import retrying
+from .chains import CHAINS, HEAD_RULE, head_fault, new_head, seal_chain, tagged
+from .check import LedgerReport, Progress, nobody, verify_ledger
+
+
+class Adopted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken over."""
+
+    chains: tuple[str, ...]
+    """The names of those whose heads bore no tag; empty: there was nothing to do."""
+    entries: int
+    acts: int
+
+
+async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobody) -> Adopted:
+    """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and seal what waits.
+
+    Raises: Refusal INVALID_STATE where the books do not hold; where rows or a head show that the vault tagged them
+    before, so that this is no upgrade, unless `anyway`: its keys are lost, and what stands is known to be true.
+    """
+    report = await verify_ledger(ports, progress=progress, adopting=True)
+    if not report.holds:
+        raise Refusal("INVALID_STATE", "The books do not hold: `cambist ledger verify` names what differs")
+    taken = await retrying(
+        ports.storage, lambda unit: _take_over(ports, unit, report, anyway=anyway), again_on=(HEAD_RULE,)
+    )
+    for chain in CHAINS if taken else ():
+        await seal_chain(ports, chain)
+    return Adopted(chains=taken, entries=report.entries, acts=report.acts)
+
+
+async def _take_over(ports: Ports, unit: Unit, report: LedgerReport, *, anyway: bool) -> tuple[str, ...]:
+    taken = []
+    for chain, seen in zip(CHAINS, report.heads, strict=True):
+        head = await unit[ChainHead].get(chain.head_id)
+        if head_fault(ports.vault, chain, head) is None:
+            continue
+        if (report.is_tagged or (head is not None and head.tag is not None)) and not anyway:
+            raise Refusal(
+                "INVALID_STATE",
+                f"The {chain.name} was tagged by the vault before, so this is no upgrade: somebody altered it, or the "
+                "vault's keys are others. Restore a backup, or say --anyway where you know that the history is true",
+            )
+        if head is None:
+            fresh = msgspec.structs.replace(new_head(ports, chain), number=seen.number, seal=seen.link)
+            unit[ChainHead].add(tagged(ports.vault, chain, fresh))
+        elif (head.number, head.seal) != (seen.number, seen.link):
+            raise Refusal("INVALID_STATE", "Another process sealed meanwhile: stop older versions, and try again")
+        else:
+            unit[ChainHead].save(tagged(ports.vault, chain, head))
+        taken.append(chain.name)
+    return tuple(taken)

@@ -1,0 +1,170 @@
+"""Judging a hash chain, row by row in the order of its numbers (domain/chains.py): is it what was written, and does it
+hold what heads that were told outside of the database say?"""
+
+from collections.abc import AsyncIterator, Iterable
+from hmac import compare_digest
+from typing import Any
+
+import msgspec
+
+from ....ports.faults import Unreadable
+from ....ports.storage import AtLeast, Shelf, Snapshot
+from ....ports.vault import Vault, VaultError
+from ...domain.chains import FIRST_LINK, Chain, ChainHead, Head, link_in, tag_in
+from .chains import NO_HEAD, head_fault
+
+BATCH = 1000
+NO_ROW = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
+"""How a storage says that a row holds what no record could."""
+_LOWEST = -(2**63)
+"""What no number is below: storages hold integers of 64 bits."""
+
+
+class BadEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The first row that is not as it was written, or one that is missing."""
+
+    number: int | None
+    id: str | None
+    reason: str
+
+
+class RowUnreadable(Exception):
+    """The next row of a chain holds what no row could."""
+
+
+class ChainCheck:
+    """Judges the rows of a chain, one after the other. `against`: heads that it must hold; those of others are left
+    aside."""
+
+    def __init__(self, vault: Vault, chain: Chain, against: Iterable[Head] = ()) -> None:
+        self.chain = chain
+        self.bad: BadEntry | None = None
+        self.rows = 0
+        self.loose = 0
+        self.differing: list[str] = []
+        """What differs from the heads that were told."""
+        self.is_tagged = False
+        """Some row bears a tag of the vault, whichever key's."""
+        self._vault = vault
+        self._number = 0
+        self._ended = False
+        self._link = FIRST_LINK
+        self._untagged_from: int | None = None
+        self._is_headless = False
+        self._told: dict[int, set[bytes]] = {}
+        for head in against:
+            if head.chain == chain.name:
+                self._told.setdefault(head.number, set()).add(head.link)
+        self._hold(0, FIRST_LINK)
+
+    @property
+    def head(self) -> Head:
+        """Where the rows that were seen end."""
+        return Head(chain=self.chain.name, number=self._number, link=self._link)
+
+    def sealed(self, number: int, row: Any) -> None:
+        """The next row of the chain, by its number."""
+        self.rows += 1
+        expected = self._number + 1
+        if number < expected:
+            self.fault(row.id, number, "has a number that is not its own")
+            return
+        if number > expected:
+            self.fault(None, expected, "is missing from the chain")
+        else:
+            self._judge(number, row)
+        self._number, self._link = number, link_in(row.seal)
+        self._hold(number, self._link)
+
+    def _judge(self, number: int, row: Any) -> None:
+        link, tag = link_in(row.seal), tag_in(row.seal)
+        if not compare_digest(link, self.chain.link(row, number, self._link)):
+            self.fault(row.id, number, "is not what was sealed")
+            return
+        self.is_tagged = self.is_tagged or bool(tag)
+        try:
+            fits = self._vault.fits(tag, link, self.chain.row_place(number))
+        except VaultError:
+            # Of before there were tags, or by a key that was dropped since: a later tag stands for it.
+            self._untagged_from = self._untagged_from or number
+            return
+        if not fits:
+            since = "" if self._untagged_from is None else f", or one from number {self._untagged_from} on is not"
+            self.fault(row.id, number, f"is not what the vault tagged{since}")
+        self._untagged_from = None
+
+    def ends(self, head: ChainHead | None, *, adopting: bool = False) -> None:
+        """What the head says of the last row. `adopting`: whether the vault tagged it is not asked."""
+        self._ended = True
+        if head is not None and (head.number, head.seal) != (self._number, self._link):
+            self.fault(None, self._number + 1, f"the chain should end at number {head.number}")
+        elif (head is not None or self._number) and not adopting:
+            self._judge_head(head)
+        self._is_headless = head is None and not adopting
+        for number in sorted(self._told):
+            self.differing.append(f"{self._named(number)} has no place in it: the chain ends at {self._number}")
+
+    def _judge_head(self, head: ChainHead | None) -> None:
+        fault = head_fault(self._vault, self.chain, head)
+        if fault is not None:
+            self.fault(None, None, fault)
+
+    def unsealed(self) -> None:
+        """A row that the chain does not hold yet."""
+        self.rows += 1
+        self.loose += 1
+        if self._is_headless:
+            self.fault(None, None, NO_HEAD)
+
+    def stops(self) -> None:
+        """The next row holds what no row could."""
+        self.fault(None, None if self._ended else self._number + 1, "cannot be read")
+
+    def fault(self, row_id: str | None, number: int | None, reason: str) -> None:
+        """Keep the first."""
+        self.bad = self.bad or BadEntry(number=number, id=row_id, reason=reason)
+
+    def _hold(self, number: int, link: bytes) -> None:
+        told = self._told.pop(number, None)
+        if told is not None and told != {link}:
+            self.differing.append(
+                f"{self._named(number)} is of another history: this one was written anew, or replaced"
+            )
+
+    def _named(self, number: int) -> str:
+        return f"the head {self.chain.name}={number}"
+
+
+async def _batch(shelf: Shelf[Any], offset: int, **asked: Any) -> list[Any]:
+    """The next rows; before one that is none, those up to it. Raises: RowUnreadable, when it is the first."""
+    try:
+        return await shelf.find(offset=offset, limit=BATCH, **asked)
+    except NO_ROW:
+        readable: list[Any] = []
+        while True:
+            try:
+                readable += await shelf.find(offset=offset + len(readable), limit=1, **asked)
+            except NO_ROW:
+                if not readable:
+                    raise RowUnreadable from None
+                return readable
+
+
+async def sealed_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int, Any]]:
+    """Whatever has a number, in its order: also a number that the chain never gave, or one that two have. Raises:
+    RowUnreadable."""
+    last, same = _LOWEST, 0
+    while batch := await _batch(seen[chain.rows], same, number=AtLeast(last), order="number"):
+        for row in batch:
+            number = last if row.number is None else row.number
+            last, same = number, same + 1 if number == last else 1
+            yield number, row
+
+
+async def unsealed_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[Any]:
+    """What the chain does not hold yet. Raises: RowUnreadable."""
+    after, past = "", 0
+    while batch := await _batch(seen[chain.rows], past, number=None, id=AtLeast(after)):
+        for row in batch:
+            yield row
+        after, past = batch[-1].id, 1

@@ -1,0 +1,99 @@
+"""Chains under a rotation of the vault's keys, and heads as they are told outside (domain/chains.py)."""
+
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from cambist.core.domain.audit import AUDIT, Act
+from cambist.core.domain.chains import Head, heads_in, told
+from cambist.core.domain.ledger import LEDGER, JournalEntry
+from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.ledger.adoption import adopt
+from cambist.core.usecases.ledger.chains import present_head, seal_chain
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.operators.reseal import reseal
+from cambist.frontends.telemetry.masking import masked
+from cambist.ports.bundle import Ports
+from tests.houses import TestHouse, open_test_house
+from tests.usecases.test_ledger import book, entry
+from tests.usecases.test_reseal import AFTER, BEFORE, BETWEEN, keyed
+
+
+async def grown(house: TestHouse, ports: Ports, name: str) -> None:
+    """One more entry and one more act, sealed."""
+    await book(house, entry(house, f"pay_{name}"))
+    await note(ports, Act(operator="vera", name="look", object_id=name))
+    assert (await seal_chain(ports, LEDGER), await seal_chain(ports, AUDIT)) == (1, 1)
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[TestHouse]:
+    """Without a receiver, whose secret would be sealed by the house's own key."""
+    async with open_test_house(receiver=False) as opened:
+        opened.made_up = True
+        yield opened
+
+
+async def test_chains_outlive_their_keys(house: TestHouse) -> None:
+    """Rows keep the tags of their time. Those of the heads are made anew, and stand for all; so heads that were told
+    before a rotation hold after it, and an older key can be dropped."""
+    old, both, new = (keyed(house.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
+    await adopt(old, anyway=True)  # the house's own key is none of these
+    await grown(house, old, "old")
+    early = await present_head(old)
+    report = await reseal(both)
+    assert (report.old_in_use, report.unopened_count) == ((), 0)
+    for ports in (both, new):
+        assert (await verify_ledger(ports, against=heads_in(early))).holds
+    await grown(house, new, "new")
+    assert (await verify_ledger(new, against=heads_in(f"{early} {await present_head(new)}"))).holds
+    blind = await verify_ledger(old)
+    assert blind.first_bad_entry is not None
+    assert "which this vault does not have" in blind.first_bad_entry.reason
+
+
+async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(house: TestHouse) -> None:
+    old, both, new = (keyed(house.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
+    await adopt(old, anyway=True)
+    await grown(house, old, "old")
+    await reseal(both)
+    await grown(house, new, "new")
+    async with house.ports.storage.unit() as unit:
+        first, second = await unit[JournalEntry].find(order="number")
+        forged = msgspec.structs.replace(first, account_id="acc_thief")
+        link = LEDGER.link(forged, 1, bytes(32))
+        unit[JournalEntry].save(msgspec.structs.replace(forged, seal=link + bytes((1,)) + bytes(32)))
+        assert second.seal is not None
+        after = LEDGER.link(second, 2, link)
+        unit[JournalEntry].save(msgspec.structs.replace(second, seal=after + second.seal[32:]))
+        await unit.commit()
+    bad = (await verify_ledger(new)).first_bad_entry
+    assert bad is not None
+    assert (bad.number, bad.reason) == (2, "is not what the vault tagged, or one from number 1 on is not")
+
+
+def test_a_head_is_read_from_whatever_tells_it() -> None:
+    heads = [Head(chain=name, number=number, link=os.urandom(32)) for name, number in (("ledger", 12), ("audit", 0))]
+    line = told(heads, datetime(2026, 11, 22, tzinfo=UTC))
+    assert line.endswith(" at=2026-11-22T00:00:00.000Z")
+    for text in (line, f'{{"head": "{line}", "x": 1}}', f"{line}\n{line}", f"holds  true\nhead   {line}\n"):
+        found = heads_in(text)
+        assert found[:2] == heads
+        assert set(found) == set(heads)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ledger=", "ledger=1:abc", f"ledger=x:{'A' * 43}", f"ledger=1:{'A' * 44}", f"myledger=1:{'A' * 43}"]
+)
+def test_what_only_looks_like_a_head_is_none(text: str) -> None:
+    assert heads_in(text) == []
+
+
+def test_logs_do_not_mask_a_head() -> None:
+    """They mask hashes in hexadecimal for what they might be, and numbers that could be a card's."""
+    for _ in range(2000):
+        line = Head(chain="ledger", number=12, link=os.urandom(32)).told
+        assert masked(line) == line
