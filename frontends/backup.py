@@ -13,12 +13,15 @@ from pathlib import Path
 import msgspec
 
 from ..adapters.durable import sync
+from ..core.domain.chains import heads_in
 from ..core.domain.days import iso
+from ..core.domain.errors import Refusal
 from ..core.domain.installation import Because
 from ..core.usecases.holding import hold
+from ..core.usecases.ledger.chains import present_head
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
-from ..ports.faults import Refused
+from ..ports.faults import Refused, Unavailable
 from .compose import open_house, system_clock
 from .settings import Settings
 from .upkeep import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
@@ -45,6 +48,9 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the keys that open what is sealed in it. The keys themselves are not in it."""
     unopened: int
     """Sealed values that no key at hand opens."""
+    head: str | None = None
+    """Where the chains of the ledger and the audit log end in it, for `cambist ledger verify --from`; null in backups
+    of before this was noted, and where they bear no tag of the vault."""
     schema: str | None = None
     """The revision of the database's schema; null in backups of before this was noted."""
 
@@ -69,15 +75,18 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
     draft.mkdir(mode=0o700, parents=True)
     try:
         began = system_clock().now()
+        head = None
         if is_postgres(settings):
             copy = draft / DUMP
+            # Before the dump: what is sealed meanwhile may not be in it.
+            head = await _head_of(settings)
             await dump_postgres(settings, copy, progress)
         else:
             copy = draft / DATABASE
             await copy_database(settings, copy, lambda left, pages: progress(f"{left} of {pages} pages left"))
         files = await asyncio.to_thread(copy_uploads, settings.data_dir / UPLOADS, draft / UPLOADS)
         progress(f"{files} uploaded files copied; checking")
-        ledger, seals = await (_looked_at(settings) if copy.name == DUMP else _verified(settings, copy, began))
+        ledger, seals = await (_looked_at(settings, head) if copy.name == DUMP else _verified(settings, copy, began))
         facts = await database_facts(settings)
         made = Backup(
             made_at=iso(began),
@@ -90,6 +99,7 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
             ledger_entries=ledger.entries,
             vault_keys=tuple(seals.in_use),
             unopened=seals.unopened_count,
+            head=head if is_postgres(settings) else ledger.tagged_head,
             schema=None if facts is None else facts.revision,
         )
         await asyncio.to_thread(_finish, draft, made)
@@ -113,10 +123,20 @@ async def _verified(settings: Settings, database: Path, as_of: datetime) -> tupl
     return found
 
 
-async def _looked_at(settings: Settings) -> tuple[LedgerReport, SealReport]:
+async def _head_of(settings: Settings) -> str | None:
+    """None where it cannot be told: the dump, and the check of the books, name why."""
+    try:
+        async with open_house(settings) as house:
+            return await present_head(house.ports)
+    except (Refusal, Unavailable):
+        return None
+
+
+async def _looked_at(settings: Settings, head: str | None) -> tuple[LedgerReport, SealReport]:
     """Books and seals of the database itself: a dump cannot be looked into."""
     async with open_house(settings) as house:
-        return await verify_ledger(house.ports), await inspect_seals(house.ports)
+        books = await verify_ledger(house.ports, against=heads_in(head or ""))
+        return books, await inspect_seals(house.ports)
 
 
 def copy_uploads(source: Path, target: Path) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.domain.chains import heads_in
 from ..core.domain.days import iso_or_none
 from ..core.domain.installation import Because, Installation
 from ..core.usecases.holding import hold
@@ -178,7 +179,11 @@ async def _held(settings: Settings, manifest: Backup | None, progress: Progress)
     as_of = None if manifest is None else datetime.fromisoformat(manifest.made_at)
     async with open_house(settings, recognising=False) as house:
         installation = await hold(house.ports, Because.RESTORED, as_of)
-        return _Found(installation, await verify_ledger(house.ports), await inspect_seals(house.ports))
+        told = None if manifest is None else manifest.head
+        # A backup of before the chains bore tags is taken over by an operator, once it serves (`cambist ledger adopt`).
+        older = manifest is not None and told is None
+        ledger = await verify_ledger(house.ports, against=heads_in(told or ""), adopting=older)
+        return _Found(installation, ledger, await inspect_seals(house.ports))
 
 
 def _require_keys(seals: SealReport, manifest: Backup | None) -> None:
