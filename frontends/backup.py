@@ -17,8 +17,8 @@ from ..core.domain.chains import heads_in
 from ..core.domain.days import iso
 from ..core.domain.errors import Refusal
 from ..core.domain.installation import Because
+from ..core.usecases.chains import present_head
 from ..core.usecases.holding import hold
-from ..core.usecases.ledger.chains import present_head
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.faults import Refused, Unavailable

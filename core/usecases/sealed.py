@@ -12,7 +12,7 @@ from ..domain.clients import Client
 from ..domain.exchanges import Exchange
 from ..domain.payments import Payment
 from ..domain.subscriptions import Subscription
-from .ledger.chains import CHAINS
+from .chains import CHAINS
 
 
 def webhook_secret_place(account_id: str) -> str:

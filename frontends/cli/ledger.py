@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from ...core.domain.chains import Head, heads_in
+from ...core.usecases.chains import present_head
 from ...core.usecases.ledger.adoption import adopt as take_over
 from ...core.usecases.ledger.chain_check import BadEntry
-from ...core.usecases.ledger.chains import present_head
 from ...core.usecases.ledger.check import LedgerReport, verify_ledger
 from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, in_house, reasoned

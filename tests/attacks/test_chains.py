@@ -11,7 +11,7 @@ from cambist.core.domain.chains import heads_in
 from cambist.core.domain.ledger import LEDGER
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.acts.audit import note
-from cambist.core.usecases.ledger.chains import ALTERED, NO_HEAD, UNTAGGED, present_head, seal_chain
+from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, present_head, seal_chain
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
 from tests.attacks.kit import OWN, Attacker, multiplied, without

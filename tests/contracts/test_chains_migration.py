@@ -16,8 +16,8 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
+from cambist.core.usecases.chains import NO_HEAD, UNTAGGED, seal_chain
 from cambist.core.usecases.ledger.adoption import adopt
-from cambist.core.usecases.ledger.chains import NO_HEAD, UNTAGGED, seal_chain
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
 from cambist.frontends.compose import open_house

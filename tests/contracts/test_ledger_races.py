@@ -11,8 +11,8 @@ from cambist.core.domain.accounts import Mode
 from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, LedgerAccount, Purse, journal_entry
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases.ledger import chains
-from cambist.core.usecases.ledger.chains import begin_chains
+from cambist.core.usecases import chains
+from cambist.core.usecases.chains import begin_chains
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import LEDGER_RULES, may_take, post, purses, seal_all
 from cambist.core.usecases.units import retrying

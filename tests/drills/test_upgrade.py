@@ -150,6 +150,9 @@ async def test_the_last_release_runs_beside_this_one_on_this_one_s_schema(tmp_pa
         for process in (old, old_worker, new, new_worker):
             assert await asyncio.to_thread(process.terminate) == 0, process.err
             assert "Traceback" not in process.err, process.err
+        assert place.call("ledger", "verify").status == 1, "what the last release sealed bears no tag"
+        assert place.call("ledger", "adopt", "--yes").status == 0
+        assert place.call("ledger", "verify").status == 0
         async with place.house() as ports:
             payments = await everything(ports, Payment)
             assert sorted(payment.id for payment in payments) == sorted(trade.paid)

@@ -11,8 +11,8 @@ from cambist.core.domain.audit import AUDIT, Act
 from cambist.core.domain.chains import Head, heads_in, told
 from cambist.core.domain.ledger import LEDGER, JournalEntry
 from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.chains import present_head, seal_chain
 from cambist.core.usecases.ledger.adoption import adopt
-from cambist.core.usecases.ledger.chains import present_head, seal_chain
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.reseal import reseal
 from cambist.frontends.telemetry.masking import masked

@@ -14,7 +14,7 @@ from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.domain.payments import Suspense
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.ledger.chains import CHAINS, tagged
+from cambist.core.usecases.chains import CHAINS, tagged
 from cambist.core.usecases.operators import checkup
 from cambist.core.usecases.operators.checkup import CHECKS, THOROUGH, Level, clocks_apart
 from cambist.core.usecases.standing import start_standing

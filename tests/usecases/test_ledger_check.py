@@ -11,7 +11,7 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
-from cambist.core.usecases.ledger.chains import ALTERED, NO_HEAD
+from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import seal_all
 from cambist.core.usecases.settlement.settlement import settle_own

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Posting
+from cambist.core.usecases.chains import ALTERED
 from cambist.core.usecases.ledger import watch as ledger_watch
-from cambist.core.usecases.ledger.chains import ALTERED
 from cambist.core.usecases.ledger.watch import ledger_faults
 from cambist.ports.storage import Unit
 from tests.houses import TestHouse

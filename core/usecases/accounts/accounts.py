@@ -30,7 +30,7 @@ from ...domain.accounts import (
 from ...domain.errors import Refusal
 from ...domain.pending_acts import Guarded
 from ..acts.four_eyes import gated
-from ..ledger.chains import HEAD_RULE, begin_chains
+from ..chains import HEAD_RULE, begin_chains
 from ..sealed import open_webhook_secret, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release

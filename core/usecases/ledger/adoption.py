@@ -11,8 +11,8 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
+from ..chains import CHAINS, HEAD_RULE, head_fault, new_head, seal_chain, tagged
 from ..units import retrying
-from .chains import CHAINS, HEAD_RULE, head_fault, new_head, seal_chain, tagged
 from .check import LedgerReport, Progress, nobody, verify_ledger
 
 

@@ -19,8 +19,8 @@ from ...domain.ledger import (
     ledger_account_id,
 )
 from ...domain.money import Usdt
+from ..chains import seal_chain
 from ..schedule import come_back
-from .chains import seal_chain
 
 SEAL = "ledger.seal"
 

@@ -7,8 +7,8 @@ from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Snapshot
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, link_in
 from ...domain.ledger import Currency, JournalEntry, LedgerAccount, Purse, currency_of, imbalance
+from ..chains import CHAINS, head_fault
 from .chain_check import NO_ROW
-from .chains import CHAINS, head_fault
 
 NEWEST = 100
 """How many sealed entries are looked at."""

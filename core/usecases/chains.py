@@ -2,7 +2,7 @@
 
 A chain goes on only from a head that the vault tagged. One that was begun before there were tags, or whose head is
 gone or altered, is left as it is: whoever writes the database could call his own rows old, or not sealed yet, and would
-have them sealed as true. Only an operator takes such a chain over (adoption.py).
+have them sealed as true. Only an operator takes such a chain over (ledger/adoption.py).
 """
 
 import logging
@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from ....ports.bundle import Ports
-from ....ports.storage import AtLeast, Unit
-from ....ports.vault import Vault, VaultError
-from ...domain.accounts import Account
-from ...domain.audit import AUDIT
-from ...domain.chains import FIRST_LINK, Chain, ChainHead, Head, told
-from ...domain.errors import Refusal
-from ...domain.ledger import LEDGER, JournalEntry
-from ..units import retrying
+from ...ports.bundle import Ports
+from ...ports.storage import AtLeast, Unit
+from ...ports.vault import Vault, VaultError
+from ..domain.accounts import Account
+from ..domain.audit import AUDIT
+from ..domain.chains import FIRST_LINK, Chain, ChainHead, Head, told
+from ..domain.errors import Refusal
+from ..domain.ledger import LEDGER, JournalEntry
+from .units import retrying
 
 CHAINS = (LEDGER, AUDIT)
 
@@ -84,7 +84,7 @@ async def present_head(ports: Ports) -> str:
 
 async def seal_chain(ports: Ports, chain: Chain) -> int:
     """Seal what is committed by now and not sealed yet; how many rows that were. None are where the head is at fault,
-    which alarms tell (ledger_watch.py)."""
+    which alarms tell (ledger/watch.py)."""
     behind = ""
 
     async def work(unit: Unit) -> tuple[int, str]:
