@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from .money import Rub
-from .payments import LATE_WINDOW, FailureReason, Payment, PaymentStatus, PaymentTrigger
+from .payments import LATE_WINDOW, BindingCharge, FailureReason, Payment, PaymentStatus, PaymentTrigger
 from .reports import Arrival, Decision, Report, Stray, decide
 from .subscription_moves import (
     Mandate,
@@ -26,7 +26,7 @@ from .subscription_moves import (
     mandate_restored,
     past_due,
 )
-from .subscriptions import BindingCharge, Subscription, SubscriptionStatus
+from .subscriptions import Subscription, SubscriptionStatus
 
 
 class MandateStanding(StrEnum):

@@ -9,7 +9,6 @@ import msgspec
 from .accounts import Account, Mode, Shop
 from .machine import Move, Moves
 from .money import Rub, Usdt
-from .subscriptions import BindingCharge
 
 
 class PaymentStatus(StrEnum):
@@ -111,6 +110,15 @@ LIFETIME = timedelta(minutes=15)
 LATE_WINDOW = timedelta(hours=6)
 """From creation; later money moves nothing and goes to suspense."""
 MINIMUM = Rub(30_00)
+
+
+class BindingCharge(StrEnum):
+    """Whether the binding takes money."""
+
+    FIRST = "first"
+    """It is the first charge, of `amount_rub`."""
+    NONE = "none"
+    """The payer confirms a symbolic QR of 1 RUB that the bank does not debit."""
 
 
 class Payment(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,10 @@ import msgspec
 from .accounts import Caller, Shop
 from .errors import Refusal, shape_error
 from .money import Rub
+from .payments import BindingCharge
 from .periods import COUNT_HIGHEST, Interval
 from .shapes import check_text, check_uuid, has_control
-from .subscriptions import BindingCharge, Subscription, SubscriptionStatus, masked_phone
+from .subscriptions import Subscription, SubscriptionStatus, masked_phone
 from .terminals import Terminal
 from .web_addresses import WEB_ADDRESS, is_web_address
 

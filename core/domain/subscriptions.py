@@ -12,6 +12,7 @@ from .accounts import Mode
 from .charge_decisions import Attempts, ChargeState
 from .machine import Move, Moves
 from .money import Rub
+from .payments import BindingCharge
 from .periods import Interval, Scheme, Terms
 
 LINK_WAIT = timedelta(hours=1)
@@ -30,15 +31,6 @@ class SubscriptionStatus(StrEnum):
     PAUSED = "paused"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
-
-
-class BindingCharge(StrEnum):
-    """Whether the binding takes money."""
-
-    FIRST = "first"
-    """It is the first charge, of `amount_rub`."""
-    NONE = "none"
-    """The payer confirms a symbolic QR of 1 RUB that the bank does not debit."""
 
 
 BINDING_SYMBOL = Rub(1_00)

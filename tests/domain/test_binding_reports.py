@@ -16,11 +16,11 @@ from cambist.core.domain.binding_reports import (
     is_stray_mandate,
 )
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PAYMENT_MOVES, RECURRING, FailureReason, Payment, PaymentStatus
+from cambist.core.domain.payments import PAYMENT_MOVES, RECURRING, BindingCharge, FailureReason, Payment, PaymentStatus
 from cambist.core.domain.periods import Interval, Scheme
 from cambist.core.domain.reports import Arrival
 from cambist.core.domain.subscription_moves import Mandate
-from cambist.core.domain.subscriptions import Binding, BindingCharge, Subscription, SubscriptionStatus
+from cambist.core.domain.subscriptions import Binding, Subscription, SubscriptionStatus
 from tests.moves import led
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -11,6 +11,7 @@ import pytest
 from cambist.core.domain.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
+from cambist.core.domain.payments import BindingCharge
 from cambist.core.domain.periods import COUNT_HIGHEST, Interval, Scheme
 from cambist.core.domain.subscription_moves import repriced
 from cambist.core.domain.subscription_orders import (
@@ -21,7 +22,6 @@ from cambist.core.domain.subscription_orders import (
     new_subscription,
 )
 from cambist.core.domain.subscription_patches import PATCH_RULES, PatchCase, Prices, SubscriptionPatch, judge_patch
-from cambist.core.domain.subscriptions import BindingCharge
 from cambist.core.domain.terminals import TerminalKind
 from tests.domain.subscription_kit import (
     BOUND_AT,

@@ -15,9 +15,9 @@ from ...domain.binding_window import BindingFace, binding_face, returns_by_itsel
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.payer_window import web_link
-from ...domain.payments import FailureReason, Payment
+from ...domain.payments import BindingCharge, FailureReason, Payment
 from ...domain.periods import Interval
-from ...domain.subscriptions import BindingCharge, Subscription, binding_ends_at
+from ...domain.subscriptions import Subscription, binding_ends_at
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import play_event, simulator_of
 from ..subscriptions.binding_opening import open_binding

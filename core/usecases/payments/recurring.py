@@ -18,8 +18,8 @@ from ...domain.events import EventType
 from ...domain.ids import canonical_uuid
 from ...domain.money import Rub
 from ...domain.payloads import SubscriptionPayload
-from ...domain.payments import RECURRING, Payment, PaymentStatus
-from ...domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus, announces
+from ...domain.payments import RECURRING, BindingCharge, Payment, PaymentStatus
+from ...domain.subscriptions import Subscription, SubscriptionStatus, announces
 from ..webhooks.outbox import announce_of
 from .tallies import add_payment
 

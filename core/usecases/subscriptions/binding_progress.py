@@ -22,11 +22,11 @@ from ...domain.binding_reports import (
     is_stray_mandate,
     symbolically_paid,
 )
-from ...domain.payments import LATE_WINDOW, Payment, PaymentStatus, PaymentTrigger
+from ...domain.payments import LATE_WINDOW, BindingCharge, Payment, PaymentStatus, PaymentTrigger
 from ...domain.periods import current_period
 from ...domain.reports import Decision
 from ...domain.subscription_moves import Mandate
-from ...domain.subscriptions import BindingCharge, Subscription, SubscriptionStatus
+from ...domain.subscriptions import Subscription, SubscriptionStatus
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription

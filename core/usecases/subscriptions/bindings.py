@@ -17,7 +17,7 @@ from ....ports.mandates import BindingRequest, MandateBank
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts import Mode
-from ...domain.payments import LIFETIME, Opening, Payment, PaymentStatus
+from ...domain.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
 from ...domain.periods import Scheme, calendar_period, current_period, window_number, window_period
 from ...domain.subscription_moves import binding_begun, binding_closed, link_issued
 from ...domain.subscriptions import (
@@ -25,7 +25,6 @@ from ...domain.subscriptions import (
     CONFIRMATION_WAIT,
     LINK_WAIT,
     Binding,
-    BindingCharge,
     Subscription,
     SubscriptionStatus,
 )

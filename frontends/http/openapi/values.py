@@ -8,10 +8,10 @@ from ....core.domain.clients import ClientStatus, DocumentState
 from ....core.domain.events import DeliveryStatus, EventType
 from ....core.domain.gateways import GatewayReason, GatewayStatus
 from ....core.domain.kyc import CONTENT_TYPES, UserType
-from ....core.domain.payments import FailureReason, PaymentStatus
+from ....core.domain.payments import BindingCharge, FailureReason, PaymentStatus
 from ....core.domain.periods import Interval
 from ....core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
-from ....core.domain.subscriptions import BindingCharge, SubscriptionStatus
+from ....core.domain.subscriptions import SubscriptionStatus
 
 Json = dict[str, Any]
 
