@@ -13,10 +13,10 @@ import msgspec
 
 from cambist.adapters.bank.books import InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts import Account, Caller, Mode, Scheme
 from cambist.core.domain.charges import ChargeOrder
 from cambist.core.domain.payments import Payment
-from cambist.core.domain.periods import Interval, Scheme
+from cambist.core.domain.periods import Interval
 from cambist.core.domain.subscription_orders import SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription
 from cambist.core.usecases.accounts import accounts

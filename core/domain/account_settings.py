@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
-from .accounts import Account, KycDemand, KycFlow, RefundApproval, Settings
+from .accounts import Account, KycDemand, KycFlow, RefundApproval, Scheme, Settings
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .payments import MINIMUM
-from .periods import Scheme
 from .tron import is_tron_address
 from .web_addresses import web_address
 

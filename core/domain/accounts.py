@@ -11,7 +11,6 @@ import msgspec
 
 from .errors import Refusal
 from .money import Rub, Usdt
-from .periods import Scheme
 from .sandbox_clock import SandboxClock
 from .shapes import has_control
 
@@ -59,6 +58,15 @@ class RefundApproval(StrEnum):
 
     AUTO = "auto"
     MANUAL = "manual"
+
+
+class Scheme(StrEnum):
+    """How periods are counted: an account's setting `subscription_scheme`, kept by each subscription for life."""
+
+    CALENDAR = "calendar"
+    """Calendar days, ISO weeks and months by UTC; one charge in each."""
+    WINDOW = "window"
+    """From the day of the last successful payment, Moscow time; failed charges may be tried again within a budget."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

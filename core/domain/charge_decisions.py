@@ -5,7 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from .periods import Period, Scheme, Terms, calendar_period, window_number, window_period
+from .accounts import Scheme
+from .periods import Period, Terms, calendar_period, window_number, window_period
 
 
 class Attempts(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from .accounts import Scheme
 from .charge_decisions import Attempts, Exhaustion, MayCharge
-from .periods import Period, Scheme
+from .periods import Period
 from .subscription_moves import anchored, announced, changed
 from .subscriptions import Subscription, SubscriptionStatus
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from .accounts import Scheme
 from .charge_decisions import (
     Blocked,
     ChargeDecision,
@@ -21,7 +22,6 @@ from .charge_decisions import (
 from .days import iso_moscow
 from .errors import Refusal
 from .money import Rub
-from .periods import Scheme
 from .shapes import check_text
 from .subscription_orders import TEXT_LONGEST, check_amount
 from .subscriptions import Subscription

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from .accounts import Scheme
 from .days import MOSCOW
 
 
@@ -18,15 +19,6 @@ class Interval(StrEnum):
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
-
-
-class Scheme(StrEnum):
-    """How periods are counted: an account's setting `subscription_scheme`, kept by each subscription for life."""
-
-    CALENDAR = "calendar"
-    """Calendar days, ISO weeks and months by UTC; one charge in each."""
-    WINDOW = "window"
-    """From the day of the last successful payment, Moscow time; failed charges may be tried again within a budget."""
 
 
 COUNT_HIGHEST: Mapping[Interval, int] = {Interval.DAY: 365, Interval.WEEK: 52, Interval.MONTH: 12}

@@ -8,12 +8,12 @@ from enum import StrEnum
 
 import msgspec
 
-from .accounts import Mode
+from .accounts import Mode, Scheme
 from .charge_decisions import Attempts, ChargeState
 from .machine import Move, Moves
 from .money import Rub
 from .payments import BindingCharge
-from .periods import Interval, Scheme, Terms
+from .periods import Interval, Terms
 
 LINK_WAIT = timedelta(hours=1)
 """How long the payment system may take to issue a binding link (docs/limits.md "Times")."""

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from cambist.core.domain.accounts import Account, Caller, Mode, Settings, Shop
+from cambist.core.domain.accounts import Account, Caller, Mode, Scheme, Settings, Shop
 from cambist.core.domain.charge_decisions import Attempts
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import BindingCharge
-from cambist.core.domain.periods import Interval, Scheme, Terms, current_period, window_period
+from cambist.core.domain.periods import Interval, Terms, current_period, window_period
 from cambist.core.domain.subscription_orders import SubscriptionCase, SubscriptionOrder
 from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
 from cambist.core.domain.terminals import Terminal, TerminalKind

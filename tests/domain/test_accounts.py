@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings, shown_settings
-from cambist.core.domain.accounts import Account, Settings, account_name, fold_name, shop_markup, shop_name
+from cambist.core.domain.accounts import Account, Scheme, Settings, account_name, fold_name, shop_markup, shop_name
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.periods import Scheme
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 CONTROL = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))]

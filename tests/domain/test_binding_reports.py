@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts import Mode, Scheme
 from cambist.core.domain.binding_reports import (
     BindingReport,
     MandateStanding,
@@ -17,7 +17,7 @@ from cambist.core.domain.binding_reports import (
 )
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import PAYMENT_MOVES, RECURRING, BindingCharge, FailureReason, Payment, PaymentStatus
-from cambist.core.domain.periods import Interval, Scheme
+from cambist.core.domain.periods import Interval
 from cambist.core.domain.reports import Arrival
 from cambist.core.domain.subscription_moves import Mandate
 from cambist.core.domain.subscriptions import Binding, Subscription, SubscriptionStatus

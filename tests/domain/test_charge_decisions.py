@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts import Scheme
 from cambist.core.domain.charge_decisions import (
     Attempts,
     Blocked,
@@ -21,7 +22,7 @@ from cambist.core.domain.charge_decisions import (
     decide_charge,
     exhaustion_due_at,
 )
-from cambist.core.domain.periods import Interval, Scheme, calendar_period, window_period
+from cambist.core.domain.periods import Interval, calendar_period, window_period
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, TICK, attempts, calendar_attempts, moscow, terms
 
 

@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cambist.core.domain.accounts import Scheme
 from cambist.core.domain.charge_decisions import (
     ChargeDecision,
     Exhausted,
@@ -19,7 +20,7 @@ from cambist.core.domain.charge_decisions import (
     exhaustion,
 )
 from cambist.core.domain.charge_moves import charge_failed, charge_started, charge_succeeded, exhaustion_announced
-from cambist.core.domain.periods import Interval, Scheme, Terms, calendar_period, window_period
+from cambist.core.domain.periods import Interval, Terms, calendar_period, window_period
 from cambist.core.domain.subscriptions import Subscription
 from tests.domain.subscription_kit import HOUR, MSK, TICK, subscription, terms
 from tests.domain.test_periods import ALL_TERMS, ANCHORS

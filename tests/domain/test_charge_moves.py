@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from cambist.core.domain import charge_moves
+from cambist.core.domain.accounts import Scheme
 from cambist.core.domain.charge_decisions import Exhaustion, MayCharge
-from cambist.core.domain.periods import Scheme, window_period
+from cambist.core.domain.periods import window_period
 from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
 from tests.domain.subscription_kit import (
     BOUND_AT,

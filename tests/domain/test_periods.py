@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cambist.core.domain.accounts import Scheme
 from cambist.core.domain.days import iso_moscow
 from cambist.core.domain.periods import (
     COUNT_HIGHEST,
     Interval,
-    Scheme,
     Terms,
     calendar_period,
     current_period,

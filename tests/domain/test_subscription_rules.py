@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts import Mode, Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments import BindingCharge
-from cambist.core.domain.periods import COUNT_HIGHEST, Interval, Scheme
+from cambist.core.domain.periods import COUNT_HIGHEST, Interval
 from cambist.core.domain.subscription_moves import repriced
 from cambist.core.domain.subscription_orders import (
     RULES,

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from cambist.core.domain import subscription_moves
+from cambist.core.domain.accounts import Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
-from cambist.core.domain.periods import Scheme, calendar_period
+from cambist.core.domain.periods import calendar_period
 from cambist.core.domain.subscription_moves import Mandate, bound
 from cambist.core.domain.subscriptions import (
     SUBSCRIPTION_MOVES,

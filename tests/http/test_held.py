@@ -5,10 +5,9 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts import Mode, Scheme
 from cambist.core.domain.idempotency import IdempotencyKey
 from cambist.core.domain.installation import Because
-from cambist.core.domain.periods import Scheme
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.refunds.refunds import approve_refund

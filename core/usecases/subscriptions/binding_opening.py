@@ -4,8 +4,8 @@ from datetime import datetime
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
+from ...domain.accounts import Scheme
 from ...domain.payments import Payment
-from ...domain.periods import Scheme
 from ...domain.subscriptions import Subscription, awaits_binding, binding_ends_at
 from ..payments.opening import no_route
 from ..payments.recurring import any_subscription, save_subscription

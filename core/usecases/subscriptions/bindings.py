@@ -16,9 +16,9 @@ from ....ports.mandates import Binding as AtBank
 from ....ports.mandates import BindingRequest, MandateBank
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Mode
+from ...domain.accounts import Mode, Scheme
 from ...domain.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
-from ...domain.periods import Scheme, calendar_period, current_period, window_number, window_period
+from ...domain.periods import calendar_period, current_period, window_number, window_period
 from ...domain.subscription_moves import binding_begun, binding_closed, link_issued
 from ...domain.subscriptions import (
     BINDING_SYMBOL,

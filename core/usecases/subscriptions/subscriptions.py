@@ -9,11 +9,10 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Caller, Shop
+from ...domain.accounts import Caller, Scheme, Shop
 from ...domain.errors import Refusal
 from ...domain.idempotency import IdempotencyKey
 from ...domain.ids import canonical_uuid
-from ...domain.periods import Scheme
 from ...domain.subscription_moves import cancelled, rebound, repriced
 from ...domain.subscription_orders import SubscriptionCase, SubscriptionOrder, judge_subscription, new_subscription
 from ...domain.subscription_patches import PatchCase, SubscriptionPatch, judge_patch
