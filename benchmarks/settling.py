@@ -17,11 +17,11 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.tallies import Tally, tallies_of
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import open_house

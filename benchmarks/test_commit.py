@@ -23,11 +23,11 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.events import Event, EventType
-from cambist.core.domain.idempotency import IdempotencyKey, key_id
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.idempotency import IdempotencyKey, key_id
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 

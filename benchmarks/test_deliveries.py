@@ -23,9 +23,9 @@ import uvloop
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.turns import in_turns
-from cambist.core.domain.accounts import Account, Mode
-from cambist.core.domain.delivery import sent_anew
-from cambist.core.domain.events import Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.webhooks.delivery import sent_anew
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.frontends.collector import keep_for_good

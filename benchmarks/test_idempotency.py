@@ -26,8 +26,8 @@ from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.idempotency import IdempotencyKey, key_id
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.idempotency import IdempotencyKey, key_id
 from cambist.ports.storage import Storage
 from tests.servers import database, postgres_server
 

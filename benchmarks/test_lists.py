@@ -26,10 +26,10 @@ from benchmarks.rows import rows_into
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.tallies import Tally, tallies_of
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.payments.list import PaymentFilter, list_payments

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.meter.memory import MemoryMeter
 from cambist.adapters.meter.redis import RedisMeter
-from cambist.core.domain.quota import (
+from cambist.core.domain.accounts.quota import (
     MONEY,
     Bucket,
     Header,

@@ -13,7 +13,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from standardwebhooks import Webhook
 
 from benchmarks.turns import in_turns
-from cambist.core.domain.signing import Signer, headers, standard_secret
+from cambist.core.domain.webhooks.signing import Signer, headers, standard_secret
 
 SECRET = "merchant-webhook-secret, no base64"
 EVENT_ID = "evt_0197c1d0-5b7e-7000-8000-000000000001"

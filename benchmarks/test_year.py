@@ -23,10 +23,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.test_deliveries import receivers
 from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.events import Attempt
-from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish
+from cambist.core.domain.webhooks.events import Attempt
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import do, run_due
 from cambist.core.usecases.payments.payments import create_payment

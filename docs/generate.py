@@ -23,17 +23,17 @@ import click
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from cambist.core.domain.clients import KYC_MOVES  # noqa: E402  (the program need not be installed)
 from cambist.core.domain.errors import CATALOGUE, Entry, Retry  # noqa: E402
-from cambist.core.domain.events import EventType  # noqa: E402
-from cambist.core.domain.exchanges import EXCHANGE_MOVES, Direction  # noqa: E402
+from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, Direction  # noqa: E402
+from cambist.core.domain.kyc.clients import KYC_MOVES  # noqa: E402  (the program need not be installed)
 from cambist.core.domain.machine import Moves  # noqa: E402
 from cambist.core.domain.payloads import EVENT_PAYLOADS  # noqa: E402
-from cambist.core.domain.payments import PAYMENT_MOVES  # noqa: E402
-from cambist.core.domain.proofs import PROOF_MOVES  # noqa: E402
-from cambist.core.domain.refunds import REFUND_MOVES  # noqa: E402
-from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
-from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES  # noqa: E402
+from cambist.core.domain.payments.payments import PAYMENT_MOVES  # noqa: E402
+from cambist.core.domain.payments.proofs import PROOF_MOVES  # noqa: E402
+from cambist.core.domain.refunds.refunds import REFUND_MOVES  # noqa: E402
+from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES  # noqa: E402
+from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
+from cambist.core.domain.webhooks.events import EventType  # noqa: E402
 from cambist.frontends.cli.main import cli  # noqa: E402
 from cambist.frontends.http.openapi.model import API, Operation  # noqa: E402
 from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E402

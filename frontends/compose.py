@@ -15,7 +15,7 @@ from ..adapters.queue.memory import MemoryQueue
 from ..adapters.storage.memory.memory import MemoryStorage
 from ..adapters.storage.test_clock import WorldStorage
 from ..adapters.vault.memory import MemoryVault
-from ..core.domain.accounts import Account, Mode
+from ..core.domain.accounts.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import FourEyes, Places, Ports
 from ..ports.clock import Clock, Ids

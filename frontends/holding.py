@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.domain.accounts import Mode
+from ..core.domain.accounts.accounts import Mode
 from ..core.usecases.holding import read_hold, read_installation
 from ..ports.bundle import Ports
 from ..ports.faults import Fault, Held, Unavailable

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..core.domain.money import Rub
-from ..core.domain.pending_acts import Guarded
+from ..core.domain.operators.pending_acts import Guarded
 from ..core.domain.web_addresses import is_web_address
 from .plugins import KINDS, PluginError, found, reads_name, reads_names
 

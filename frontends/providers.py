@@ -16,7 +16,7 @@ from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.payouts.simulator import SimulatedSender
 from ..adapters.rates.shared import SharedSource
 from ..adapters.rates.simulator import SimulatedRates
-from ..core.domain.accounts import Mode
+from ..core.domain.accounts.accounts import Mode
 from ..core.domain.tron import tron_address
 from ..ports.bank import Bank, BankCapabilities, BankRoutes
 from ..ports.chain import ChainWatcher

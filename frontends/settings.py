@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..core.domain.money import Rub
-from ..core.domain.pending_acts import Guarded
+from ..core.domain.operators.pending_acts import Guarded
 from .operator import VARIABLE as OPERATOR
 from .options import OPTIONS, Option, VaultKey, masked_url
 
@@ -106,7 +106,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int | None = None
     """None: metrics are neither counted nor served."""
     four_eyes: tuple[str, ...] = ()
-    """Which acts of operators wait for a second one (core/domain/pending_acts.py: `Guarded`)."""
+    """Which acts of operators wait for a second one (core/domain/operators/pending_acts.py: `Guarded`)."""
     four_eyes_refund_above: Rub = Rub(0)
     four_eyes_days: int = 3
     tracing: bool = False

@@ -5,15 +5,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from cambist.core.domain.accounts import Account, Mode
-from cambist.core.domain.exchange_funds import ExchangeTransfer
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.ledger import SERVICE, LedgerAccount, Purse
-from cambist.core.domain.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome
-from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
-from cambist.core.domain.refunds import Refund, holds_money, is_open, remainder
-from cambist.core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.payments.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome
+from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.refunds.refunds import Refund, holds_money, is_open, remainder
+from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.ports.bundle import Ports
 from tests.exchange_books import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges

@@ -13,12 +13,12 @@ import msgspec
 
 from cambist.adapters.bank.books import InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.core.domain.accounts import Account, Caller, Mode, Scheme
-from cambist.core.domain.charges import ChargeOrder
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.periods import Interval
-from cambist.core.domain.subscription_orders import SubscriptionOrder
-from cambist.core.domain.subscriptions import Subscription
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Scheme
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.subscriptions.charges import ChargeOrder
+from cambist.core.domain.subscriptions.orders import SubscriptionOrder
+from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payments.tallies import check_tallies

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.accounts import Account
+from cambist.core.domain.accounts.accounts import Account
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.exchange_funds import ExchangeTransfer
-from cambist.core.domain.exchange_money import shares
-from cambist.core.domain.exchange_payouts import paid_out
-from cambist.core.domain.exchange_returns import ReturnStatus
-from cambist.core.domain.exchange_reversals import LOST
-from cambist.core.domain.exchanges import Exchange, ExchangeStatus, held_units
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.exchanges.exchanges import Exchange, ExchangeStatus, held_units
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.exchanges.money import shares
+from cambist.core.domain.exchanges.payouts import paid_out
+from cambist.core.domain.exchanges.returns import ReturnStatus
+from cambist.core.domain.exchanges.reversals import LOST
 from cambist.core.domain.ledger import SERVICE, Currency, Purse
 
 S = ExchangeStatus

@@ -11,10 +11,10 @@ import msgspec
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
-from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.exchange_funds import ExchangeTransfer
-from cambist.core.domain.exchange_orders import ExchangeOrder
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.ledger import SERVICE, Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts import accounts

@@ -17,8 +17,8 @@ import httpx
 import msgspec
 import uvicorn
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.core.usecases.accounts.terminals import create_terminal

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import iso
-from cambist.core.domain.events import Event, EventType
 from cambist.core.domain.payloads import PaymentPayload
+from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.ports.bundle import Ports
 

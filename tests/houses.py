@@ -11,9 +11,9 @@ import msgspec
 
 from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.core.domain.events import Event
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Event
+from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment

@@ -9,9 +9,9 @@ import httpx
 
 from cambist.adapters.kyc.script import Ending, Twist
 from cambist.adapters.kyc.simulator import SimulatedVerifier
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.clients import Client, operation_of
-from cambist.core.domain.kyc import Upload
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.kyc.clients import Client, operation_of
+from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.core.usecases.kyc.results import on_notice

@@ -14,8 +14,8 @@ import msgspec
 
 from cambist.adapters.chain.script import ChainScript
 from cambist.adapters.chain.simulator import SimulatedChain
-from cambist.core.domain.events import Event
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment

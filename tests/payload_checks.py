@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from cambist.core.domain.events import EventType
 from cambist.core.domain.payloads import read_payload
+from cambist.core.domain.webhooks.events import EventType
 from cambist.core.usecases.webhooks.endpoint import TEST_EVENT, TestPayload
 
 

@@ -11,12 +11,12 @@ import msgspec
 
 from cambist.adapters.payouts.script import SenderScript
 from cambist.adapters.payouts.simulator import SimulatedSender
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.settlement.withdrawals import Withdrawal
 from cambist.core.domain.tron import tron_address
-from cambist.core.domain.withdrawals import Withdrawal
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.ledger.ledger import post, purses
 from cambist.core.usecases.settlement.withdrawal_progress import EXECUTE

@@ -12,10 +12,10 @@ import msgspec
 
 from cambist.adapters.chain.script import ChainScript
 from cambist.adapters.chain.simulator import SimulatedChain
+from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.proofs import DeliveryProof
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.proofs import DeliveryProof
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.jobs import run_due

@@ -16,15 +16,15 @@ from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.sqlite.marks import FileMarks
-from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.ledger import Purse
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.settlement import Settlement
-from cambist.core.domain.subscription_orders import SubscriptionOrder
-from cambist.core.domain.subscriptions import Subscription
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.settlement.settlement import Settlement
+from cambist.core.domain.settlement.withdrawals import Withdrawal
+from cambist.core.domain.subscriptions.orders import SubscriptionOrder
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.tron import tron_address
-from cambist.core.domain.withdrawals import Withdrawal
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.jobs import run_due

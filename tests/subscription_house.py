@@ -8,8 +8,8 @@ import httpx
 
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import SystemIds
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.subscriptions import Subscription
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox.subscriptions import simulator_of

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from cambist.core.domain.payments import Opening, Payment
+from cambist.core.domain.payments.payments import Opening, Payment
 from tests.houses import TestHouse
 
 

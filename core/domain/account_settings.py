@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from .accounts import Account, KycDemand, KycFlow, RefundApproval, Scheme, Settings
+from .accounts.accounts import Account, KycDemand, KycFlow, RefundApproval, Scheme, Settings
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
-from .payments import MINIMUM
+from .payments.payments import MINIMUM
 from .tron import is_tron_address
 from .web_addresses import web_address
 

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import msgspec
 
-from .accounts import Mode
+from .accounts.accounts import Mode
 from .chains import Chain
 
 

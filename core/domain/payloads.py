@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from .events import EventType
-from .gateways import GatewayReason, GatewayStatus
-from .payments import FailureReason
-from .proofs import RejectionReason
+from .gateways.gateways import GatewayReason, GatewayStatus
+from .payments.payments import FailureReason
+from .payments.proofs import RejectionReason
+from .webhooks.events import EventType
 
 TwoDecimals = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]{2}$")]
 """An amount in RUB as events of refunds have it: always two decimals."""

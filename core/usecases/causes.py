@@ -6,7 +6,7 @@ In test mode they are new ones: no money is sent there, and what was made by a k
 
 from ...ports.bundle import Ports
 from ..domain import ids
-from ..domain.accounts import Mode
+from ..domain.accounts.accounts import Mode
 
 
 def caused_id(ports: Ports, mode: Mode, prefix: str, *causes: str) -> str:

@@ -13,11 +13,11 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.storage import AtLeast, Unit
 from ...ports.vault import Vault, VaultError
-from ..domain.accounts import Account
-from ..domain.audit import AUDIT
+from ..domain.accounts.accounts import Account
 from ..domain.chains import FIRST_LINK, Chain, ChainHead, Head, told
 from ..domain.errors import Refusal
 from ..domain.ledger import LEDGER, JournalEntry
+from ..domain.operators.audit import AUDIT
 from .units import retrying
 
 CHAINS = (LEDGER, AUDIT)

@@ -16,10 +16,10 @@ from ...ports.bundle import Ports
 from ...ports.clock import Clock
 from ...ports.jobs import Job
 from ...ports.storage import AtLeast, Between, Unit
-from ..domain.accounts import Account, Mode
-from ..domain.breaker import Breaker
-from ..domain.delivery import AT_ONCE
-from ..domain.events import Delivery, DeliveryStatus
+from ..domain.accounts.accounts import Account, Mode
+from ..domain.webhooks.breaker import Breaker
+from ..domain.webhooks.delivery import AT_ONCE
+from ..domain.webhooks.events import Delivery, DeliveryStatus
 from .jobs import LEASE
 from .standing import STANDING
 from .units import retrying

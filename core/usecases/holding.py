@@ -8,7 +8,7 @@ from datetime import datetime
 from ...ports.bundle import Ports
 from ...ports.faults import Unreadable
 from ...ports.storage import Storage, Unit
-from ..domain.accounts import Mode
+from ..domain.accounts.accounts import Mode
 from ..domain.days import LONG_AGO
 from ..domain.errors import Refusal
 from ..domain.installation import INSTALLATION, Because, Installation, held

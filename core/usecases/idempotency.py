@@ -8,9 +8,9 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
-from ..domain.accounts import Caller
+from ..domain.accounts.accounts import Caller
+from ..domain.accounts.idempotency import IdempotencyKey, key_id
 from ..domain.errors import Refusal
-from ..domain.idempotency import IdempotencyKey, key_id
 from ..domain.ids import canonical_uuid
 
 T = TypeVar("T")

@@ -3,9 +3,9 @@
 from ...ports.bank import Notice
 from ...ports.bundle import Ports
 from ..domain import ids
-from ..domain.exchange_returns import returned_transfer
-from ..domain.exchanges import operation_exchange
-from ..domain.payments import SUSPENSE, Payment
+from ..domain.exchanges.exchanges import operation_exchange
+from ..domain.exchanges.returns import returned_transfer
+from ..domain.payments.payments import SUSPENSE, Payment
 from .exchanges.progress import on_exchange_notice
 from .exchanges.return_progress import on_return_notice as on_exchange_return_notice
 from .payments import progress as payment_progress

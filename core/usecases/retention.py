@@ -9,8 +9,8 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
-from ..domain.events import Attempt, Delivery, DeliveryStatus, Event
-from ..domain.limit_hits import LimitHits, hits_from
+from ..domain.accounts.limit_hits import LimitHits, hits_from
+from ..domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event
 from .gateways.outcomes import drop_known
 from .units import retrying
 

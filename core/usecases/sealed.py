@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from ...ports.vault import Vault, VaultError
-from ..domain.accounts import Account
+from ..domain.accounts.accounts import Account
 from ..domain.chains import Chain, ChainHead
-from ..domain.clients import Client
-from ..domain.exchanges import Exchange
-from ..domain.payments import Payment
-from ..domain.subscriptions import Subscription
+from ..domain.exchanges.exchanges import Exchange
+from ..domain.kyc.clients import Client
+from ..domain.payments.payments import Payment
+from ..domain.subscriptions.subscriptions import Subscription
 from .chains import CHAINS
 
 

@@ -16,7 +16,7 @@ from ...ports.bundle import Ports
 from ...ports.clock import World
 from ...ports.jobs import Job
 from ...ports.storage import Unit
-from ..domain.accounts import TEST, Account, Mode
+from ..domain.accounts.accounts import TEST, Account, Mode
 
 P = ParamSpec("P")
 T = TypeVar("T")

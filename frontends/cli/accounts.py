@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET
-from ...core.domain.accounts import Account
+from ...core.domain.accounts.accounts import Account
 from ...core.usecases.accounts import accounts as usecases
 from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from ...core.domain.accounts import Mode
-from ...core.domain.clients import Client, client_status
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
+from ...core.domain.kyc.clients import Client, client_status
 from ...core.usecases.kyc.clients import every_client, set_blocked
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

@@ -15,7 +15,7 @@ import click
 import msgspec
 from aiohttp import web
 
-from ...core.domain.signing import NotVerified, verify_signature
+from ...core.domain.webhooks.signing import NotVerified, verify_signature
 from ...core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from ...ports.bundle import Ports
 from ..http.server import Running, listen, running

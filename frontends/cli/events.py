@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.delivery import AT_ONCE
-from ...core.domain.events import DeliveryStatus, EventType
+from ...core.domain.webhooks.delivery import AT_ONCE
+from ...core.domain.webhooks.events import DeliveryStatus, EventType
 from ...core.usecases.accounts.accounts import get_account
 from ...core.usecases.acts.audit import on
 from ...core.usecases.webhooks import events as usecases

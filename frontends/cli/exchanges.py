@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.exchange_funds import ExchangeTransfer
-from ...core.domain.exchanges import Direction, Exchange
+from ...core.domain.exchanges.exchanges import Direction, Exchange
+from ...core.domain.exchanges.funds import ExchangeTransfer
 from ...core.domain.ledger import Currency
 from ...core.domain.money import Rub, Usdt
 from ...core.usecases.exchanges import exchanges as usecases

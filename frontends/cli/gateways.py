@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso_or_none
-from ...core.domain.gateways import BY_HAND, GatewayStatus
+from ...core.domain.gateways.gateways import BY_HAND, GatewayStatus
 from ...core.usecases.gateways import gateways as usecases
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...ports.bundle import Ports

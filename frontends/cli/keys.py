@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import click
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso
 from ...core.usecases.accounts import accounts as usecases
 from .arguments import Duration

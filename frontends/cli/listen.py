@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...core.domain.accounts import KEY_PREFIXES, Mode
+from ...core.domain.accounts.accounts import KEY_PREFIXES, Mode
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
 from ...core.domain.web_addresses import WEB_ADDRESS, is_web_address

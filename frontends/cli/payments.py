@@ -7,7 +7,7 @@ import click
 from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
 from ...core.domain.money import Rub
-from ...core.domain.payments import Payment, Suspense
+from ...core.domain.payments.payments import Payment, Suspense
 from ...core.usecases.operators import review as usecases
 from ...core.usecases.refunds.suspense_return import return_suspense
 from .output import Answer, fields, table

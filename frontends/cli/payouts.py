@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from ...core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ...core.usecases.settlement import withdrawals as usecases
 from ...ports.bundle import Ports
 from .output import Answer, fields, table

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.refunds import Refund, RefundStatus
+from ...core.domain.refunds.refunds import Refund, RefundStatus
 from ...core.usecases.refunds import refunds as usecases
 from ...core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
 from ...core.usecases.refunds.list import list_all_refunds

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
-from ...core.domain.audit import Act
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
-from ...core.domain.pending_acts import PendingAct
+from ...core.domain.operators.audit import Act
+from ...core.domain.operators.pending_acts import PendingAct
 from ...core.usecases.acts.audit import acting
 from ...core.usecases.acts.decisions import Waits
 from ...ports.bundle import Ports

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none, read_moment
 from ...core.domain.errors import Refusal
-from ...core.domain.settlement import SettlementBatch
+from ...core.domain.settlement.settlement import SettlementBatch
 from ...core.usecases.operators.settlement import Pace, settle_asked
 from ...ports.bundle import Ports
 from .output import Answer, table

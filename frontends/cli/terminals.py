@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from ...core.domain.accounts.terminals import PAYMENT_METHODS, REQUIRABLE, Terminal, TerminalKind, TerminalWish
 from ...core.domain.days import iso
-from ...core.domain.terminals import PAYMENT_METHODS, REQUIRABLE, Terminal, TerminalKind, TerminalWish
 from ...core.usecases.accounts import terminals as usecases
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from ...core.domain.account_settings import shown_settings
-from ...core.domain.accounts import Account, ApiKey, Shop
+from ...core.domain.accounts.accounts import Account, ApiKey, Shop
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.pending_acts import PendingAct, status_at
+from ...core.domain.operators.pending_acts import PendingAct, status_at
 from .output import fields, table
 
 

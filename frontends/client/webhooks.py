@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.signing import TOLERANCE, NotVerified, verify_signature
+from ...core.domain.webhooks.signing import TOLERANCE, NotVerified, verify_signature
 from .exchanges import Direction, ExchangeStatus
 from .model import Record
 from .money import GatewayStatus, WithdrawalStatus

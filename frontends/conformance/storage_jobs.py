@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from ...core.domain.payments import Payment
+from ...core.domain.payments.payments import Payment
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
 from ...ports.storage import Storage

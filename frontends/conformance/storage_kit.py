@@ -14,10 +14,10 @@ import msgspec
 
 from ...adapters.clock import VirtualClock
 from ...adapters.storage.table.catalogue import CATALOGUE, Table, Unique
-from ...core.domain.accounts import Mode, Shop
-from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.accounts.accounts import Mode, Shop
+from ...core.domain.accounts.idempotency import IdempotencyKey
 from ...core.domain.money import Rub, Usdt
-from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...ports.jobs import Job
 from ...ports.storage import R, Storage
 from ...ports.tools import Kick

@@ -4,8 +4,8 @@ storage may carry them out in another way than short ones; what they mean is the
 import msgspec
 import pytest
 
-from ...core.domain.limit_hits import LimitHits
-from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.accounts.limit_hits import LimitHits
+from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
 from ...ports.storage import Storage

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.accounts.idempotency import IdempotencyKey
 from ...core.domain.money import Rub
-from ...core.domain.payments import Payment
+from ...core.domain.payments.payments import Payment
 from ...ports.faults import Conflict, Stale
 from ...ports.jobs import Job
 from ...ports.storage import Storage

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ...core.domain.accounts import Mode, Shop
+from ...core.domain.accounts.accounts import Mode, Shop
 from ...core.domain.money import Rub, Usdt
-from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage
 from .storage_kit import START, Colour, Place, Sample, job, payment, put, read, shop
 

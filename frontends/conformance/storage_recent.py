@@ -6,8 +6,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from ...core.domain.accounts import Account
-from ...core.domain.payments import Payment
+from ...core.domain.accounts.accounts import Account
+from ...core.domain.payments.payments import Payment
 from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import AtMost, Storage

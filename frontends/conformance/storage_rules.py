@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from ...core.domain.accounts import Shop
-from ...core.domain.idempotency import IdempotencyKey
-from ...core.domain.payments import Payment
+from ...core.domain.accounts.accounts import Shop
+from ...core.domain.accounts.idempotency import IdempotencyKey
+from ...core.domain.payments.payments import Payment
 from ...ports.faults import Conflict
 from ...ports.storage import Storage
 from .storage_kit import Tally, key, must_read, payment, put, read, shop

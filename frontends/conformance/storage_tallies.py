@@ -6,10 +6,10 @@ import asyncio
 import msgspec
 import pytest
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.money import Rub
-from ...core.domain.payments import Payment, PaymentStatus
-from ...core.domain.tallies import Tally, Turnover
+from ...core.domain.payments.payments import Payment, PaymentStatus
+from ...core.domain.payments.tallies import Tally, Turnover
 from ...ports.faults import Stale
 from ...ports.storage import Between, Storage
 from . import storage_kit

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from ...core.domain.accounts import Mode, Shop
-from ...core.domain.idempotency import IdempotencyKey
+from ...core.domain.accounts.accounts import Mode, Shop
+from ...core.domain.accounts.idempotency import IdempotencyKey
 from ...core.domain.money import Rub
-from ...core.domain.payments import Payment, PaymentStatus
+from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...ports.faults import Conflict, Stale, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Storage

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ...core.domain.accounts import Account, Settings
+from ...core.domain.accounts.accounts import Account, Settings
 from ...core.domain.money import Rub, Usdt
-from ...core.domain.payments import Payment
+from ...core.domain.payments.payments import Payment
 from ...ports.storage import Storage
 from .storage_kit import START, Colour, Part, Sample, must_read, payment, put, read
 

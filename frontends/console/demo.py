@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count, cycle
 
-from ...core.domain.accounts import Account, Caller, Mode
+from ...core.domain.accounts.accounts import Account, Caller, Mode
+from ...core.domain.accounts.quota import WINDOW, window
 from ...core.domain.errors import Refusal
-from ...core.domain.orders import PaymentOrder
-from ...core.domain.payments import Payment
-from ...core.domain.quota import WINDOW, window
-from ...core.domain.refunds import RefundOrder
+from ...core.domain.payments.orders import PaymentOrder
+from ...core.domain.payments.payments import Payment
+from ...core.domain.refunds.refunds import RefundOrder
 from ...core.usecases.accounts import accounts, shops
 from ...core.usecases.accounts.admission import admit
 from ...core.usecases.accounts.limit_hits import HOUR, HitCounter

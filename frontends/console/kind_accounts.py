@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
-from ...core.domain.accounts import Account, Mode
-from ...core.domain.pending_acts import Guarded
-from ...core.domain.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
+from ...core.domain.accounts.accounts import Account, Mode
+from ...core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
+from ...core.domain.operators.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import create_account, set_settings
 from ...core.usecases.accounts.shops import create_shop
 from ...core.usecases.accounts.terminals import create_terminal

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.pending_acts import ActStatus, Line, PendingAct, status_at
+from ...core.domain.operators.pending_acts import ActStatus, Line, PendingAct, status_at
 from ...core.usecases.acts.audit import list_audit
 from ...core.usecases.browse.acts import browse_acts
 from ...core.usecases.browse.search import kind_of_id

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...core.domain.clients import Client, ClientStatus, client_status
+from ...core.domain.kyc.clients import Client, ClientStatus, client_status
 from ...core.usecases.browse.browse import browse
 from ...core.usecases.kyc.clients import set_blocked, stored_as
 from ...core.usecases.sealed import open_client_phone

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from ...core.domain import ids
-from ...core.domain.breaker import Breaker
-from ...core.domain.delivery import AT_ONCE
-from ...core.domain.events import DeliveryStatus, Event, EventType
+from ...core.domain.webhooks.breaker import Breaker
+from ...core.domain.webhooks.delivery import AT_ONCE
+from ...core.domain.webhooks.events import DeliveryStatus, Event, EventType
 from ...core.usecases.browse.events import TrackedEvent, browse_events, track_event
 from ...core.usecases.browse.timeline import Moment, event_moments, read_acts
 from ...core.usecases.webhooks.resends import resend_event

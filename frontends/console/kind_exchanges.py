@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from ...core.domain import ids
-from ...core.domain.accounts import Mode
-from ...core.domain.exchange_funds import ExchangeTransfer, returnable
-from ...core.domain.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
+from ...core.domain.accounts.accounts import Mode
+from ...core.domain.exchanges.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
+from ...core.domain.exchanges.funds import ExchangeTransfer, returnable
 from ...core.domain.ledger import Currency
 from ...core.usecases.browse.browse import browse
 from ...core.usecases.browse.timeline import Moment, amount, read_timeline

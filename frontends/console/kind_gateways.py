@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ...core.domain.accounts import Mode
-from ...core.domain.gateway_health import Minute
-from ...core.domain.gateways import BY_HAND, GatewayReason, GatewayStatus
+from ...core.domain.accounts.accounts import Mode
+from ...core.domain.gateways.gateways import BY_HAND, GatewayReason, GatewayStatus
+from ...core.domain.gateways.health import Minute
 from ...core.usecases.browse.gateways import KnownGateway, known_gateways
 from ...core.usecases.browse.timeline import Moment, read_acts
 from ...core.usecases.gateways.gateways import read_reason, read_status, set_gateway

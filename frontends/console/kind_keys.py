@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from ...core.domain.accounts import ApiKey
+from ...core.domain.accounts.accounts import ApiKey
 from ...core.usecases.accounts.accounts import LONGEST_KEY_OVERLAP, rotate_key
 from ...core.usecases.browse.browse import Way, merged
 from ...ports.bundle import Ports

@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.money import Rub
-from ...core.domain.payments import Payment, PaymentStatus
-from ...core.domain.pending_acts import Guarded
-from ...core.domain.refunds import Refund
+from ...core.domain.operators.pending_acts import Guarded
+from ...core.domain.payments.payments import Payment, PaymentStatus
+from ...core.domain.refunds.refunds import Refund
 from ...core.usecases.browse.browse import Wanted, browse
 from ...core.usecases.browse.timeline import Moment
 from ...core.usecases.operators.review import resolve_mismatch

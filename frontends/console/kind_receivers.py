@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.breaker import Breaker, lane_of
-from ...core.domain.events import Delivery
+from ...core.domain.webhooks.breaker import Breaker, lane_of
+from ...core.domain.webhooks.events import Delivery
 from ...core.usecases.accounts.accounts import storable
 from ...core.usecases.browse.events import browse_receivers, given_up, resend_given_up
 from ...core.usecases.browse.timeline import Moment, read_acts

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...core.domain.pending_acts import Guarded
-from ...core.domain.refunds import PendingReason, Refund, RefundStatus
+from ...core.domain.operators.pending_acts import Guarded
+from ...core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...core.usecases.browse.browse import browse
 from ...core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
 from ...core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund

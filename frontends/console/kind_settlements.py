@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.errors import Refusal
-from ...core.domain.settlement import Settlement, SettlementBatch
+from ...core.domain.settlement.settlement import Settlement, SettlementBatch
 from ...core.usecases.browse.browse import Way, merged
 from ...core.usecases.browse.timeline import Moment, read_timeline
 from ...core.usecases.operators.settlement import Pace, settle_asked

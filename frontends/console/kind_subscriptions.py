@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from ...core.domain import ids
-from ...core.domain.charge_decisions import ChargeWindow
-from ...core.domain.charges import subscription_window
-from ...core.domain.payments import Payment
-from ...core.domain.subscriptions import Subscription, SubscriptionStatus, binding_ends_at, pause_ends_at
+from ...core.domain.payments.payments import Payment
+from ...core.domain.subscriptions.charge_decisions import ChargeWindow
+from ...core.domain.subscriptions.charges import subscription_window
+from ...core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, binding_ends_at, pause_ends_at
 from ...core.usecases.browse.browse import browse
 from ...core.usecases.browse.timeline import Moment, read_timeline
 from ...core.usecases.test_clock import living_with

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.exchange_funds import ExchangeTransfer, returnable
+from ...core.domain.exchanges.funds import ExchangeTransfer, returnable
 from ...core.domain.ledger import Currency
-from ...core.domain.payments import Suspense
-from ...core.domain.pending_acts import Guarded
+from ...core.domain.operators.pending_acts import Guarded
+from ...core.domain.payments.payments import Suspense
 from ...core.usecases.accounts.accounts import storable
 from ...core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
 from ...core.usecases.browse.timeline import Moment, amount, read_timeline

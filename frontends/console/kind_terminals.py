@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...core.domain.terminals import Terminal
+from ...core.domain.accounts.terminals import Terminal
 from ...core.usecases.accounts.terminals import disable_terminal, enable_terminal
 from ...core.usecases.browse.browse import Way, merged
 from ...ports.bundle import Ports

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...core.domain.accounts import Mode
-from ...core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
+from ...core.domain.accounts.accounts import Mode
+from ...core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from ...core.usecases.browse.browse import browse
 from ...core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ...ports.bundle import Ports

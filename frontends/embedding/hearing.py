@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ...core.domain.accounts import Mode
-from ...core.domain.events import EventType
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.payloads import Payload, read_payload
+from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.endpoint import TEST_EVENT
 from ...ports.notifier import Answer, Letter, Notifier, Receipt
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from ...core.domain.accounts import Mode
-from ...core.domain.audit import Act
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.errors import Refusal
-from ...core.domain.pending_acts import Guarded
+from ...core.domain.operators.audit import Act
+from ...core.domain.operators.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.acts.audit import acting

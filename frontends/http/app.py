@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from litestar.types import ASGIApp
 
-from ...core.domain.quota import API, Network
+from ...core.domain.accounts.quota import API, Network
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
 from .charges import charges_router, played_charges_router

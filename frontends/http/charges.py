@@ -5,9 +5,9 @@ import msgspec
 from litestar import Response, get, post
 from litestar.params import FromPath
 
-from ...core.domain.charge_decisions import ChargeWindow
-from ...core.domain.charges import ChargeOrder
 from ...core.domain.days import iso_or_none
+from ...core.domain.subscriptions.charge_decisions import ChargeWindow
+from ...core.domain.subscriptions.charges import ChargeOrder
 from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
 from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports

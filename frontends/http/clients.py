@@ -4,8 +4,8 @@ docs/sandbox.md "The calls")."""
 import msgspec
 from litestar import Response, get, post
 
-from ...core.domain.clients import client_status
 from ...core.domain.days import iso, iso_or_none
+from ...core.domain.kyc.clients import client_status
 from ...core.usecases.kyc.clients import (
     ClientFilter,
     ClientPage,

@@ -10,11 +10,11 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import Mode
-from ...core.domain.breaker import Breaker
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.delivery import AT_ONCE
-from ...core.domain.events import Attempt
+from ...core.domain.webhooks.breaker import Breaker
+from ...core.domain.webhooks.delivery import AT_ONCE
+from ...core.domain.webhooks.events import Attempt
 from ...core.usecases.webhooks.endpoint import EndpointState, TestReport, endpoint_state, send_test
 from ...core.usecases.webhooks.events import (
     EventPage,

@@ -5,8 +5,8 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.exchange_orders import ExchangeOrder
-from ...core.domain.exchanges import Exchange, shown_received
+from ...core.domain.exchanges.exchanges import Exchange, shown_received
+from ...core.domain.exchanges.orders import ExchangeOrder
 from ...core.usecases.exchanges.exchanges import (
     ExchangePage,
     cancel_exchange,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import msgspec
 from litestar import Response, get
 
-from ...core.domain.accounts import Caller
+from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.quota import Network
 from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
-from ...core.domain.events import EventType
-from ...core.domain.quota import Network
+from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode

@@ -11,8 +11,8 @@ from typing import Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
+from ...core.domain.accounts.quota import API
 from ...core.domain.errors import Refusal
-from ...core.domain.quota import API
 from ...ports.bundle import Ports
 from .door.access import enter
 from .door.answers import JSON, Answer

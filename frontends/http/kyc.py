@@ -5,7 +5,7 @@ import msgspec
 from litestar import Response, post
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.kyc import CheckOrder, RegisterOrder, UploadOrder
+from ...core.domain.kyc.kyc import CheckOrder, RegisterOrder, UploadOrder
 from ...core.usecases.kyc.check import KycAnswer, check
 from ...core.usecases.kyc.register import register
 from ...core.usecases.kyc.uploads import Grant, grant_upload

@@ -4,7 +4,7 @@ import msgspec
 from litestar import Response, get
 
 from ...core.domain.days import iso
-from ...core.domain.rates import shown
+from ...core.domain.settlement.rates import shown
 from ...core.usecases.ledger.balance import Balance, read_balance
 from ...core.usecases.settlement.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports

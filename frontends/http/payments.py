@@ -3,8 +3,8 @@
 from litestar import Response, get, post
 from litestar.params import FromPath
 
-from ...core.domain.accounts import Caller
-from ...core.domain.orders import PaymentOrder
+from ...core.domain.accounts.accounts import Caller
+from ...core.domain.payments.orders import PaymentOrder
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...ports.bundle import Ports

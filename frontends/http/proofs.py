@@ -5,7 +5,7 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.proofs import DeliveryProof, ProofOrder, ProofStatus
+from ...core.domain.payments.proofs import DeliveryProof, ProofOrder, ProofStatus
 from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
 from .door.access import ApiRequest

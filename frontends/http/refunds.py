@@ -7,9 +7,9 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.refunds import Refund, RefundOrder
+from ...core.domain.refunds.refunds import Refund, RefundOrder
 from ...core.usecases.refunds.list import RefundFilter, RefundPage, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund

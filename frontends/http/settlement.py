@@ -11,11 +11,11 @@ from litestar.params import FromPath
 from litestar.response import Stream
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
-from ...core.domain.rates import merchant_rate
-from ...core.domain.settlement import Settlement, SettlementItem
+from ...core.domain.settlement.rates import merchant_rate
+from ...core.domain.settlement.settlement import Settlement, SettlementItem
 from ...core.usecases.settlement.settlement import settle_own
 from ...core.usecases.settlement.statements import (
     ItemPage,

@@ -7,11 +7,11 @@ from litestar import Response, get, patch, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso_or_none
-from ...core.domain.subscription_orders import SubscriptionOrder
-from ...core.domain.subscription_patches import SubscriptionPatch
-from ...core.domain.subscriptions import Subscription
+from ...core.domain.subscriptions.orders import SubscriptionOrder
+from ...core.domain.subscriptions.patches import SubscriptionPatch
+from ...core.domain.subscriptions.subscriptions import Subscription
 from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
 from ...core.usecases.subscriptions.list import SubscriptionPage, list_subscriptions
 from ...core.usecases.subscriptions.subscriptions import (

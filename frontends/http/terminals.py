@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 from litestar import Response, get
 
+from ...core.domain.accounts.terminals import Terminal
 from ...core.domain.errors import Refusal
-from ...core.domain.terminals import Terminal
 from ...core.usecases.accounts.terminals import list_methods
 from ...ports.bundle import Ports
 from .door.access import ApiRequest

@@ -12,8 +12,8 @@ from litestar import Request, Response, route
 from litestar.exceptions import LitestarException
 from litestar.params import FromPath
 
+from ...core.domain.accounts.quota import Network
 from ...core.domain.errors import Refusal
-from ...core.domain.quota import Network
 from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports
 from .door.answers import answer

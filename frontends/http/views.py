@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import TEST
+from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.payments import Payment, shown_metadata, shows_payer_name
+from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
 from ...core.usecases.payments.list import Page
 from ...core.usecases.sealed import open_payer_name
 from ...ports.bundle import Ports

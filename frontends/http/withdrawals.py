@@ -8,10 +8,10 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts import Mode
+from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
-from ...core.domain.withdrawals import Withdrawal, shown_hash
+from ...core.domain.settlement.withdrawals import Withdrawal, shown_hash
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
 from ...core.usecases.settlement.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports

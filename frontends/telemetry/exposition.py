@@ -11,7 +11,7 @@ import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from ...core.domain.gateways import GatewayStatus
+from ...core.domain.gateways.gateways import GatewayStatus
 from ...core.usecases.accounts.limit_hits import HitCounter
 from .catalogue import METRICS
 from .counters import Durations, Tallies

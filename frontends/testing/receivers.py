@@ -9,7 +9,7 @@ import anyio.to_thread
 import httpx
 import msgspec
 
-from ...core.domain.signing import Signer, headers
+from ...core.domain.webhooks.signing import Signer, headers
 from ...ports.notifier import Answer, Letter, Receipt
 from ..client.webhooks import Webhook, verify_webhook
 

@@ -16,19 +16,19 @@ CHANGES = {"changes", "said", "after"}
 """What the fields that such a call takes as `**changes` are gathered in."""
 
 WRITERS = {
-    "payments.py": {"moved_to", "announced"},
-    "refunds.py": {"moved_to"},
-    "withdrawals.py": {"moved_to"},
-    "exchanges.py": {"moved_to"},
-    "exchange_payouts.py": {"_moved_to"},
-    "exchange_returns.py": {"return_moved"},
-    "subscription_moves.py": {"moved_to", "announced"},
-    "proofs.py": {"moved_to"},
-    "clients.py": {"moved_to", "staged"},
+    "payments/payments.py": {"moved_to", "announced"},
+    "refunds/refunds.py": {"moved_to"},
+    "settlement/withdrawals.py": {"moved_to"},
+    "exchanges/exchanges.py": {"moved_to"},
+    "exchanges/payouts.py": {"_moved_to"},
+    "exchanges/returns.py": {"return_moved"},
+    "subscriptions/moves.py": {"moved_to", "announced"},
+    "payments/proofs.py": {"moved_to"},
+    "kyc/clients.py": {"moved_to", "staged"},
     # What is observed or counted, without a table of moves.
-    "gateways.py": {"changed", "announced"},
-    "pending_acts.py": {"decided"},
-    "delivery.py": {"after_attempt", "sent_anew", "_ended"},
+    "gateways/gateways.py": {"changed", "announced"},
+    "operators/pending_acts.py": {"decided"},
+    "webhooks/delivery.py": {"after_attempt", "sent_anew", "_ended"},
 }
 """Who may, by the file in core/domain: `moved_to`, or what the subject calls it, and what an event without a move
 needs."""

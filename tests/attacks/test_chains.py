@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from cambist.core.domain.audit import AUDIT, Act
 from cambist.core.domain.chains import heads_in
 from cambist.core.domain.ledger import LEDGER
+from cambist.core.domain.operators.audit import AUDIT, Act
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.acts.audit import note
 from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, present_head, seal_chain

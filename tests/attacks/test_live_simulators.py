@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import create_account, get_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.checkup import Level

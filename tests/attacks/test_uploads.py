@@ -14,7 +14,7 @@ from litestar import Litestar
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.files.local import GRACE, LEAST_RATE, LocalFiles
 from cambist.adapters.vault.memory import MemoryVault
-from cambist.core.domain.kyc import UPLOAD_EMPTY, UPLOAD_TIME
+from cambist.core.domain.kyc.kyc import UPLOAD_EMPTY, UPLOAD_TIME
 from cambist.core.usecases.kyc import uploads
 from cambist.frontends.http.uploads import PER_ADDRESS, uploads_router
 from cambist.ports.files import UploadFault

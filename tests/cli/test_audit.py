@@ -2,7 +2,7 @@
 
 import asyncio
 
-from cambist.core.domain.audit import AuditEntry
+from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import load
 from tests import happenings

@@ -13,7 +13,7 @@ import uvicorn
 
 from cambist.adapters.clock import SystemClock
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.frontends.cli import listening
 from cambist.frontends.cli.listen import usual_file
 from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish

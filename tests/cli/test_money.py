@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.days import iso
-from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import open_house

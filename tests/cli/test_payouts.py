@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.usecases.ledger.ledger import post
 from cambist.frontends.compose import open_house

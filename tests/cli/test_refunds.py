@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.payments import create_payment

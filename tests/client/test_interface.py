@@ -11,21 +11,17 @@ from urllib.parse import unquote
 import msgspec
 import pytest
 
-from cambist.core.domain import clients as server_clients
-from cambist.core.domain import (
-    events,
-    exchanges,
-    gateways,
-    kyc,
-    payments,
-    periods,
-    proofs,
-    refunds,
-    settlement,
-    withdrawals,
-)
-from cambist.core.domain import subscriptions as server_subscriptions
+from cambist.core.domain.exchanges import exchanges
+from cambist.core.domain.gateways import gateways
+from cambist.core.domain.kyc import clients as server_clients
+from cambist.core.domain.kyc import kyc
 from cambist.core.domain.payloads import EVENT_PAYLOADS
+from cambist.core.domain.payments import payments, proofs
+from cambist.core.domain.refunds import refunds
+from cambist.core.domain.settlement import settlement, withdrawals
+from cambist.core.domain.subscriptions import periods
+from cambist.core.domain.subscriptions import subscriptions as server_subscriptions
+from cambist.core.domain.webhooks import events
 from cambist.core.usecases.sandbox import exchanges as sandbox_exchanges
 from cambist.core.usecases.sandbox import refunds as sandbox_refunds
 from cambist.core.usecases.sandbox import subscriptions as sandbox_subscriptions
@@ -194,7 +190,7 @@ def test_outcomes_are_those_of_the_sandbox(ours: Any, theirs: tuple[str, ...]) -
         (client.ProofNetwork, proofs.ProofNetwork),
         (client.ProofRejection, proofs.RejectionReason),
         (client.SubscriptionStatus, server_subscriptions.SubscriptionStatus),
-        (client.BindingCharge, server_subscriptions.BindingCharge),
+        (client.BindingCharge, payments.BindingCharge),
         (client.Interval, periods.Interval),
         (client.RefundStatus, refunds.RefundStatus),
         (client.PendingReason, refunds.PendingReason),

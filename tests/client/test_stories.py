@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.sandbox.sandbox import simulate_payment

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.signing import Flaw, Signer, headers
+from cambist.core.domain.webhooks.signing import Flaw, Signer, headers
 from cambist.frontends.client import (
     NotVerified,
     PaymentStatus,

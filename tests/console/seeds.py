@@ -3,16 +3,16 @@
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import ApiKey, Mode
-from cambist.core.domain.audit import Act, AuditEntry
-from cambist.core.domain.clients import Client
-from cambist.core.domain.delivery import given_up
-from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.accounts.accounts import ApiKey, Mode
+from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.ledger import JournalEntry
-from cambist.core.domain.payments import Suspense
-from cambist.core.domain.pending_acts import PendingAct
-from cambist.core.domain.settlement import Settlement, SettlementBatch, SettlementItem
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.pending_acts import PendingAct
+from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
+from cambist.core.domain.webhooks.delivery import given_up
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal

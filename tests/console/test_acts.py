@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from textual.widgets import Button
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.audit import AuditEntry
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.browse.search import kind_of_id
 from cambist.core.usecases.settlement.withdrawals import pay_out_now

@@ -5,8 +5,8 @@ from typing import Any
 
 from textual.widgets import Input, Select
 
-from cambist.core.domain.audit import Act, AuditEntry
 from cambist.core.domain.ledger import LedgerAccount
+from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.usecases.acts.audit import note
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import kind_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Sparkline
 
-from cambist.core.domain.quota import WINDOW, window
+from cambist.core.domain.accounts.quota import WINDOW, window
 from cambist.core.usecases.accounts.limit_hits import HOUR, HitCounter
 from cambist.core.usecases.operators.pulse import read_pulse
 from cambist.frontends.console import home

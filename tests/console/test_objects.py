@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Input
 
-from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.browse.search import kind_of_id, search
 from cambist.frontends.console.catalogue import KINDS, kind_of

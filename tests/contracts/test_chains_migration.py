@@ -12,7 +12,7 @@ from alembic import command
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.codec import microseconds
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry

@@ -12,7 +12,7 @@ from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.deposits.script import DepositScript, Ending, Twist
 from cambist.adapters.deposits.simulator import FINALITY, SimulatedDeposits
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.tron import is_tron_address, tron_address
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Account
-from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.accounts.accounts import Account
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.pending_acts import ActStatus, PendingAct
+from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.acts.decisions import Waits

@@ -14,7 +14,7 @@ from cambist.adapters.storage import migrate as migrations
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
-from cambist.core.domain.clients import Client, KycStatus
+from cambist.core.domain.kyc.clients import Client, KycStatus
 
 OLD = """INSERT INTO clients (id, account_id, mode, phone, phone_digest, kyc, created_at, verified_at, blocked, version)
 VALUES (?, 'a', 'live', x'01', ?, ?, 1000000, ?, 0, 3)"""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, LedgerAccount, Purse, journal_entry
 from cambist.core.domain.money import Usdt

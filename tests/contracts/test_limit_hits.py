@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.limit_hits import LimitHits
+from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases import retention
 from cambist.core.usecases.accounts.limit_hits import HitCounter, Hits, read_hits
 from cambist.core.usecases.retention import HITS_KEPT, first_retention, retain

@@ -16,9 +16,9 @@ from cambist.adapters.storage import migrate as migrations
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.table.codec import microseconds
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, Purse, journal_entry
-from cambist.core.domain.payments import PaymentStatus
+from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import seal_all

@@ -9,10 +9,10 @@ from alembic import command
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome
-from cambist.core.domain.payments import BindingCharge, Opening, Payment, PaymentStatus
+from cambist.core.domain.payments.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome
+from cambist.core.domain.payments.payments import BindingCharge, Opening, Payment, PaymentStatus
 from tests.contracts.migration_kit import done_on, old_url, steps_on
 
 __all__ = ["old_url"]

@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import SimulatedSender
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable

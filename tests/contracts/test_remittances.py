@@ -10,7 +10,7 @@ from cambist.adapters.bank.remittances import TAKES
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
 from cambist.adapters.clock import SeededIds
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import Bank, BankCapabilities, Notice

@@ -5,7 +5,7 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
 from tests.contracts.storage_kit import payment, put
 
 

@@ -12,8 +12,8 @@ import pytest
 from cambist.adapters.storage.postgres import commits as postgres_commits
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.tallies import Turnover
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.tallies import Turnover
 from cambist.ports.faults import Stale, Unavailable
 from cambist.ports.jobs import Job
 from tests.contracts.storage_kit import KIT_CATALOGUE, Place, job, key, must_read, payment, put, read

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
 from cambist.frontends.conformance.storage_kit import Place, key, payment, put, read
 from cambist.ports.faults import Unavailable
 from cambist.ports.storage import Storage

@@ -31,28 +31,28 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Codec
 from cambist.adapters.storage.table.criteria import query
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
-from cambist.core.domain.audit import AuditEntry
-from cambist.core.domain.breaker import Breaker
-from cambist.core.domain.clients import IN_PROGRESS, Client, KycStatus
-from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
-from cambist.core.domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
-from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
-from cambist.core.domain.feed import FeedEntry
-from cambist.core.domain.gateways import Gateway
-from cambist.core.domain.kyc import Upload
+from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Shop
+from cambist.core.domain.accounts.limit_hits import LimitHits
+from cambist.core.domain.accounts.terminals import Terminal
+from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
+from cambist.core.domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
+from cambist.core.domain.gateways.gateways import Gateway
+from cambist.core.domain.kyc.clients import IN_PROGRESS, Client, KycStatus
+from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
-from cambist.core.domain.limit_hits import LimitHits
-from cambist.core.domain.outcomes import Operation, UnknownOutcome
-from cambist.core.domain.payments import Payment, PaymentStatus, Suspense
-from cambist.core.domain.pending_acts import ActStatus, PendingAct
-from cambist.core.domain.proofs import DeliveryProof, ProofStatus
-from cambist.core.domain.refunds import PendingReason, Refund, RefundStatus
-from cambist.core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
-from cambist.core.domain.tallies import EVER, Tally, Turnover
-from cambist.core.domain.terminals import Terminal
-from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.operators.audit import AuditEntry
+from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
+from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
+from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.proofs import DeliveryProof, ProofStatus
+from cambist.core.domain.payments.tallies import EVER, Tally, Turnover
+from cambist.core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from cambist.core.domain.webhooks.breaker import Breaker
+from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf

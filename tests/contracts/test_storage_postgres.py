@@ -14,12 +14,12 @@ from cambist.adapters.storage.sql.tables import Tables
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.criteria import query
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.events import Delivery, DeliveryStatus
-from cambist.core.domain.feed import FeedEntry
-from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.ledger import JournalEntry
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast

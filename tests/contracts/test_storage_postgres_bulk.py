@@ -13,7 +13,7 @@ from cambist.adapters.storage.postgres.commits import Commits
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import Kept
 from cambist.adapters.storage.table.unit import Increase, Remove, Write
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Storage
 from tests.contracts.postgres_wire import noted_statements

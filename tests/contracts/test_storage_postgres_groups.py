@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 
 from cambist.adapters.storage.postgres import groups as postgres_groups
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.limit_hits import LimitHits
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.accounts.limit_hits import LimitHits
+from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage

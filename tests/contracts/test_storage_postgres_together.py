@@ -13,9 +13,9 @@ from cambist.adapters.storage.sql.schema import TablesByName
 from cambist.adapters.storage.sql.tables import Tables
 from cambist.adapters.storage.table.kept import Kept, keep
 from cambist.adapters.storage.table.unit import Accrue, Add, Save, Write
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.limit_hits import LimitHits
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.accounts.limit_hits import LimitHits
+from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale, Unavailable
 from tests.contracts.postgres_wire import noted_statements
 from tests.contracts.storage_kit import KIT_CATALOGUE, START, Place, Tally, key, must_read, payment, put, read

@@ -7,7 +7,7 @@ import pytest
 
 from cambist.adapters.storage.sql import recent
 from cambist.adapters.storage.table.unit import Pending, Remove
-from cambist.core.domain.accounts import Account
+from cambist.core.domain.accounts.accounts import Account
 from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename
 from cambist.ports.storage import Storage

@@ -20,9 +20,9 @@ from cambist.adapters.storage.sqlite import committer, turnstile
 from cambist.adapters.storage.sqlite import file as sqlite_file
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.sqlite.turnstile import Turnstile
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.limit_hits import LimitHits, limit_hits
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.accounts.limit_hits import LimitHits, limit_hits
+from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage

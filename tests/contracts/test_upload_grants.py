@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.accounts import Caller, Mode
+from cambist.core.domain.accounts.accounts import Caller, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.kyc import UploadOrder
+from cambist.core.domain.kyc.kyc import UploadOrder
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.kyc import uploads

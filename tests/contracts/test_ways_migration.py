@@ -9,9 +9,9 @@ from alembic import command
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.kept import keep
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.exchange_funds import ExchangeTransfer, deposit_source, transfer_id
-from cambist.core.domain.exchange_returns import MoneyReturn
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.exchanges.funds import ExchangeTransfer, deposit_source, transfer_id
+from cambist.core.domain.exchanges.returns import MoneyReturn
 from cambist.core.domain.ledger import Currency
 from tests.contracts.migration_kit import done_on, old_url, steps_on
 

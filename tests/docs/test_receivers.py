@@ -14,7 +14,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.signing import Signer, headers
+from cambist.core.domain.webhooks.signing import Signer, headers
 from tests.docs.test_blocks import runnable
 
 SECRET = "a-secret-of-the-receivers"

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Account, Mode, Settings
-from cambist.core.domain.clients import Client, KycStatus
-from cambist.core.domain.exchange_funds import Incoming
-from cambist.core.domain.exchange_money import quote_rub, quote_usdt
-from cambist.core.domain.exchange_orders import ExchangeCase, ExchangeOrder, RubExchangeOrder, new_exchange
-from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
+from cambist.core.domain.accounts.accounts import Account, Mode, Settings
+from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
+from cambist.core.domain.exchanges.funds import Incoming
+from cambist.core.domain.exchanges.money import quote_rub, quote_usdt
+from cambist.core.domain.exchanges.orders import ExchangeCase, ExchangeOrder, RubExchangeOrder, new_exchange
+from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.domain.ledger import JournalEntry, Purse
 from cambist.core.domain.money import Rub, Usdt
 

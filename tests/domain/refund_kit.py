@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.terminals import Terminal, TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.refunds import Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
-from cambist.core.domain.terminals import Terminal, TerminalKind
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.refunds.refunds import Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
 
 NOW = datetime(2026, 8, 8, 12, tzinfo=UTC)
 PAID_AMOUNT = Rub(100_00)

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from cambist.core.domain.accounts import Account, Caller, Mode, Scheme, Settings, Shop
-from cambist.core.domain.charge_decisions import Attempts
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Scheme, Settings, Shop
+from cambist.core.domain.accounts.terminals import Terminal, TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import BindingCharge
-from cambist.core.domain.periods import Interval, Terms, current_period, window_period
-from cambist.core.domain.subscription_orders import SubscriptionCase, SubscriptionOrder
-from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
-from cambist.core.domain.terminals import Terminal, TerminalKind
+from cambist.core.domain.payments.payments import BindingCharge
+from cambist.core.domain.subscriptions.charge_decisions import Attempts
+from cambist.core.domain.subscriptions.orders import SubscriptionCase, SubscriptionOrder
+from cambist.core.domain.subscriptions.periods import Interval, Terms, current_period, window_period
+from cambist.core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 
 MSK = timezone(timedelta(hours=3))
 """Not the project's own: a slip there would not be seen here."""

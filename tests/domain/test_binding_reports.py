@@ -7,20 +7,27 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode, Scheme
-from cambist.core.domain.binding_reports import (
+from cambist.core.domain.accounts.accounts import Mode, Scheme
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.payments import (
+    PAYMENT_MOVES,
+    RECURRING,
+    BindingCharge,
+    FailureReason,
+    Payment,
+    PaymentStatus,
+)
+from cambist.core.domain.payments.reports import Arrival
+from cambist.core.domain.subscriptions.binding_reports import (
     BindingReport,
     MandateStanding,
     decide_binding,
     follow_binding,
     is_stray_mandate,
 )
-from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PAYMENT_MOVES, RECURRING, BindingCharge, FailureReason, Payment, PaymentStatus
-from cambist.core.domain.periods import Interval
-from cambist.core.domain.reports import Arrival
-from cambist.core.domain.subscription_moves import Mandate
-from cambist.core.domain.subscriptions import Binding, Subscription, SubscriptionStatus
+from cambist.core.domain.subscriptions.moves import Mandate
+from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.domain.subscriptions.subscriptions import Binding, Subscription, SubscriptionStatus
 from tests.moves import led
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

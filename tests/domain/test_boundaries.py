@@ -9,29 +9,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain import rates
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.binding_window import BindingFace, binding_face, returns_by_itself
-from cambist.core.domain.breaker import after_delivery, after_letter, closed, new_breaker
-from cambist.core.domain.charge_decisions import exhaustion
-from cambist.core.domain.charge_reports import step_of
-from cambist.core.domain.delivery import LIFETIME, Outcome, after_attempt, is_too_old, sent_anew
-from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
-from cambist.core.domain.exchange_funds import Incoming, judge_deposits
-from cambist.core.domain.exchanges import EXCHANGE_MOVES, ExchangeTrigger
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.quota import window
+from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, ExchangeTrigger
+from cambist.core.domain.exchanges.funds import Incoming, judge_deposits
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payer_window import Face, face
-from cambist.core.domain.payments import LATE_WINDOW, PAYMENT_MOVES, RECURRING, Payment, PaymentStatus
-from cambist.core.domain.periods import Interval, calendar_period, window_number
-from cambist.core.domain.proof_reminders import reminder_number
-from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus, ProofWish, changes_nothing
-from cambist.core.domain.quota import window
-from cambist.core.domain.reports import Arrival, Report, decide
-from cambist.core.domain.settlement import cutoff_of, last_run, next_run
-from cambist.core.domain.signing import NotVerified, Signer, headers, verify_signature
-from cambist.core.domain.subscription_moves import binding_timed_out, pause_timed_out
-from cambist.core.domain.subscriptions import Subscription
-from cambist.core.domain.tallies import day_of
+from cambist.core.domain.payer.binding_window import BindingFace, binding_face, returns_by_itself
+from cambist.core.domain.payer.window import Face, face
+from cambist.core.domain.payments.payments import LATE_WINDOW, PAYMENT_MOVES, RECURRING, Payment, PaymentStatus
+from cambist.core.domain.payments.proof_reminders import reminder_number
+from cambist.core.domain.payments.proofs import DeliveryProof, ProofNetwork, ProofStatus, ProofWish, changes_nothing
+from cambist.core.domain.payments.reports import Arrival, Report, decide
+from cambist.core.domain.payments.tallies import day_of
+from cambist.core.domain.settlement import rates
+from cambist.core.domain.settlement.settlement import cutoff_of, last_run, next_run
+from cambist.core.domain.subscriptions.charge_decisions import exhaustion
+from cambist.core.domain.subscriptions.charge_reports import step_of
+from cambist.core.domain.subscriptions.moves import binding_timed_out, pause_timed_out
+from cambist.core.domain.subscriptions.periods import Interval, calendar_period, window_number
+from cambist.core.domain.subscriptions.subscriptions import Subscription
+from cambist.core.domain.webhooks.breaker import after_delivery, after_letter, closed, new_breaker
+from cambist.core.domain.webhooks.delivery import LIFETIME, Outcome, after_attempt, is_too_old, sent_anew
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
+from cambist.core.domain.webhooks.signing import NotVerified, Signer, headers, verify_signature
 from tests.domain import exchange_kit, subscription_kit
 from tests.domain.subscription_kit import MSK, attempts, subscription, terms
 from tests.moves import led

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.breaker import (
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.breaker import (
     FROM_EVENTS,
     OPENS_AFTER,
     PAUSES,
@@ -22,8 +22,8 @@ from cambist.core.domain.breaker import (
     new_breaker,
     room,
 )
-from cambist.core.domain.delivery import AT_ONCE, FAST_LADDER, LIFETIME, SLOW_LADDER, Outcome
-from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
+from cambist.core.domain.webhooks.delivery import AT_ONCE, FAST_LADDER, LIFETIME, SLOW_LADDER, Outcome
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Scheme
-from cambist.core.domain.charge_decisions import (
+from cambist.core.domain.accounts.accounts import Scheme
+from cambist.core.domain.subscriptions.charge_decisions import (
     Attempts,
     Blocked,
     ChargeDecision,
@@ -22,7 +22,7 @@ from cambist.core.domain.charge_decisions import (
     decide_charge,
     exhaustion_due_at,
 )
-from cambist.core.domain.periods import Interval, calendar_period, window_period
+from cambist.core.domain.subscriptions.periods import Interval, calendar_period, window_period
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, TICK, attempts, calendar_attempts, moscow, terms
 
 

@@ -9,8 +9,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Scheme
-from cambist.core.domain.charge_decisions import (
+from cambist.core.domain.accounts.accounts import Scheme
+from cambist.core.domain.subscriptions.charge_decisions import (
     ChargeDecision,
     Exhausted,
     MayCharge,
@@ -19,9 +19,14 @@ from cambist.core.domain.charge_decisions import (
     decide_charge,
     exhaustion,
 )
-from cambist.core.domain.charge_moves import charge_failed, charge_started, charge_succeeded, exhaustion_announced
-from cambist.core.domain.periods import Interval, Terms, calendar_period, window_period
-from cambist.core.domain.subscriptions import Subscription
+from cambist.core.domain.subscriptions.charge_moves import (
+    charge_failed,
+    charge_started,
+    charge_succeeded,
+    exhaustion_announced,
+)
+from cambist.core.domain.subscriptions.periods import Interval, Terms, calendar_period, window_period
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from tests.domain.subscription_kit import HOUR, MSK, TICK, subscription, terms
 from tests.domain.test_periods import ALL_TERMS, ANCHORS
 

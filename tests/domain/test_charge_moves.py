@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.core.domain import charge_moves
-from cambist.core.domain.accounts import Scheme
-from cambist.core.domain.charge_decisions import Exhaustion, MayCharge
-from cambist.core.domain.periods import window_period
-from cambist.core.domain.subscriptions import Subscription, SubscriptionStatus
+from cambist.core.domain.accounts.accounts import Scheme
+from cambist.core.domain.subscriptions import charge_moves
+from cambist.core.domain.subscriptions.charge_decisions import Exhaustion, MayCharge
+from cambist.core.domain.subscriptions.periods import window_period
+from cambist.core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from tests.domain.subscription_kit import (
     BOUND_AT,
     DAY,

@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.charge_reports import (
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.payments import RECURRING, FailureReason, Payment, PaymentStatus, PaymentTrigger
+from cambist.core.domain.payments.reports import Arrival, Report
+from cambist.core.domain.subscriptions.charge_reports import (
     ON_ITS_WAY,
     SEND_LONGEST,
     Step,
@@ -16,9 +19,6 @@ from cambist.core.domain.charge_reports import (
     has_no_outcome,
     step_of,
 )
-from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import RECURRING, FailureReason, Payment, PaymentStatus, PaymentTrigger
-from cambist.core.domain.reports import Arrival, Report
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, SHOP_ID, TICK, S, subscription
 
 NOW = BOUND_AT + 28 * DAY

@@ -7,13 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Scheme
-from cambist.core.domain.charge_decisions import Blocked, MayCharge, Occupied
-from cambist.core.domain.charges import CHARGE_RULES, ChargeCase, ChargeOrder, judge_charge, subscription_window
+from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.periods import window_period
-from cambist.core.domain.subscriptions import SubscriptionStatus
+from cambist.core.domain.subscriptions.charge_decisions import Blocked, MayCharge, Occupied
+from cambist.core.domain.subscriptions.charges import (
+    CHARGE_RULES,
+    ChargeCase,
+    ChargeOrder,
+    judge_charge,
+    subscription_window,
+)
+from cambist.core.domain.subscriptions.periods import window_period
+from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus
 from tests.domain.subscription_kit import (
     BOUND_AT,
     DAY,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.delivery import (
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.delivery import (
     AT_ONCE,
     FAST_LADDER,
     LIFETIME,
@@ -23,7 +23,7 @@ from cambist.core.domain.delivery import (
     last_attempt_id,
     sent_anew,
 )
-from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.exchange_entries import (
+from cambist.core.domain.exchanges.entries import (
     exchange_completed,
     exchange_failed,
     failed_release,
@@ -19,11 +19,11 @@ from cambist.core.domain.exchange_entries import (
     part_delivered,
     return_reversed,
 )
-from cambist.core.domain.exchange_funds import judge_deposits, judge_payments, with_return
-from cambist.core.domain.exchange_money import shares
-from cambist.core.domain.exchange_payouts import PartStatus, PartTrigger, paid_out, part_moved, payout_parts
-from cambist.core.domain.exchange_returns import ReturnStatus
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.funds import judge_deposits, judge_payments, with_return
+from cambist.core.domain.exchanges.money import shares
+from cambist.core.domain.exchanges.payouts import PartStatus, PartTrigger, paid_out, part_moved, payout_parts
+from cambist.core.domain.exchanges.returns import ReturnStatus
 from cambist.core.domain.ledger import Currency, JournalEntry, Purse, currency_of
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import (

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.exchange_funds import (
+from cambist.core.domain.exchanges.exchanges import (
+    AWAITING,
+    EXCHANGE_MOVES,
+    FINAL,
+    Exchange,
+    ExchangeTrigger,
+    asked_units,
+    held_units,
+    moved_to,
+)
+from cambist.core.domain.exchanges.funds import (
     FINALITY_WAIT,
     ExchangeTransfer,
     FundsDecision,
@@ -20,16 +30,6 @@ from cambist.core.domain.exchange_funds import (
     transfer_id,
     transfer_ids,
     with_received,
-)
-from cambist.core.domain.exchanges import (
-    AWAITING,
-    EXCHANGE_MOVES,
-    FINAL,
-    Exchange,
-    ExchangeTrigger,
-    asked_units,
-    held_units,
-    moved_to,
 )
 from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_money import (
+from cambist.core.domain.exchanges.exchanges import Direction
+from cambist.core.domain.exchanges.money import (
     ExchangeTerms,
     check_bounds,
     client_rate,
@@ -17,7 +18,7 @@ from cambist.core.domain.exchange_money import (
     quote_usdt,
     shares,
 )
-from cambist.core.domain.exchange_payouts import (
+from cambist.core.domain.exchanges.payouts import (
     PartStatus,
     PartTrigger,
     all_delivered,
@@ -26,7 +27,6 @@ from cambist.core.domain.exchange_payouts import (
     part_moved,
     payout_parts,
 )
-from cambist.core.domain.exchanges import Direction
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import BASE, ID, R2U, U2R, bases, bought, markups, rub_amounts, sold, usdt_amounts

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.clients import KycStatus
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import CATALOGUE, Refusal, Retry
-from cambist.core.domain.exchange_money import quote_usdt
-from cambist.core.domain.exchange_orders import (
+from cambist.core.domain.exchanges.exchanges import Direction
+from cambist.core.domain.exchanges.money import quote_usdt
+from cambist.core.domain.exchanges.orders import (
     RUB_RULES,
     RULES,
     ExchangeCase,
@@ -22,7 +22,7 @@ from cambist.core.domain.exchange_orders import (
     judge_exchange,
     new_exchange,
 )
-from cambist.core.domain.exchanges import Direction
+from cambist.core.domain.kyc.clients import KycStatus
 from cambist.core.domain.money import Usdt
 from tests.domain.exchange_kit import (
     BASE,

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.exchange_entries import money_received, money_taken_back
-from cambist.core.domain.exchange_funds import (
+from cambist.core.domain.exchanges.entries import money_received, money_taken_back
+from cambist.core.domain.exchanges.exchanges import operation_exchange
+from cambist.core.domain.exchanges.funds import (
     SUSPENDED_FOR,
     ExchangeTransfer,
     Incoming,
@@ -22,7 +23,7 @@ from cambist.core.domain.exchange_funds import (
     transfer_source,
     with_return,
 )
-from cambist.core.domain.exchange_returns import (
+from cambist.core.domain.exchanges.returns import (
     MOST_TRIES,
     RETURN_MOVES,
     ReturnStatus,
@@ -32,8 +33,7 @@ from cambist.core.domain.exchange_returns import (
     return_signed,
     returned_transfer,
 )
-from cambist.core.domain.exchange_reversals import LOST, judge_taken_back
-from cambist.core.domain.exchanges import operation_exchange
+from cambist.core.domain.exchanges.reversals import LOST, judge_taken_back
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub

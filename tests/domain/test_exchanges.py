@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from cambist.core.domain.exchanges import (
+from cambist.core.domain.exchanges.exchanges import (
     CANCELLABLE,
     EXCHANGE_MOVES,
     FINAL,

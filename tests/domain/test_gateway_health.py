@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.gateway_health import MINUTES, Minute, Seen, is_worth_writing, judged, with_counts
-from cambist.core.domain.gateways import GatewayReason as R
-from cambist.core.domain.gateways import GatewayStatus as S
+from cambist.core.domain.gateways.gateways import GatewayReason as R
+from cambist.core.domain.gateways.gateways import GatewayStatus as S
+from cambist.core.domain.gateways.health import MINUTES, Minute, Seen, is_worth_writing, judged, with_counts
 
 
 def minute(number: int, calls: int, errors: int = 0, timeouts: int = 0) -> Minute:

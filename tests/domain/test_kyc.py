@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.clients import (
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.kyc.clients import (
     IN_PROGRESS,
     KYC_MOVES,
     Client,
@@ -24,7 +24,7 @@ from cambist.core.domain.clients import (
     operation_of,
     read_operation,
 )
-from cambist.core.domain.kyc import Finding, found, is_announced, needs_check, registering, taken_back
+from cambist.core.domain.kyc.kyc import Finding, found, is_announced, needs_check, registering, taken_back
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.kyc_page import return_address
+from cambist.core.domain.payer.kyc_page import return_address
 
 MERCHANT = "https://shop.example/cabinet?x=1"
 HOME = "https://shop.example/"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payer_window import FINAL_FACES, Face, face, web_link
-from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.payer.window import FINAL_FACES, Face, face, web_link
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
 
 S = PaymentStatus
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.events import EventType
 from cambist.core.domain.payloads import EVENT_PAYLOADS, read_payload
+from cambist.core.domain.webhooks.events import EventType
 
 REASONS = [
     "insufficient_funds",

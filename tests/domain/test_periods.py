@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Scheme
+from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.days import iso_moscow
-from cambist.core.domain.periods import (
+from cambist.core.domain.subscriptions.periods import (
     COUNT_HIGHEST,
     Interval,
     Terms,

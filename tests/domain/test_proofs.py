@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.terminals import Terminal, TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.proof_checks import (
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.proof_checks import (
     CHAIN_AWAY,
     LOOKS,
     SETTLEMENT_LOOK,
@@ -25,8 +26,8 @@ from cambist.core.domain.proof_checks import (
     waits_for_settlement,
     without_answer,
 )
-from cambist.core.domain.proof_reminders import REMINDERS, is_missing, next_reminder, reminder_number
-from cambist.core.domain.proofs import (
+from cambist.core.domain.payments.proof_reminders import REMINDERS, is_missing, next_reminder, reminder_number
+from cambist.core.domain.payments.proofs import (
     PROOF_MOVES,
     STUCK,
     DeliveryProof,
@@ -42,7 +43,6 @@ from cambist.core.domain.proofs import (
     takes_proof,
     transaction_hash,
 )
-from cambist.core.domain.terminals import Terminal, TerminalKind
 
 S = ProofStatus
 NOW = datetime(2026, 8, 8, 12, tzinfo=UTC)

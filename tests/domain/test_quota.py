@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from litestar import Litestar, post
 
 from cambist.adapters.meter.memory import MemoryMeter
-from cambist.core.domain.quota import (
+from cambist.core.domain.accounts.quota import (
     API,
     GENERAL,
     MONEY,

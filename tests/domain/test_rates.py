@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.rates import (
+from cambist.core.domain.settlement.rates import (
     Candidate,
     Judgement,
     KnownRate,

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts.terminals import Terminal
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PaymentStatus
-from cambist.core.domain.refunds import (
+from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.refunds.refunds import (
     APPLICATIONS_MAX,
     RULES,
     Refund,
@@ -20,7 +21,6 @@ from cambist.core.domain.refunds import (
     refunded_by,
     remainder,
 )
-from cambist.core.domain.terminals import Terminal
 from tests.domain.refund_kit import BOUND, case, payment, refund, refusal, terminal
 
 S = RefundStatus

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PaymentStatus, PaymentTrigger
-from cambist.core.domain.refunds import (
+from cambist.core.domain.payments.payments import PaymentStatus, PaymentTrigger
+from cambist.core.domain.refunds.refunds import (
     APPLICATIONS_MAX,
     REFUND_MOVES,
     PendingReason,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PAYMENT_MOVES, FailureReason, Payment, PaymentStatus, PaymentTrigger
-from cambist.core.domain.reports import Arrival, Decision, Report, decide, moved
+from cambist.core.domain.payments.payments import PAYMENT_MOVES, FailureReason, Payment, PaymentStatus, PaymentTrigger
+from cambist.core.domain.payments.reports import Arrival, Decision, Report, decide, moved
 from tests.moves import led, trigger_to
 
 S, T = PaymentStatus, PaymentTrigger

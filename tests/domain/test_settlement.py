@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.settlement import (
+from cambist.core.domain.settlement.settlement import (
     ItemKind,
     at_market,
     cutoff_of,

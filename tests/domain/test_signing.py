@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from cambist.core.domain import signing
-from cambist.core.domain.signing import Flaw, NotVerified, Signer, headers, standard_secret, verify_signature
+from cambist.core.domain.webhooks import signing
+from cambist.core.domain.webhooks.signing import Flaw, NotVerified, Signer, headers, standard_secret, verify_signature
 
 HEX = "9f" * 32
 """What the service makes itself: 64 hex characters, which happen to be base64 too."""

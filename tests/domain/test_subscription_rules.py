@@ -8,21 +8,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode, Scheme
+from cambist.core.domain.accounts.accounts import Mode, Scheme
+from cambist.core.domain.accounts.terminals import TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import BindingCharge
-from cambist.core.domain.periods import COUNT_HIGHEST, Interval
-from cambist.core.domain.subscription_moves import repriced
-from cambist.core.domain.subscription_orders import (
+from cambist.core.domain.payments.payments import BindingCharge
+from cambist.core.domain.subscriptions.moves import repriced
+from cambist.core.domain.subscriptions.orders import (
     RULES,
     SubscriptionCase,
     SubscriptionOrder,
     judge_subscription,
     new_subscription,
 )
-from cambist.core.domain.subscription_patches import PATCH_RULES, PatchCase, Prices, SubscriptionPatch, judge_patch
-from cambist.core.domain.terminals import TerminalKind
+from cambist.core.domain.subscriptions.patches import PATCH_RULES, PatchCase, Prices, SubscriptionPatch, judge_patch
+from cambist.core.domain.subscriptions.periods import COUNT_HIGHEST, Interval
 from tests.domain.subscription_kit import (
     BOUND_AT,
     METHOD_ID,

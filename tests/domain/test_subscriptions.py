@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain import subscription_moves
-from cambist.core.domain.accounts import Scheme
+from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
-from cambist.core.domain.periods import calendar_period
-from cambist.core.domain.subscription_moves import Mandate, bound
-from cambist.core.domain.subscriptions import (
+from cambist.core.domain.subscriptions import moves as subscription_moves
+from cambist.core.domain.subscriptions.moves import Mandate, bound
+from cambist.core.domain.subscriptions.periods import calendar_period
+from cambist.core.domain.subscriptions.subscriptions import (
     SUBSCRIPTION_MOVES,
     Binding,
     Subscription,

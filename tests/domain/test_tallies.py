@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
-from cambist.core.domain.tallies import (
+from cambist.core.domain.payments.payments import PAYMENT_MOVES, Payment, PaymentStatus
+from cambist.core.domain.payments.tallies import (
     TOOK_MONEY,
     day_end,
     day_ids,

@@ -4,8 +4,8 @@ import pytest
 
 from cambist.core.domain.account_settings import read_settings
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.kyc_page import return_address
-from cambist.core.domain.payer_window import web_link
+from cambist.core.domain.payer.kyc_page import return_address
+from cambist.core.domain.payer.window import web_link
 from cambist.core.domain.web_addresses import is_web_address
 from cambist.core.usecases.accounts.shops import SHOP_SETTINGS
 

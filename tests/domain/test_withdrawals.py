@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain import ids
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.machine import IllegalMove, Move
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.withdrawals import (
+from cambist.core.domain.settlement.withdrawals import (
     GIVEN_BACK,
     WITHDRAWAL_MOVES,
     Withdrawal,

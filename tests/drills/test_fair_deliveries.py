@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from tests.books import everything
 from tests.drills.receivers import Receivers

@@ -20,8 +20,8 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.books import check_books, everything
 from tests.stories.merchant import Merchant

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.refunds import Refund, RefundStatus
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, set_settings
 from tests.drills.receivers import Receivers
 from tests.stories.merchant import Merchant, merchant

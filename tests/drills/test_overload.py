@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from benchmarks.processes import resident_mib
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
 from tests.books import everything
 from tests.drills.open_loop import Plan, Report, load
 from tests.stories.merchant import merchant

@@ -18,8 +18,8 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
-from cambist.core.domain.refunds import Refund
-from cambist.core.domain.withdrawals import Withdrawal
+from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.settlement.withdrawals import Withdrawal
 from tests.drills.outside import World, installed
 from tests.payout_kit import WALLET
 from tests.servers import client_programs, own_postgres

@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.books import check_books, everything
 from tests.nginx import own_nginx

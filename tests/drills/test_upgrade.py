@@ -13,8 +13,8 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from cambist.core.domain.events import Delivery, DeliveryStatus, Event
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.books import check_books, everything
 from tests.receivers import Receiver

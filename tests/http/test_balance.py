@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.settlement.settlement import settle_now

@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Mode, Scheme
+from cambist.core.domain.accounts.accounts import Mode, Scheme
 from cambist.core.domain.money import Rub
-from cambist.core.domain.periods import Interval
-from cambist.core.domain.subscriptions import SubscriptionStatus
+from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus
 from tests.charge_house import UNKNOWN, ChargeHouse, open_charge_house, told
 from tests.charge_house import due_subscription as due
 

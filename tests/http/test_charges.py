@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Scheme
+from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.money import Rub
-from cambist.core.domain.periods import Interval
+from cambist.core.domain.subscriptions.periods import Interval
 from cambist.ports.mandates import ChargeStatus
 from tests.charge_house import DAY, UNKNOWN, ChargeHouse, open_charge_house, told
 from tests.charge_house import due_subscription as due

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from cambist.adapters.bank.script import Twist
-from cambist.core.domain.quota import WINDOW
+from cambist.core.domain.accounts.quota import WINDOW
 from cambist.core.usecases.standing import start_standing
 from tests.houses import TestHouse
 

@@ -9,10 +9,10 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.delivery import given_up
-from cambist.core.domain.events import Delivery
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.delivery import given_up
+from cambist.core.domain.webhooks.events import Delivery
+from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.ports.notifier import Answer, Receipt
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house

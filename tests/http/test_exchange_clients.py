@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.kyc.clients import set_blocked
 from tests.kyc_kit import PHONE, KycHouse, code, open_kyc_house
 

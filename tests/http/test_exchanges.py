@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from cambist.adapters.rates.simulator import SimulatedRates
-from cambist.core.domain.exchange_orders import RULES
-from cambist.core.domain.exchanges import Direction, Exchange
+from cambist.core.domain.exchanges.exchanges import Direction, Exchange
+from cambist.core.domain.exchanges.orders import RULES
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges.exchanges import set_direction
 from cambist.frontends.http.openapi.openapi import openapi_document

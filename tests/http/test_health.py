@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.jobs import run_due

@@ -5,8 +5,8 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode, Scheme
-from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.accounts.accounts import Mode, Scheme
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.installation import Because
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume

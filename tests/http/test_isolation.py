@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.core.domain.accounts import Account, Mode
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi.model import Operation

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from cambist.adapters.kyc.script import Ending
-from cambist.core.domain.clients import KycStatus
+from cambist.core.domain.kyc.clients import KycStatus
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.kyc import CheckStatus, DocumentState

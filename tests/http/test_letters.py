@@ -8,10 +8,10 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.events import Event, EventType
-from cambist.core.domain.feed import KEPT, FeedEntry
-from cambist.core.domain.signing import Signer, standard_secret, verify_signature
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.events import Event, EventType
+from cambist.core.domain.webhooks.feed import KEPT, FeedEntry
+from cambist.core.domain.webhooks.signing import Signer, standard_secret, verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.feed import BATCH, first_tidying, note_letters

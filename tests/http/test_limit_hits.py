@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.limit_hits import LimitHits
+from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases.accounts import limit_hits
 from cambist.core.usecases.accounts.limit_hits import read_hits
 from cambist.frontends.http.door.edge import Edge

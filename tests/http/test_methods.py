@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, terminals
 from tests.houses import TestHouse
 

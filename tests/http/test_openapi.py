@@ -12,8 +12,8 @@ from litestar import Litestar
 from openapi_spec_validator import validate
 
 from cambist.core.domain.errors import CATALOGUE
-from cambist.core.domain.events import EventType
 from cambist.core.domain.payloads import EVENT_PAYLOADS
+from cambist.core.domain.webhooks.events import EventType
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.openapi import openapi

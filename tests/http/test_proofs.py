@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.payments import PaymentStatus
+from cambist.core.domain.payments.payments import PaymentStatus
 from tests.proof_kit import HASH, OTHER_HASH, Exchange, exchange_terminal, open_exchange
 
 ORDER = {"network": "TRC20", "tx_hash": HASH}

@@ -12,8 +12,8 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.refunds import RULES, Refund, RefundStatus
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.refunds.refunds import RULES, Refund, RefundStatus
 from cambist.core.usecases.accounts import terminals
 from tests.books import everything
 from tests.refund_house import RefundHouse, open_refund_house, told

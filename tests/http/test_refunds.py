@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.refunds import Refund
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.books import everything

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.orders import RULES
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.terminals import Terminal, TerminalWish
+from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
+from cambist.core.domain.payments.orders import RULES
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts import accounts, shops, terminals
 from tests.houses import TestHouse
 

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.accounts.shops import create_shop, set_shop
 from cambist.core.usecases.settlement.settlement import settle_now

@@ -8,9 +8,9 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from cambist.core.domain.subscription_orders import RULES
-from cambist.core.domain.subscriptions import Subscription
-from cambist.core.domain.terminals import TerminalWish
+from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.subscriptions.orders import RULES
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import shops, terminals
 from cambist.core.usecases.accounts.accounts import set_settings
 from tests.books import everything

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.files.local import LEAST_RATE, LocalFiles
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.kyc import UPLOAD_MAX
+from cambist.core.domain.kyc.kyc import UPLOAD_MAX
 from cambist.core.usecases.kyc.upload_put import PER_MINUTE
 from cambist.frontends.http.app import create_app
 from cambist.ports.faults import Refused

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import FailureReason, Payment, PaymentStatus
+from cambist.core.domain.payments.payments import FailureReason, Payment, PaymentStatus
 from cambist.core.usecases.accounts import shops
 from cambist.frontends.http.payer.window_page import draw_qr, print_amount
 from cambist.frontends.http.payer.window_texts import EN, TEXTS

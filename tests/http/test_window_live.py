@@ -9,7 +9,7 @@ import httpx
 import msgspec
 from litestar import Litestar
 
-from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.payer import window as payer_window
 from cambist.frontends.http.door.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams

@@ -9,7 +9,7 @@ import pytest
 
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import FINALITY
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.settlement.withdrawals import pay_out

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.payments import PaymentStatus
+from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.frontends.guard import answers
 from cambist.frontends.guard.answers import Nonsense, check_answer, check_drawn
 from cambist.frontends.guard.guard import Guard

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.core.domain.payments import Opening, PaymentStatus
+from cambist.core.domain.payments.payments import Opening, PaymentStatus
 from cambist.frontends.guard.guard import LIMIT, Guard
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.wrapping import OPERATIONS, Does

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.events import Delivery, DeliveryStatus, Event
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
+from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports
 from tests.books import check_books, everything
 from tests.stories.fleet import Fleet, Load, Order, running_fleet

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cambist.core.domain.signing import Signer, headers
+from cambist.core.domain.webhooks.signing import Signer, headers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SECRET = "a-secret-of-the-example"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.exchanges import EXCHANGE_MOVES, FINAL, Direction, ExchangeStatus
+from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, FINAL, Direction, ExchangeStatus
 from tests.exchange_house import PHONE, ExchangeHouse, open_exchange_house
 
 S, D = ExchangeStatus, Direction

@@ -17,9 +17,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from cambist.core.domain.events import Delivery, DeliveryStatus, Event
-from cambist.core.domain.payments import Payment, Suspense
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.payments.payments import Payment, Suspense
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
+from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote

@@ -14,8 +14,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from cambist.adapters.kyc.simulator import SimulatedVerifier
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.clients import operation_of
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.kyc.clients import operation_of
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cambist.adapters.kyc.script import Ending
-from cambist.core.domain.clients import KYC_MOVES, ClientStatus, KycStatus
+from cambist.core.domain.kyc.clients import KYC_MOVES, ClientStatus, KycStatus
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import FORM, PHONE, KycHouse, open_kyc_house
 from tests.moves import pairs

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.webhooks.signing import verify_signature
 from tests.receivers import Receiver
 from tests.stories.merchant import merchant
 from tests.stories.processes import Installation, Process, eventually

@@ -16,7 +16,7 @@ from cambist.adapters.bank.script import Ending as BankEnding
 from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import SimulatedSender
-from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.ledger.balance import read_balance

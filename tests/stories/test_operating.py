@@ -13,8 +13,8 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 
-from cambist.core.domain.events import Delivery, DeliveryStatus
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.receivers import Receiver
 from tests.stories.merchant import Answer, Merchant, merchant

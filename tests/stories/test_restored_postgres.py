@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because
-from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.holding import read_hold
 from cambist.core.usecases.installation.marking import mark_anew

@@ -11,7 +11,7 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 
-from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.operators.pulse import read_pulse
 from tests.receivers import Receiver, Script, reply
 from tests.stories.merchant import merchant

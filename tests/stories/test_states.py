@@ -14,10 +14,10 @@ from uuid import uuid4
 import pytest
 
 from cambist.core.domain.machine import Moves
-from cambist.core.domain.payments import PAYMENT_MOVES, PaymentStatus
-from cambist.core.domain.refunds import REFUND_MOVES, RefundStatus
-from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
-from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
+from cambist.core.domain.payments.payments import PAYMENT_MOVES, PaymentStatus
+from cambist.core.domain.refunds.refunds import REFUND_MOVES, RefundStatus
+from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
+from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.usecases.accounts import accounts
 from tests.houses import TestHouse, open_test_house
 from tests.moves import pairs

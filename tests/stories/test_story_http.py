@@ -8,9 +8,9 @@ from uuid import uuid4
 import msgspec
 from standardwebhooks import Webhook
 
-from cambist.core.domain.delivery import last_attempt_id
-from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
-from cambist.core.domain.signing import standard_secret, verify_signature
+from cambist.core.domain.webhooks.delivery import last_attempt_id
+from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.signing import standard_secret, verify_signature
 from cambist.ports.bundle import Ports
 from tests.receivers import Receiver, Request
 from tests.stories.merchant import merchant

@@ -16,10 +16,10 @@ import pytest
 
 from cambist.adapters.clock import SeededIds, SystemClock, VirtualClock
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.core.domain.breaker import PAUSES
-from cambist.core.domain.delivery import FAST_LADDER, SLOW_LADDER
-from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
-from cambist.core.domain.signing import verify_signature
+from cambist.core.domain.webhooks.breaker import PAUSES
+from cambist.core.domain.webhooks.delivery import FAST_LADDER, SLOW_LADDER
+from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from cambist.adapters.bank.script import Twist
-from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold

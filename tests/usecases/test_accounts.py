@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.core.domain.accounts import Account, ApiKey, Mode, Shop
+from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
 from cambist.core.usecases.accounts.access import authenticate

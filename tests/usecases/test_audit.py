@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.audit import SAFE, Act, AuditEntry, checked
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.events import Event
+from cambist.core.domain.operators.audit import SAFE, Act, AuditEntry, checked
+from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.acts.audit import acting, list_audit, note, on
 from cambist.core.usecases.operators.review import resolve_mismatch

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.binding_reports import TOOK_MONEY
-from cambist.core.domain.payments import BindingCharge, Suspense
-from cambist.core.domain.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
+from cambist.core.domain.payments.payments import BindingCharge, Suspense
+from cambist.core.domain.subscriptions.binding_reports import TOOK_MONEY
+from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.core.usecases.subscriptions.binding_opening import open_binding

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import PaymentStatus
-from cambist.core.domain.reports import Arrival, Report
+from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.payments.reports import Arrival, Report
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.moves import apply

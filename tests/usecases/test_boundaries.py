@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cambist.core.domain.accounts import Account, Mode
-from cambist.core.domain.breaker import Breaker, lane_id
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.events import Delivery, Event
-from cambist.core.domain.payments import PaymentStatus
+from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.webhooks.breaker import Breaker, lane_id
+from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, rotate_key, set_settings
 from cambist.core.usecases.kyc.links import hosted_url, open_link

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from cambist.adapters.storage.migrate import migrate
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.refunds import Refund
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from tests.books import everything
 from tests.exchange_house import PHONE, open_exchange_house

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from cambist.core.domain.audit import AUDIT, Act
 from cambist.core.domain.chains import Head, heads_in, told
 from cambist.core.domain.ledger import LEDGER, JournalEntry
+from cambist.core.domain.operators.audit import AUDIT, Act
 from cambist.core.usecases.acts.audit import note
 from cambist.core.usecases.chains import present_head, seal_chain
 from cambist.core.usecases.ledger.adoption import adopt

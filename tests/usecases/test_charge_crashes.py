@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.periods import Interval
+from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job

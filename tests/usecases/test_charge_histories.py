@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Scheme
+from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.periods import Interval, Terms
+from cambist.core.domain.subscriptions.periods import Interval, Terms
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import Notice
 from tests.charge_house import ChargeHouse, open_charge_house

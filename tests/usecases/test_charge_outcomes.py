@@ -9,8 +9,8 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.periods import Interval
-from cambist.core.domain.subscription_moves import cancelled, mandate_lost, mandate_restored
+from cambist.core.domain.subscriptions.moves import cancelled, mandate_lost, mandate_restored
+from cambist.core.domain.subscriptions.periods import Interval
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus

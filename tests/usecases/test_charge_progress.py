@@ -7,13 +7,13 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Scheme
+from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.periods import Interval
-from cambist.core.domain.subscription_moves import cancelled
-from cambist.core.domain.subscriptions import Binding
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.subscriptions.moves import cancelled
+from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.domain.subscriptions.subscriptions import Binding
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.ports.bank import Notice

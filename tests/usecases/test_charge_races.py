@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Scheme
+from cambist.core.domain.accounts.accounts import Scheme
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.periods import Interval
+from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.subscriptions.charge_progress import ask_again, look
 from cambist.core.usecases.subscriptions.charges import ChargeAnswer

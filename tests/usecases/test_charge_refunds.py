@@ -6,8 +6,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.periods import Interval
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.charge_house import ChargeHouse, open_charge_house, told
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.chains import ChainHead
-from cambist.core.domain.events import Delivery, DeliveryStatus
 from cambist.core.domain.ledger import LedgerAccount
-from cambist.core.domain.payments import Suspense
+from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
 from cambist.core.usecases.operators import checkup

@@ -15,9 +15,9 @@ import pytest
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.sqlite.committer import Committer
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.breaker import Breaker, lane_id
-from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.breaker import Breaker, lane_id
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
 from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
 from cambist.core.usecases.ledger.ledger import SEAL

@@ -7,14 +7,14 @@ import pytest
 from cambist.adapters.bank.script import Ending as BankEnding
 from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.payouts.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.ledger import Purse
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.refunds import RefundOrder
-from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.refunds.refunds import RefundOrder
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.exchanges.exchanges import create_rub_usdt

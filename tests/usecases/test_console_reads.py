@@ -5,19 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.audit import Act
-from cambist.core.domain.breaker import Breaker, new_breaker
-from cambist.core.domain.exchange_funds import ExchangeTransfer
-from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
-from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.outcomes import UnknownOutcome, unknown_outcome
-from cambist.core.domain.payments import Opening, Payment, PaymentStatus, Suspense
-from cambist.core.domain.proofs import DeliveryProof, ProofNetwork, ProofStatus
-from cambist.core.domain.refunds import Refund
-from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.payments.outcomes import UnknownOutcome, unknown_outcome
+from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.proofs import DeliveryProof, ProofNetwork, ProofStatus
+from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.webhooks.breaker import Breaker, new_breaker
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.browse.browse import Wanted, browse
 from cambist.core.usecases.browse.search import search

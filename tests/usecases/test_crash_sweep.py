@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.events import Delivery, DeliveryStatus, Event
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.breaker import Breaker, lane_id
-from cambist.core.domain.delivery import AT_ONCE
-from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.breaker import Breaker, lane_id
+from cambist.core.domain.webhooks.delivery import AT_ONCE
+from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.retention import KEPT, RETAIN, retain

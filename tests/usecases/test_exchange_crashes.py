@@ -12,9 +12,9 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as Lost
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
 from cambist.ports.bank import BankRoutes, InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports

@@ -15,8 +15,8 @@ from cambist.adapters.deposits.script import Twist as DepositTwist
 from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_payouts import paid_out
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.payouts import paid_out
 from cambist.core.domain.ledger import Currency, Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.gateways import GatewayReason, GatewayStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from cambist.core.domain.ledger import Purse
 from cambist.core.usecases.exchanges.exchanges import create_rub_usdt
 from cambist.core.usecases.gateways.gateways import list_gateways

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.progress import progress

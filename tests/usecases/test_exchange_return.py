@@ -11,7 +11,7 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.ledger import Purse
 from cambist.core.usecases.exchanges.return_progress import carry
 from cambist.core.usecases.exchanges.returns import exchange_money, list_suspended, return_money

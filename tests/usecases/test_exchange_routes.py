@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchanges import Exchange
-from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.remittances import RemittanceStatus

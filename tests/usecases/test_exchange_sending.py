@@ -11,10 +11,10 @@ import pytest
 from cambist.adapters.bank.script import Ending as BankEnding
 from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.payouts.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_money import shares
-from cambist.core.domain.exchanges import Direction
+from cambist.core.domain.exchanges.exchanges import Direction
+from cambist.core.domain.exchanges.money import shares
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Rub
 from cambist.core.usecases.exchanges.exchanges import (

@@ -12,11 +12,11 @@ import pytest
 
 from cambist.adapters.deposits.script import Ending, Twist
 from cambist.adapters.rates.simulator import SimulatedRates
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_orders import ExchangeOrder
-from cambist.core.domain.exchanges import Direction, Exchange, ExchangeStatus
-from cambist.core.domain.idempotency import IdempotencyKey
+from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
+from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.tron import is_tron_address
 from cambist.core.usecases.exchanges.exchanges import (

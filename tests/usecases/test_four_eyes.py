@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Account, Mode
-from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_funds import ExchangeTransfer
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Suspense
-from cambist.core.domain.pending_acts import ActStatus, PendingAct, is_same_operator
+from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct, is_same_operator
+from cambist.core.domain.payments.payments import Suspense
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.acts.audit import acting, has_written, list_audit
 from cambist.core.usecases.acts.decisions import Waits

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.gateway_health import Seen
-from cambist.core.domain.gateways import GatewayReason, GatewayStatus
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
+from cambist.core.domain.gateways.health import Seen
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.gateways.gateways import ShownGateway, list_gateways, set_gateway
 from cambist.core.usecases.gateways.watch import health_id
 from cambist.frontends.compose import FurtherBank

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.events import Event, EventType
-from cambist.core.domain.gateways import Gateway, GatewayReason, GatewayStatus, played_id
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, played_id
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.access import RECENT
 from cambist.core.usecases.gateways.gateways import list_gateways, read_reason, set_gateway

@@ -6,12 +6,12 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.payouts.script import Ending as SenderEnding
 from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.adapters.payouts.simulator import SimulatedSender
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.audit import Act, AuditEntry
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
-from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.holding import hold, read_hold

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from cambist.adapters.kyc.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.clients import Client, DocumentState, KycStatus, operation_of
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.kyc import CheckOrder, RegisterOrder
+from cambist.core.domain.kyc.clients import Client, DocumentState, KycStatus, operation_of
+from cambist.core.domain.kyc.kyc import CheckOrder, RegisterOrder
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.clients import ClientSimulation, set_blocked, shown

@@ -5,8 +5,8 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.kyc.simulator import SimulatedVerifier
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.clients import Client, KycStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.sealed import client_phone_place

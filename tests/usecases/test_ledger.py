@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.usecases.ledger.check import verify_ledger

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
 from cambist.core.usecases.chains import ALTERED, NO_HEAD

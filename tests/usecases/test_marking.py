@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.storage.sqlite.marks import FileMarks, marks_path
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because, Installation
-from cambist.core.domain.orders import PaymentOrder
+from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.holding import holds_back, read_hold, read_installation
 from cambist.core.usecases.installation.marking import mark_anew

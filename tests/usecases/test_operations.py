@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.reports import Arrival, Report
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.reports import Arrival, Report
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
 from tests.houses import TestHouse

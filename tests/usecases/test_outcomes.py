@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.outcomes import Operation, UnknownOutcome
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.periods import Interval
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators import needs, vitals

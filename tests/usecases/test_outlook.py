@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.breaker import FROM_EVENTS, OPENS_AFTER, after_letter, new_breaker
-from cambist.core.domain.delivery import Outcome
-from cambist.core.domain.events import Delivery, DeliveryStatus, EventType
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after_letter, new_breaker
+from cambist.core.domain.webhooks.delivery import Outcome
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from cambist.core.usecases.webhooks.in_flight import Outlook
 from cambist.core.usecases.webhooks.results import Lane, Sent
 

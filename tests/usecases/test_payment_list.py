@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.payments.list import PaymentFilter, list_payments
 from cambist.core.usecases.payments.tallies import add_payment, check_tallies

@@ -6,8 +6,8 @@ from datetime import timedelta
 import msgspec
 
 from cambist.adapters.bank.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.test_clock import living_with
 from cambist.frontends.compose import FurtherBank

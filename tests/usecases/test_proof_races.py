@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.proofs import DeliveryProof, ProofOrder
+from cambist.core.domain.payments.proofs import DeliveryProof, ProofOrder
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.proof_checks import check
 from cambist.core.usecases.payments.proofs import submit_proof

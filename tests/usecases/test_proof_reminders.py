@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.core.domain.events import Event
 from cambist.core.domain.payloads import ProofReminderPayload
-from cambist.core.domain.payments import Payment, PaymentMove, PaymentStatus
+from cambist.core.domain.payments.payments import Payment, PaymentMove, PaymentStatus
+from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.proof_reminders import REMIND, plan_reminders, remind

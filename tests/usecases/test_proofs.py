@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from cambist.adapters.chain.script import Ending, Twist
-from cambist.core.domain.payments import PaymentStatus
-from cambist.core.domain.proof_checks import CHAIN_AWAY, LOOKS, SETTLEMENT_LOOK
+from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.payments.proof_checks import CHAIN_AWAY, LOOKS, SETTLEMENT_LOOK
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.payments.proof_checks import check
 from cambist.core.usecases.payments.proofs import CHECK, check_id

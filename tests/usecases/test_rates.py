@@ -12,9 +12,9 @@ import pytest
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.rates.script import Ending, Twist
 from cambist.adapters.rates.simulator import SimulatedRates
-from cambist.core.domain.accounts import Account, Caller, Mode, Shop
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Shop
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.rates import KnownRate
+from cambist.core.domain.settlement.rates import KnownRate
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop, disable_shop
 from cambist.core.usecases.settlement.rates import market_rate, merchant_rates

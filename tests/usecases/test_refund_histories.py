@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.refunds import Refund, RefundStatus
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.refunds.progress import send
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
 from cambist.ports.bank import RefundStatus as AtBank

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.refunds import RefundStatus
+from cambist.core.domain.refunds.refunds import RefundStatus
 from cambist.core.usecases.refunds.list import list_all_refunds
 from cambist.core.usecases.refunds.refunds import approve_refund, create_refund_for, reject_refund
 from tests.refund_house import RefundHouse, open_refund_house

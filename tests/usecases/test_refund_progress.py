@@ -10,7 +10,7 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.settlement import Correction
+from cambist.core.domain.settlement.settlement import Correction
 from cambist.core.usecases.operators.needs import read_needs
 from cambist.core.usecases.refunds.bank_refunds import next_look
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction

@@ -13,7 +13,7 @@ import pytest
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.refunds import Refund
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.refunds.progress import begin, conclude, on_notice, retry_waiting, send
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
 from cambist.core.usecases.settlement.settlement import settle_own

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.usecases.refunds.progress import retry_waiting

@@ -17,11 +17,11 @@ import pytest
 import cambist
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.accounts import Account
+from cambist.core.domain.accounts.accounts import Account
 from cambist.core.domain.chains import ChainHead
-from cambist.core.domain.clients import Client
+from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.payments import Payment
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.operators import reseal as room
 from cambist.core.usecases.operators.reseal import SealReport, inspect_seals, reseal
 from cambist.core.usecases.sealed import SEALED, SealedField

@@ -13,17 +13,17 @@ from cambist.adapters.bank.script import Ending as BankEnding
 from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.payouts.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.charges import ChargeOrder
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_funds import ExchangeTransfer
-from cambist.core.domain.exchange_orders import ExchangeOrder
-from cambist.core.domain.exchanges import Exchange, unsigned
+from cambist.core.domain.exchanges.exchanges import Exchange, unsigned
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.ledger import Purse
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.refunds import Refund, RefundOrder
-from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
+from cambist.core.domain.subscriptions.charges import ChargeOrder
 from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.notices import on_notice

@@ -10,13 +10,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.charges import ChargeOrder
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchange_orders import ExchangeOrder
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.refunds import RefundOrder
-from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.domain.exchanges.orders import ExchangeOrder
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.refunds.refunds import RefundOrder
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
+from cambist.core.domain.subscriptions.charges import ChargeOrder
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange, create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.notices import on_notice

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.script import Ending, Script, Twist
-from cambist.core.domain.idempotency import IdempotencyKey
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.payments import Opening, Payment
-from cambist.core.domain.terminals import Terminal, TerminalWish
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Opening, Payment
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.opening import WATCH, take_invoice

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.accounts import Caller, Mode
-from cambist.core.domain.events import Delivery, DeliveryStatus
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.rates import KnownRate
-from cambist.core.domain.settlement import Settlement, SettlementBatch
+from cambist.core.domain.accounts.accounts import Caller, Mode
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.settlement.rates import KnownRate
+from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger.check import verify_ledger

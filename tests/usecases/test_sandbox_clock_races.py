@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import Caller, Mode
-from cambist.core.domain.events import Delivery
+from cambist.core.domain.accounts.accounts import Caller, Mode
 from cambist.core.domain.sandbox_clock import ClockWish
+from cambist.core.domain.webhooks.events import Delivery
 from cambist.core.usecases.jobs import do, run, run_due
 from cambist.core.usecases.sandbox.clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
 from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.core.domain.accounts import Account, Mode
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, LedgerAccount
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.settlement import Settlement
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.ledger.check import verify_ledger

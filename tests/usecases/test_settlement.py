@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.payments import Payment
-from cambist.core.domain.settlement import Settlement, SettlementBatch
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.ledger.balance import read_balance

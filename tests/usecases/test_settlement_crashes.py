@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.audit import Act, AuditEntry
-from cambist.core.domain.events import Event
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import JournalEntry
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.settlement import Settlement, SettlementBatch
-from cambist.core.domain.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.operators.settlement import settle_asked

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.core.domain.accounts import DEFAULT_SHOP_NAME, Shop
+from cambist.core.domain.accounts.accounts import DEFAULT_SHOP_NAME, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
 from cambist.core.usecases.accounts.accounts import create_account

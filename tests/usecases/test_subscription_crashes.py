@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from msgspec import UNSET
 
-from cambist.core.domain.accounts import Account, Caller, Mode
-from cambist.core.domain.payments import Payment, Suspense
-from cambist.core.domain.subscription_orders import SubscriptionOrder
-from cambist.core.domain.subscriptions import Subscription
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.payments.payments import Payment, Suspense
+from cambist.core.domain.subscriptions.orders import SubscriptionOrder
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.subscriptions.binding_opening import open_binding

@@ -8,9 +8,9 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
-from cambist.core.domain.payments import PaymentStatus, Suspense
-from cambist.core.domain.reports import Report
-from cambist.core.domain.suspense_returns import returned_money
+from cambist.core.domain.payments.payments import PaymentStatus, Suspense
+from cambist.core.domain.payments.reports import Report
+from cambist.core.domain.refunds.suspense_returns import returned_money
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.storage.migrate import migrate
-from cambist.core.domain.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.orders import PaymentOrder
-from cambist.core.domain.payments import PAYMENT_MOVES, Payment, PaymentStatus
-from cambist.core.domain.tallies import Tally, Turnover, day_of, tallies_of
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import PAYMENT_MOVES, Payment, PaymentStatus
+from cambist.core.domain.payments.tallies import Tally, Turnover, day_of, tallies_of
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.operators.review import resolve_mismatch

@@ -7,11 +7,11 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts.terminals import Terminal, TerminalKind, TerminalWish
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
-from cambist.core.domain.orders import PaymentOrder, contact_mask
-from cambist.core.domain.payments import Payment, PaymentStatus, shown_metadata
-from cambist.core.domain.terminals import Terminal, TerminalKind, TerminalWish
+from cambist.core.domain.payments.orders import PaymentOrder, contact_mask
+from cambist.core.domain.payments.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.storage import test_clock as worlds
-from cambist.core.domain.exchanges import DirectionSwitch
+from cambist.core.domain.exchanges.exchanges import DirectionSwitch
 from cambist.core.usecases.refunds.progress import begin
 from cambist.core.usecases.units import TRIES, retrying
 from cambist.ports.faults import Conflict, Stale, Unavailable

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.payments import Payment, PaymentStatus
-from cambist.core.domain.settlement import SettlementBatch
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.usecases.operators.checkup import Level, check_rows, read_everything
 from cambist.core.usecases.operators.health import SIGNS
 from cambist.core.usecases.operators.needs import read_needs

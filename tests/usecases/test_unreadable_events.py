@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.events import Delivery, DeliveryStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import jobs
 from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.ports.jobs import Job

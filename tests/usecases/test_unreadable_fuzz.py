@@ -23,7 +23,7 @@ from cambist.adapters.meter.memory import MemoryMeter
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Column, Storing
 from cambist.adapters.storage.table.kept import Kept, keep
-from cambist.core.domain.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.standing import STANDING, start_standing

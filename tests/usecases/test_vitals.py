@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from cambist.core.domain.accounts import Mode
-from cambist.core.domain.breaker import Breaker
-from cambist.core.domain.gateways import GatewayStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments import Suspense
-from cambist.core.domain.settlement import SettlementBatch
+from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.settlement.settlement import SettlementBatch
+from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.usecases.gateways.gateways import ShownGateway
 from cambist.core.usecases.operators import vitals
 from cambist.core.usecases.operators.vitals import SettlementSigns, Waiting

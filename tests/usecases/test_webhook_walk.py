@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from cambist.core.domain.events import Delivery, DeliveryStatus
-from cambist.core.domain.signing import NotVerified
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.signing import NotVerified
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.ports.notifier import Answer, Letter, Receipt
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
+from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.settlement.withdrawal_progress import execute
 from tests.fuses import Fuse, Killed, fused

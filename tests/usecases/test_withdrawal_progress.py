@@ -11,7 +11,7 @@ import pytest
 from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
+from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from cambist.core.usecases.settlement.transfers import SIGN_LADDER
 from cambist.core.usecases.settlement.withdrawal_progress import next_look
 from cambist.ports.payouts import TransferState

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from cambist.adapters.payouts.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.withdrawals import WithdrawalStatus
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.settlement.withdrawal_progress import execute

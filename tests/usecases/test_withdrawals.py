@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.adapters.payouts.script import Ending, Twist
-from cambist.core.domain.accounts import Mode
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.withdrawals import WithdrawalStatus, WithdrawalTrigger
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus, WithdrawalTrigger
 from cambist.core.usecases.settlement.withdrawal_progress import advance
 from cambist.core.usecases.settlement.withdrawals import (
     LONGEST_REASON,

@@ -8,32 +8,32 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.accounts import Account, ApiKey, Shop
-from ....core.domain.audit import AuditEntry
-from ....core.domain.breaker import Breaker
+from ....core.domain.accounts.accounts import Account, ApiKey, Shop
+from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.accounts.limit_hits import LimitHits
+from ....core.domain.accounts.terminals import Terminal
 from ....core.domain.chains import ChainHead
-from ....core.domain.clients import Client
-from ....core.domain.events import Attempt, Delivery, Event
-from ....core.domain.exchange_funds import ExchangeTransfer
-from ....core.domain.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
-from ....core.domain.feed import Feed, FeedEntry
-from ....core.domain.gateways import Gateway
-from ....core.domain.idempotency import IdempotencyKey
+from ....core.domain.exchanges.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
+from ....core.domain.exchanges.funds import ExchangeTransfer
+from ....core.domain.gateways.gateways import Gateway
 from ....core.domain.installation import Installation
-from ....core.domain.kyc import Upload
+from ....core.domain.kyc.clients import Client
+from ....core.domain.kyc.kyc import Upload
 from ....core.domain.ledger import JournalEntry, LedgerAccount
-from ....core.domain.limit_hits import LimitHits
-from ....core.domain.outcomes import UnknownOutcome
-from ....core.domain.payments import Payment, Suspense
-from ....core.domain.pending_acts import PendingAct
-from ....core.domain.proofs import DeliveryProof
-from ....core.domain.rates import KnownRate
-from ....core.domain.refunds import Refund
-from ....core.domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from ....core.domain.subscriptions import Subscription
-from ....core.domain.tallies import Tally, Turnover
-from ....core.domain.terminals import Terminal
-from ....core.domain.withdrawals import Withdrawal
+from ....core.domain.operators.audit import AuditEntry
+from ....core.domain.operators.pending_acts import PendingAct
+from ....core.domain.payments.outcomes import UnknownOutcome
+from ....core.domain.payments.payments import Payment, Suspense
+from ....core.domain.payments.proofs import DeliveryProof
+from ....core.domain.payments.tallies import Tally, Turnover
+from ....core.domain.refunds.refunds import Refund
+from ....core.domain.settlement.rates import KnownRate
+from ....core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from ....core.domain.settlement.withdrawals import Withdrawal
+from ....core.domain.subscriptions.subscriptions import Subscription
+from ....core.domain.webhooks.breaker import Breaker
+from ....core.domain.webhooks.events import Attempt, Delivery, Event
+from ....core.domain.webhooks.feed import Feed, FeedEntry
 from ....ports.jobs import Job
 from ....ports.notes import ProviderNote
 from ....ports.storage import Record

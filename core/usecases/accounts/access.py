@@ -3,7 +3,7 @@
 import hmac
 
 from ....ports.bundle import Ports
-from ...domain.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
+from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
 from ...domain.errors import Refusal
 
 _LONGEST_KEY = 128

@@ -16,7 +16,7 @@ from ....ports.storage import AtLeast, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.account_settings import WEBHOOK_SECRET, read_settings
-from ...domain.accounts import (
+from ...domain.accounts.accounts import (
     DEFAULT_MARKUP,
     DEFAULT_SHOP_NAME,
     KEY_PREFIXES,
@@ -28,7 +28,7 @@ from ...domain.accounts import (
     fold_name,
 )
 from ...domain.errors import Refusal
-from ...domain.pending_acts import Guarded
+from ...domain.operators.pending_acts import Guarded
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
 from ..sealed import open_webhook_secret, webhook_secret_place

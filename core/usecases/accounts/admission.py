@@ -4,7 +4,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.meter import Gauge
-from ...domain.quota import WINDOW, Verdict, bucket, gauges, verdict, window
+from ...domain.accounts.quota import WINDOW, Verdict, bucket, gauges, verdict, window
 
 PAGES = "pages:ip"
 """The counter of pages by client address."""

@@ -10,9 +10,9 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Snapshot
-from ...domain.limit_hits import LimitHits, hits_from, limit_hits
-from ...domain.quota import WINDOW, Verdict
-from ...domain.tallies import day_of
+from ...domain.accounts.limit_hits import LimitHits, hits_from, limit_hits
+from ...domain.accounts.quota import WINDOW, Verdict
+from ...domain.payments.tallies import day_of
 
 HOUR = 60
 """Minutes that are told one by one."""

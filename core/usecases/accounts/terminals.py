@@ -5,11 +5,11 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
+from ...domain.accounts.terminals import PAYMENT_METHODS, Terminal, TerminalWish, new_terminal
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
-from ...domain.payments import Payment
-from ...domain.terminals import PAYMENT_METHODS, Terminal, TerminalWish, new_terminal
+from ...domain.payments.payments import Payment
 from ..units import retrying
 from .accounts import find_account, storable
 

@@ -17,10 +17,10 @@ from ....ports.forwarding import ForwardingShelf, ForwardingStorage
 from ....ports.notes import ProviderNote
 from ....ports.storage import Below, R, Record, Shelf, Unit
 from ...domain import ids
-from ...domain.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ...domain.errors import Refusal
-from ...domain.events import Delivery
-from ...domain.rates import KnownRate
+from ...domain.operators.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
+from ...domain.settlement.rates import KnownRate
+from ...domain.webhooks.events import Delivery
 from .decisions import Undeclared, Written
 
 PREFIX = "aud_"

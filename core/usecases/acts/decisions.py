@@ -10,8 +10,8 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.money import Rub
-from ...domain.pending_acts import DECIDING, Decision, Guarded, Line, PendingAct, all_refunded, decision
-from ...domain.refunds import Refund
+from ...domain.operators.pending_acts import DECIDING, Decision, Guarded, Line, PendingAct, all_refunded, decision
+from ...domain.refunds.refunds import Refund
 
 Written = Sequence[tuple[type[Any], Any]]
 """What a unit adds and saves, by kind."""

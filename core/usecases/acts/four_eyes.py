@@ -12,9 +12,9 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.audit import Act
 from ...domain.errors import Refusal
-from ...domain.pending_acts import (
+from ...domain.operators.audit import Act
+from ...domain.operators.pending_acts import (
     ACT,
     ActStatus,
     Line,

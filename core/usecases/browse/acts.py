@@ -4,7 +4,7 @@ from typing import Any
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast
-from ...domain.pending_acts import ActStatus, PendingAct
+from ...domain.operators.pending_acts import ActStatus, PendingAct
 from .browse import Way, merged
 
 

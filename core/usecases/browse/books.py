@@ -9,8 +9,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Below, Between, OneOf
-from ...domain.accounts import Mode
-from ...domain.audit import AuditEntry
+from ...domain.accounts.accounts import Mode
 from ...domain.chains import ChainHead
 from ...domain.ledger import (
     LEDGER,
@@ -21,8 +20,9 @@ from ...domain.ledger import (
     Purse,
     entry_id,
 )
-from ...domain.settlement import Correction, Settlement, SettlementItem, item_ids
-from ...domain.suspense_returns import MOST_TRIES
+from ...domain.operators.audit import AuditEntry
+from ...domain.refunds.suspense_returns import MOST_TRIES
+from ...domain.settlement.settlement import Correction, Settlement, SettlementItem, item_ids
 from ..ledger.watch import ledger_faults
 from .browse import Wanted, Way, merged
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Below, OneOf, Record, Unit
-from ...domain.accounts import Account, Mode
+from ...domain.accounts.accounts import Account, Mode
 from ..accounts.accounts import storable
 
 _NEXT = timedelta(microseconds=1)

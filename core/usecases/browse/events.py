@@ -13,12 +13,12 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, OneOf, Unit
-from ...domain.accounts import Account, Mode
-from ...domain.breaker import Breaker
+from ...domain.accounts.accounts import Account, Mode
 from ...domain.days import LONG_AGO, iso
-from ...domain.delivery import last_attempt_id
 from ...domain.errors import Refusal
-from ...domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from ...domain.webhooks.breaker import Breaker
+from ...domain.webhooks.delivery import last_attempt_id
+from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from ..webhooks.events import EventQuery, deliveries_of
 from ..webhooks.resends import resend_range
 from .browse import Wanted, Way, browse, merged

@@ -5,10 +5,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.notes import ProviderNote
 from ....ports.storage import OneOf
-from ...domain.accounts import Mode
-from ...domain.audit import ABSENT
-from ...domain.gateway_health import Seen
-from ...domain.gateways import Gateway
+from ...domain.accounts.accounts import Mode
+from ...domain.gateways.gateways import Gateway
+from ...domain.gateways.health import Seen
+from ...domain.operators.audit import ABSENT
 from ..gateways.watch import health_id
 
 

@@ -15,22 +15,22 @@ from ....ports.bundle import Ports
 from ....ports.storage import R, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
-from ...domain.accounts import Account, ApiKey, Mode, Shop
-from ...domain.audit import AuditEntry
-from ...domain.breaker import Breaker
-from ...domain.clients import Client
-from ...domain.events import Event
-from ...domain.exchange_funds import ExchangeTransfer
-from ...domain.exchanges import Exchange
+from ...domain.accounts.accounts import Account, ApiKey, Mode, Shop
+from ...domain.accounts.terminals import Terminal
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import ExchangeTransfer
+from ...domain.kyc.clients import Client
 from ...domain.ledger import JournalEntry
-from ...domain.payments import Payment, Suspense
-from ...domain.pending_acts import ACT, PendingAct
-from ...domain.proofs import DeliveryProof
-from ...domain.refunds import Refund
-from ...domain.settlement import Settlement, SettlementBatch, SettlementItem
-from ...domain.subscriptions import Subscription
-from ...domain.terminals import Terminal
-from ...domain.withdrawals import Withdrawal
+from ...domain.operators.audit import AuditEntry
+from ...domain.operators.pending_acts import ACT, PendingAct
+from ...domain.payments.payments import Payment, Suspense
+from ...domain.payments.proofs import DeliveryProof
+from ...domain.refunds.refunds import Refund
+from ...domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
+from ...domain.settlement.withdrawals import Withdrawal
+from ...domain.subscriptions.subscriptions import Subscription
+from ...domain.webhooks.breaker import Breaker
+from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..kyc.gate import find_client
 from ..sealed import open_client_phone

@@ -5,8 +5,8 @@ from typing import Any
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast
 from ...domain.days import LONG_AGO
-from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
-from ...domain.payments import SUSPENSE, Suspense
+from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
+from ...domain.payments.payments import SUSPENSE, Suspense
 from .browse import Wanted, Way, merged
 
 Suspended = Suspense | ExchangeTransfer

@@ -8,11 +8,11 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between, OneOf, Snapshot
-from ...domain.audit import AuditEntry
-from ...domain.events import Attempt, Event
 from ...domain.ledger import Currency, EntryKind, JournalEntry, currency_of, entry_id
 from ...domain.money import Rub, Usdt
-from ...domain.payments import Payment
+from ...domain.operators.audit import AuditEntry
+from ...domain.payments.payments import Payment
+from ...domain.webhooks.events import Attempt, Event
 
 _MOST = 500
 _REVISIONS = 11

@@ -12,19 +12,10 @@ from ....ports.faults import Conflict, NotConfigured
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Caller, Mode
+from ...domain.accounts.accounts import Caller, Mode
+from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal, shape_error
-from ...domain.exchange_money import ExchangeQuote, quote_rub, quote_usdt
-from ...domain.exchange_orders import (
-    ExchangeCase,
-    ExchangeOrder,
-    ReadExchange,
-    RubExchangeOrder,
-    Step,
-    judge_exchange,
-    new_exchange,
-)
-from ...domain.exchanges import (
+from ...domain.exchanges.exchanges import (
     ACTIVE_RULE,
     CANCELLABLE,
     Direction,
@@ -33,7 +24,16 @@ from ...domain.exchanges import (
     ExchangeStatus,
     ExchangeTrigger,
 )
-from ...domain.idempotency import IdempotencyKey
+from ...domain.exchanges.money import ExchangeQuote, quote_rub, quote_usdt
+from ...domain.exchanges.orders import (
+    ExchangeCase,
+    ExchangeOrder,
+    ReadExchange,
+    RubExchangeOrder,
+    Step,
+    judge_exchange,
+    new_exchange,
+)
 from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..gateways.gateways import first_open

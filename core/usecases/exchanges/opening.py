@@ -11,9 +11,9 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
+from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
-from ...domain.idempotency import IdempotencyKey
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ..gateways.watch import watched
 from ..units import retrying
 from .steps import fail, turn, watch_id

@@ -20,8 +20,9 @@ from ....ports.remittances import (
     remitting,
 )
 from ....ports.storage import Unit
-from ...domain.exchange_entries import exchange_completed, money_given, part_delivered
-from ...domain.exchange_payouts import (
+from ...domain.exchanges.entries import exchange_completed, money_given, part_delivered
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
+from ...domain.exchanges.payouts import (
     PartStatus,
     PartTrigger,
     PayoutPart,
@@ -30,7 +31,6 @@ from ...domain.exchange_payouts import (
     part_moved,
     payout_parts,
 )
-from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ...domain.money import Rub
 from ..forgotten import may_be_forgotten
 from ..gateways.gateways import first_open

@@ -13,8 +13,8 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.exchange_funds import Incoming, deposit_source
-from ...domain.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.exchanges.funds import Incoming, deposit_source
 from ..gateways.watch import watched
 from ..schedule import next_ask, set_due
 from ..simulated import is_played, is_played_on_chain

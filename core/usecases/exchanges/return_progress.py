@@ -1,6 +1,6 @@
 """Carrying out a return of what came for an exchange: RUB go back through their bank (bank_refunds.py), USDT by one
 signed transfer (transfers.py). Each is recorded before it is sent, and the money leaves the books when it has arrived
-(docs/exchanges.md "Rules"; domain/exchange_returns.py).
+(docs/exchanges.md "Rules"; domain/exchanges/returns.py).
 """
 
 import logging
@@ -15,11 +15,11 @@ from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Stale, Unav
 from ....ports.jobs import Job
 from ....ports.payouts import SignedTransfer, TransferState
 from ....ports.storage import Unit
-from ...domain.exchange_entries import money_returned, return_reversed
-from ...domain.exchange_funds import ExchangeTransfer, returned, transfer_source
-from ...domain.exchange_returns import UNDER_WAY, MoneyReturn, ReturnStatus, ReturnTrigger, return_moved, return_signed
-from ...domain.exchange_reversals import returned_in_vain
-from ...domain.exchanges import NETWORK, Exchange
+from ...domain.exchanges.entries import money_returned, return_reversed
+from ...domain.exchanges.exchanges import NETWORK, Exchange
+from ...domain.exchanges.funds import ExchangeTransfer, returned, transfer_source
+from ...domain.exchanges.returns import UNDER_WAY, MoneyReturn, ReturnStatus, ReturnTrigger, return_moved, return_signed
+from ...domain.exchanges.reversals import returned_in_vain
 from ...domain.ledger import Currency
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import post

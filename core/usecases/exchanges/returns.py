@@ -11,8 +11,8 @@ from ....ports.jobs import Job
 from ....ports.storage import OneOf, Unit
 from ...domain import ids
 from ...domain.errors import Refusal, shape_error
-from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer, returnable, with_return
-from ...domain.exchanges import Exchange
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnable, with_return
 from ...domain.tron import is_tron_address
 from ..accounts.accounts import find_account
 from ..acts.four_eyes import gated

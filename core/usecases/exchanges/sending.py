@@ -10,8 +10,8 @@ from ....ports.bundle import Ports
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 from ....ports.payouts import SignedTransfer, TransferState, UsdtSender
 from ....ports.storage import Unit
-from ...domain.exchange_entries import exchange_completed, money_given
-from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, unsigned
+from ...domain.exchanges.entries import exchange_completed, money_given
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, unsigned
 from ..ledger.ledger import post
 from ..settlement.transfers import broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying

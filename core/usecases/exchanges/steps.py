@@ -12,15 +12,22 @@ from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Between, Unit
 from ...domain.days import iso
-from ...domain.events import EventType
-from ...domain.exchange_entries import (
+from ...domain.exchanges.entries import (
     exchange_failed,
     failed_release,
     money_received,
     money_suspended,
     money_taken_back,
 )
-from ...domain.exchange_funds import (
+from ...domain.exchanges.exchanges import (
+    Exchange,
+    ExchangeStatus,
+    ExchangeTrigger,
+    asked_units,
+    moved_to,
+    shown_received,
+)
+from ...domain.exchanges.funds import (
     ExchangeTransfer,
     Incoming,
     judge_deposits,
@@ -29,10 +36,10 @@ from ...domain.exchange_funds import (
     transfer_ids,
     with_received,
 )
-from ...domain.exchange_reversals import judge_taken_back
-from ...domain.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, asked_units, moved_to, shown_received
+from ...domain.exchanges.reversals import judge_taken_back
 from ...domain.money import Rub
 from ...domain.payloads import ExchangePayload
+from ...domain.webhooks.events import EventType
 from ..ledger.ledger import post
 from ..sealed import open_exchange_phone
 from ..webhooks.outbox import announce_of

@@ -13,9 +13,9 @@ import msgspec
 from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
-from ...domain.accounts import TEST, Account, Caller, Mode
+from ...domain.accounts.accounts import TEST, Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
-from ...domain.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
+from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
 from ..accounts.access import RECENT
 from ..units import retrying
 from ..webhooks.outbox import announce

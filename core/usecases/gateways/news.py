@@ -10,13 +10,13 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, OneOf, Unit
 from ...domain import ids
-from ...domain.accounts import Account, Mode
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.events import Event, EventType
-from ...domain.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, played_id
+from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, played_id
 from ...domain.payloads import GatewayPayload
-from ...domain.terminals import PAYMENT_METHODS
+from ...domain.webhooks.events import Event, EventType
 from ..test_clock import world_of
 from ..units import retrying
 from ..webhooks.outbox import announce

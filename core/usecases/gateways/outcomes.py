@@ -7,8 +7,8 @@ import msgspec
 
 from ....ports.storage import AtLeast, OneOf, Unit
 from ...domain.days import LONG_AGO
-from ...domain.outcomes import Operation, UnknownOutcome, is_outcome_unknown, unknown_outcome
-from ...domain.payments import Opening, Payment
+from ...domain.payments.outcomes import Operation, UnknownOutcome, is_outcome_unknown, unknown_outcome
+from ...domain.payments.payments import Opening, Payment
 
 TOLD_FOR = timedelta(days=3)
 """From creation: how long an expired payment of unknown outcome is told of. Its payer never had a way to pay it."""

@@ -15,10 +15,10 @@ from ....ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, 
 from ....ports.meter import Gauge
 from ....ports.notes import ProviderNote
 from ....ports.storage import Unit
-from ...domain.accounts import Mode
-from ...domain.gateway_health import TRIALS, Seen, is_set_by_hand, is_worth_writing, judged, with_counts
-from ...domain.gateways import Gateway, GatewayReason, GatewayStatus, changed
-from ...domain.quota import WINDOW
+from ...domain.accounts.accounts import Mode
+from ...domain.accounts.quota import WINDOW
+from ...domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, changed
+from ...domain.gateways.health import TRIALS, Seen, is_set_by_hand, is_worth_writing, judged, with_counts
 from ..units import retrying
 from .news import hold
 

@@ -16,18 +16,18 @@ from ....ports.jobs import Job
 from ....ports.payouts import ListingSender, SentTransfer, UsdtSender
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Account, Mode
+from ...domain.accounts.accounts import Account, Mode
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
-from ...domain.exchange_funds import ExchangeTransfer
-from ...domain.exchange_returns import returned_transfer
-from ...domain.exchanges import Exchange
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import ExchangeTransfer
+from ...domain.exchanges.returns import returned_transfer
 from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Rub, Usdt
-from ...domain.payments import Suspense
-from ...domain.refunds import Refund
-from ...domain.suspense_returns import returned_money
-from ...domain.withdrawals import Withdrawal, WithdrawalStatus
+from ...domain.payments.payments import Suspense
+from ...domain.refunds.refunds import Refund
+from ...domain.refunds.suspense_returns import returned_money
+from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..acts.audit import on
 from ..ledger.ledger import LEDGER_RULES
 from ..settlement.withdrawal_progress import announce_withdrawal, book, job_of

@@ -10,11 +10,11 @@ from ....ports.clock import Clock, Ids
 from ....ports.faults import Conflict, Stale, Unavailable
 from ....ports.marks import Beside, Marks
 from ....ports.storage import Storage, Unit
-from ...domain.accounts import Account, Mode
-from ...domain.exchanges import Exchange
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.exchanges.exchanges import Exchange
 from ...domain.installation import INSTALLATION, Because, Installation, held, let_go, marked, recognised
-from ...domain.payments import Payment
-from ...domain.withdrawals import Withdrawal
+from ...domain.payments.payments import Payment
+from ...domain.settlement.withdrawals import Withdrawal
 from ..holding import RACES, read_installation
 from ..units import retrying
 

@@ -6,10 +6,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused, Unavailable
 from ....ports.kyc import NoAnswer
-from ...domain.accounts import Caller, KycDemand, Mode
-from ...domain.clients import IN_PROGRESS, Client, KycStatus, refusal_text
+from ...domain.accounts.accounts import Caller, KycDemand, Mode
 from ...domain.errors import Refusal
-from ...domain.kyc import ReadCheck, check_phone, require_kyc
+from ...domain.kyc.clients import IN_PROGRESS, Client, KycStatus, refusal_text
+from ...domain.kyc.kyc import ReadCheck, check_phone, require_kyc
 from ..sealed import open_client_phone
 from .gate import find_client
 from .links import hosted_url

@@ -9,9 +9,9 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Snapshot, Unit
-from ...domain.accounts import Caller, Mode
-from ...domain.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
+from ...domain.accounts.accounts import Caller, Mode
 from ...domain.errors import Refusal, shape_error
+from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ..accounts.accounts import find_account, storable
 from ..sealed import open_client_phone
 from ..test_clock import in_its_time

@@ -1,5 +1,5 @@
 """Verified clients as a condition: the gate before payments (docs/kyc.md "In payments"). That before exchanges is a
-rule of theirs (domain/exchange_orders.py).
+rule of theirs (domain/exchanges/orders.py).
 
 How clients come to be verified: check.py, register.py, results.py.
 """
@@ -7,8 +7,8 @@ How clients come to be verified: check.py, register.py, results.py.
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused, Unavailable
 from ....ports.storage import Unit
-from ...domain.accounts import KYC_REQUIRED, Caller, Mode
-from ...domain.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
+from ...domain.accounts.accounts import KYC_REQUIRED, Caller, Mode
+from ...domain.kyc.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
 from .results import look
 
 

@@ -12,10 +12,10 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ....ports.kyc import CheckRequest
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Caller, KycFlow, Mode
-from ...domain.clients import Client, KycStatus, operation_of
+from ...domain.accounts.accounts import Account, Caller, KycFlow, Mode
 from ...domain.errors import Refusal
-from ...domain.kyc import ReadRegister, RegisterOrder, check_register, needs_check, registering, require_kyc
+from ...domain.kyc.clients import Client, KycStatus, operation_of
+from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, needs_check, registering, require_kyc
 from ..sealed import client_phone_place
 from ..units import retrying
 from .check import KycAnswer, answer_of, silent, unavailable

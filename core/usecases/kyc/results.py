@@ -11,11 +11,11 @@ from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from ....ports.storage import Unit
-from ...domain.clients import IN_PROGRESS, Client, DocumentState, KycStatus, operation_of, read_operation
 from ...domain.days import iso
-from ...domain.events import EventType
-from ...domain.kyc import Finding, Upload, found, is_announced, taken_back
+from ...domain.kyc.clients import IN_PROGRESS, Client, DocumentState, KycStatus, operation_of, read_operation
+from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
+from ...domain.webhooks.events import EventType
 from ..sealed import kyc_request_place, open_client_phone
 from ..units import retrying
 from ..webhooks.outbox import announce_of

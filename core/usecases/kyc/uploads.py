@@ -10,10 +10,10 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.kyc import Document, Purpose
 from ....ports.storage import Between, Unit
-from ...domain.accounts import Account, Caller, Mode
-from ...domain.clients import IN_PROGRESS, Client, operation_of
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
-from ...domain.kyc import (
+from ...domain.kyc.clients import IN_PROGRESS, Client, operation_of
+from ...domain.kyc.kyc import (
     UPLOAD_EMPTY,
     UPLOAD_KEPT,
     UPLOAD_MAX,

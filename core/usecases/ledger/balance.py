@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from ....ports.bundle import Ports
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.ledger import Purse
 from ...domain.money import Rub, Usdt
 from .ledger import purses

@@ -8,7 +8,6 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Snapshot
-from ...domain.audit import AUDIT
 from ...domain.chains import ChainHead, Head, told
 from ...domain.ledger import (
     LEDGER,
@@ -18,6 +17,7 @@ from ...domain.ledger import (
     entry_id,
     imbalance,
 )
+from ...domain.operators.audit import AUDIT
 from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, sealed_rows, unsealed_rows
 
 

@@ -7,8 +7,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Between, Unit
-from ...domain.accounts import Mode
-from ...domain.audit import AUDIT
+from ...domain.accounts.accounts import Mode
 from ...domain.ledger import (
     LEDGER,
     JournalEntry,
@@ -19,6 +18,7 @@ from ...domain.ledger import (
     ledger_account_id,
 )
 from ...domain.money import Usdt
+from ...domain.operators.audit import AUDIT
 from ..chains import seal_chain
 from ..schedule import come_back
 

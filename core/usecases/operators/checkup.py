@@ -15,9 +15,9 @@ from ....ports.faults import NotConfigured
 from ....ports.payouts import FindingSender
 from ....ports.unreadable import SettingAside
 from ....ports.vault import VaultError
-from ...domain.accounts import Account, Mode
-from ...domain.events import Delivery, DeliveryStatus
-from ...domain.payments import Payment
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.payments.payments import Payment
+from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ..holding import read_hold
 from ..ledger.check import verify_ledger
 from ..ledger.watch import ledger_faults

@@ -11,19 +11,19 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, AtMost, Between, OneOf, Unit
-from ...domain.accounts import Mode
-from ...domain.breaker import Breaker
+from ...domain.accounts.accounts import Mode
 from ...domain.days import LONG_AGO
-from ...domain.events import Delivery, DeliveryStatus
-from ...domain.exchange_funds import SUSPENDED_FOR, ExchangeTransfer
-from ...domain.exchange_reversals import LOST
-from ...domain.gateways import GatewayStatus
+from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
+from ...domain.exchanges.reversals import LOST
+from ...domain.gateways.gateways import GatewayStatus
 from ...domain.money import Rub
-from ...domain.outcomes import Operation, UnknownOutcome
-from ...domain.payments import Payment, PaymentStatus, Suspense
-from ...domain.proofs import STUCK, DeliveryProof, ProofStatus
-from ...domain.refunds import PendingReason, Refund, RefundStatus
-from ...domain.withdrawals import Withdrawal, WithdrawalStatus
+from ...domain.payments.outcomes import Operation, UnknownOutcome
+from ...domain.payments.payments import Payment, PaymentStatus, Suspense
+from ...domain.payments.proofs import STUCK, DeliveryProof, ProofStatus
+from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from ...domain.webhooks.breaker import Breaker
+from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ..gateways.gateways import list_gateways
 from ..gateways.outcomes import told_from
 from ..holding import read_hold

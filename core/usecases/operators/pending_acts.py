@@ -8,10 +8,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Unit
 from ...domain import ids
-from ...domain.audit import Act
 from ...domain.errors import Refusal
 from ...domain.money import Rub
-from ...domain.pending_acts import ACT, ActStatus, PendingAct, decided, is_same_operator, is_waiting
+from ...domain.operators.audit import Act
+from ...domain.operators.pending_acts import ACT, ActStatus, PendingAct, decided, is_same_operator, is_waiting
 from ..accounts.accounts import set_settings
 from ..acts.audit import AuditedStorage, acting, add_row, unaudited
 from ..acts.four_eyes import Confirming, require_confirmable

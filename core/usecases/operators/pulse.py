@@ -8,14 +8,14 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Between, OneOf, R, Snapshot
-from ...domain.accounts import Mode
-from ...domain.events import Attempt, Event
+from ...domain.accounts.accounts import Mode
 from ...domain.ledger import LedgerAccount, Purse
 from ...domain.money import Rub
-from ...domain.payments import Payment
-from ...domain.rates import KnownRate
-from ...domain.settlement import cutoff_of, next_run
-from ...domain.tallies import TOOK_MONEY, Tally, Turnover, day_of
+from ...domain.payments.payments import Payment
+from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, day_of
+from ...domain.settlement.rates import KnownRate
+from ...domain.settlement.settlement import cutoff_of, next_run
+from ...domain.webhooks.events import Attempt, Event
 from ..accounts.limit_hits import Hits, read_hits
 
 DAYS = 30

@@ -8,12 +8,12 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.ledger import Purse
 from ...domain.money import Rub
-from ...domain.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger, Suspense, suspense_id
-from ...domain.reports import Arrival, Decision
+from ...domain.payments.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger, Suspense, suspense_id
+from ...domain.payments.reports import Arrival, Decision
 from ..acts.four_eyes import gated
 from ..payments.moves import move, suspend
 from ..payments.payments import get_payment

@@ -9,10 +9,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Below, Between, Unit
-from ...domain.accounts import Mode
-from ...domain.payments import Payment, PaymentStatus
-from ...domain.settlement import SettlementBatch
-from ...domain.tallies import EVER, Tally
+from ...domain.accounts.accounts import Mode
+from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.tallies import EVER, Tally
+from ...domain.settlement.settlement import SettlementBatch
 from ..acts.audit import on
 from ..settlement.settlement import SETTLE, batch_asked, settle_batch, settle_now
 

@@ -8,12 +8,12 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, AtMost, Between
-from ...domain.accounts import Mode
-from ...domain.breaker import Breaker
-from ...domain.gateways import GatewayStatus
-from ...domain.outcomes import Operation, UnknownOutcome
-from ...domain.payments import Suspense
-from ...domain.settlement import SettlementBatch
+from ...domain.accounts.accounts import Mode
+from ...domain.gateways.gateways import GatewayStatus
+from ...domain.payments.outcomes import Operation, UnknownOutcome
+from ...domain.payments.payments import Suspense
+from ...domain.settlement.settlement import SettlementBatch
+from ...domain.webhooks.breaker import Breaker
 from ..gateways.gateways import ShownGateway, list_gateways
 from ..gateways.outcomes import told_from
 from ..settlement.settlement import DAILY

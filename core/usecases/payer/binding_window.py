@@ -10,14 +10,14 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.mandates import MandateEvent
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Mode, Shop
-from ...domain.binding_window import BindingFace, binding_face, returns_by_itself
+from ...domain.accounts.accounts import Account, Mode, Shop
 from ...domain.errors import Refusal
 from ...domain.money import Rub
-from ...domain.payer_window import web_link
-from ...domain.payments import BindingCharge, FailureReason, Payment
-from ...domain.periods import Interval
-from ...domain.subscriptions import Subscription, binding_ends_at
+from ...domain.payer.binding_window import BindingFace, binding_face, returns_by_itself
+from ...domain.payer.window import web_link
+from ...domain.payments.payments import BindingCharge, FailureReason, Payment
+from ...domain.subscriptions.periods import Interval
+from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import play_event, simulator_of
 from ..subscriptions.binding_opening import open_binding

@@ -6,10 +6,10 @@ The link names account and phone, so nothing that the browser says can name anot
 import msgspec
 
 from ....ports.bundle import Ports
-from ...domain.accounts import Account, KycDemand, KycFlow, Mode
+from ...domain.accounts.accounts import Account, KycDemand, KycFlow, Mode
 from ...domain.errors import Refusal
-from ...domain.kyc import RegisterOrder
-from ...domain.kyc_page import Face, return_address
+from ...domain.kyc.kyc import RegisterOrder
+from ...domain.payer.kyc_page import Face, return_address
 from ..accounts.admission import admit_stranger
 from ..kyc.check import KycAnswer, check_client
 from ..kyc.gate import client_id, find_client

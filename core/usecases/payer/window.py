@@ -9,11 +9,11 @@ from ....ports.bank import InvoiceStatus, Pretence
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.storage import Unit
-from ...domain.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop
+from ...domain.accounts.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
-from ...domain.payer_window import Face, face, web_link
-from ...domain.payments import FailureReason, Payment, PaymentStatus
+from ...domain.payer.window import Face, face, web_link
+from ...domain.payments.payments import FailureReason, Payment, PaymentStatus
 from ..sandbox.sandbox import simulate_payment
 from ..test_clock import find_world, in_its_time
 

@@ -3,8 +3,8 @@
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.ledger import EntryKind, Purse, journal_entry
-from ...domain.payments import Payment, PaymentMove, PaymentStatus, Suspense
-from ...domain.tallies import took_money
+from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, Suspense
+from ...domain.payments.tallies import took_money
 from ..ledger.ledger import post
 
 

@@ -7,16 +7,16 @@ from datetime import datetime
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Mode
-from ...domain.charge_decisions import exhaustion, exhaustion_due_at
-from ...domain.charge_moves import charge_failed, charge_succeeded, exhaustion_announced
+from ...domain.accounts.accounts import Mode
 from ...domain.days import iso
-from ...domain.events import EventType
 from ...domain.payloads import ChargeExhaustedPayload
-from ...domain.payments import FailureReason, Payment, PaymentMove, PaymentStatus
-from ...domain.subscription_moves import mandate_lost
-from ...domain.subscriptions import Subscription
-from ...domain.tallies import TOOK_MONEY, took_money
+from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus
+from ...domain.payments.tallies import TOOK_MONEY, took_money
+from ...domain.subscriptions.charge_decisions import exhaustion, exhaustion_due_at
+from ...domain.subscriptions.charge_moves import charge_failed, charge_succeeded, exhaustion_announced
+from ...domain.subscriptions.moves import mandate_lost
+from ...domain.subscriptions.subscriptions import Subscription
+from ...domain.webhooks.events import EventType
 from ..schedule import set_due
 from ..units import retrying
 from ..webhooks.outbox import announce_of

@@ -4,11 +4,11 @@ from msgspec import UNSET
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts import Mode
+from ...domain.accounts.accounts import Mode
 from ...domain.days import iso
-from ...domain.events import EventType
 from ...domain.payloads import PaymentPayload
-from ...domain.payments import Payment, PaymentMove, PaymentStatus, shown_metadata, shows_payer_name
+from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, shown_metadata, shows_payer_name
+from ...domain.webhooks.events import EventType
 from ..sealed import open_payer_name
 from ..webhooks.outbox import announce, event_of
 

@@ -13,14 +13,14 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Between, Snapshot
 from ...domain import ids
-from ...domain.accounts import Caller, Shop
+from ...domain.accounts.accounts import Caller, Shop
+from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.days import read_moment
 from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
-from ...domain.orders import EXTERNAL_ID_LONGEST
-from ...domain.payments import RECURRING, Payment, PaymentStatus
-from ...domain.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
-from ...domain.terminals import PAYMENT_METHODS
+from ...domain.payments.orders import EXTERNAL_ID_LONGEST
+from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
+from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000

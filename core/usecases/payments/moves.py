@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from ....ports.bank import Transfer
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Shop
+from ...domain.accounts.accounts import Account, Shop
 from ...domain.ledger import Purse
 from ...domain.money import Rub
-from ...domain.payments import FailureReason, Payment, PaymentMove, PaymentStatus, Suspense, suspense_id
-from ...domain.reports import Arrival, Decision, Report, decide, moved, noted
+from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus, Suspense, suspense_id
+from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
 from ..gateways.outcomes import follow_outcome
 from ..sealed import payer_name_place
 from ..units import retrying

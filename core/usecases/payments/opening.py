@@ -16,10 +16,10 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Mode
+from ...domain.accounts.accounts import Mode
+from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.idempotency import IdempotencyKey
-from ...domain.payments import ASKING, OPEN, Opening, Payment, lifetime
+from ...domain.payments.payments import ASKING, OPEN, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown

@@ -6,11 +6,12 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.jobs import Job
 from ...domain import ids
-from ...domain.accounts import Caller, Shop
+from ...domain.accounts.accounts import Caller, Shop
+from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.errors import Refusal
-from ...domain.idempotency import IdempotencyKey
 from ...domain.ids import canonical_uuid
-from ...domain.orders import (
+from ...domain.payments.orders import (
     Case,
     PaymentOrder,
     ReadOrder,
@@ -19,8 +20,7 @@ from ...domain.orders import (
     kept_metadata,
     private_data,
 )
-from ...domain.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
-from ...domain.terminals import PAYMENT_METHODS
+from ...domain.payments.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
 from ..accounts.access import RECENT
 from ..accounts.terminals import offered_terminal, terminal_of
 from ..gateways.gateways import first_open

@@ -10,14 +10,14 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
 from ...domain.errors import Refusal
-from ...domain.payments import (
+from ...domain.payments.payments import (
     LATE_WINDOW,
     FailureReason,
     Opening,
     Payment,
     PaymentStatus,
 )
-from ...domain.reports import Report
+from ...domain.payments.reports import Report
 from ..gateways.watch import watched
 from ..schedule import ASK_AGAIN, come_back, next_late_look, pause_after
 from ..simulated import is_played

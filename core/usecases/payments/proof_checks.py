@@ -1,4 +1,5 @@
-"""The job behind a delivery proof: asks the chain, and lets the answer take effect (domain/proof_checks.py decides)."""
+"""The job behind a delivery proof: asks the chain, and lets the answer take effect (domain/payments/proof_checks.py
+decides)."""
 
 from collections.abc import Mapping
 
@@ -10,8 +11,8 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.money import Usdt
-from ...domain.payments import Payment
-from ...domain.proof_checks import (
+from ...domain.payments.payments import Payment
+from ...domain.payments.proof_checks import (
     Look,
     Next,
     Seen,
@@ -21,7 +22,7 @@ from ...domain.proof_checks import (
     waits_for_settlement,
     without_answer,
 )
-from ...domain.proofs import DeliveryProof, ProofNetwork, RejectionReason, transaction_hash, wish_of
+from ...domain.payments.proofs import DeliveryProof, ProofNetwork, RejectionReason, transaction_hash, wish_of
 from ..units import retrying
 from .proofs import CLAIM_TAKEN, is_free
 

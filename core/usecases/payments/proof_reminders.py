@@ -8,13 +8,13 @@ from msgspec import UNSET
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Shop
+from ...domain.accounts.accounts import Account, Shop
 from ...domain.days import iso
-from ...domain.events import EventType
 from ...domain.payloads import ProofReminderPayload
-from ...domain.payments import Payment, PaymentMove, announced
-from ...domain.proof_reminders import is_missing, next_reminder, reminder_number
-from ...domain.proofs import DeliveryProof, takes_proof
+from ...domain.payments.payments import Payment, PaymentMove, announced
+from ...domain.payments.proof_reminders import is_missing, next_reminder, reminder_number
+from ...domain.payments.proofs import DeliveryProof, takes_proof
+from ...domain.webhooks.events import EventType
 from ..accounts.terminals import terminal_of
 from ..schedule import set_due
 from ..units import retrying

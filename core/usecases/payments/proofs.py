@@ -6,10 +6,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
-from ...domain.payments import Payment
-from ...domain.proofs import (
+from ...domain.payments.payments import Payment
+from ...domain.payments.proofs import (
     DeliveryProof,
     ProofWish,
     ReadProofOrder,

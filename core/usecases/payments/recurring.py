@@ -11,15 +11,15 @@ from msgspec import UNSET
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Caller, Mode
+from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.events import EventType
 from ...domain.ids import canonical_uuid
 from ...domain.money import Rub
 from ...domain.payloads import SubscriptionPayload
-from ...domain.payments import RECURRING, BindingCharge, Payment, PaymentStatus
-from ...domain.subscriptions import Subscription, SubscriptionStatus, announces
+from ...domain.payments.payments import RECURRING, BindingCharge, Payment, PaymentStatus
+from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, announces
+from ...domain.webhooks.events import EventType
 from ..webhooks.outbox import announce_of
 from .tallies import add_payment
 

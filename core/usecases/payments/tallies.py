@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, R, Snapshot, Unit
-from ...domain.payments import Payment
-from ...domain.tallies import TOOK_MONEY, Tally, Turnover, tallies_of, took_money, turnover_of
+from ...domain.payments.payments import Payment
+from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, tallies_of, took_money, turnover_of
 
 _BATCH = 1000
 

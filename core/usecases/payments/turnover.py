@@ -7,10 +7,10 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between
-from ...domain.accounts import Caller, Shop
+from ...domain.accounts.accounts import Caller, Shop
 from ...domain.errors import shape_error
 from ...domain.money import Rub
-from ...domain.tallies import Turnover, day_ids, day_of
+from ...domain.payments.tallies import Turnover, day_ids, day_of
 
 DAYS_MAX = 366
 DAYS_USUAL = 30

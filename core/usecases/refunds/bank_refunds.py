@@ -7,7 +7,7 @@ from typing import Protocol
 from ....ports.bank import RefundRequest, RefundState, RefundStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-from ...domain.accounts import Mode
+from ...domain.accounts.accounts import Mode
 from ..gateways.watch import watched
 from ..schedule import next_ask, next_late_look
 

@@ -13,7 +13,7 @@ from ....ports.storage import AtLeast, Unit
 from ...domain import ids
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
-from ...domain.refunds import Refund, RefundStatus
+from ...domain.refunds.refunds import Refund, RefundStatus
 from ..test_clock import in_its_time
 from ..units import retrying
 

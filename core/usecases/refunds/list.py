@@ -7,10 +7,10 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ...domain import ids
-from ...domain.accounts import Account, Caller, Mode, Shop
+from ...domain.accounts.accounts import Account, Caller, Mode, Shop
 from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
-from ...domain.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
+from ...domain.refunds.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
 from ..accounts.accounts import find_account
 from .refunds import require_refunds
 

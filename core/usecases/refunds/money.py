@@ -9,12 +9,12 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts import Account
+from ...domain.accounts.accounts import Account
 from ...domain.ledger import EntryKind, Purse, journal_entry
 from ...domain.money import Usdt
-from ...domain.payments import Payment
-from ...domain.refunds import Refund
-from ...domain.settlement import Correction, Settlement, at_market
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import Refund
+from ...domain.settlement.settlement import Correction, Settlement, at_market
 from ..ledger.ledger import may_take, post
 
 

@@ -17,9 +17,9 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Mode
-from ...domain.payments import Payment
-from ...domain.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, moved_to
+from ...domain.accounts.accounts import Mode
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, moved_to
 from ..forgotten import may_be_forgotten
 from ..holding import holds_back
 from ..schedule import set_due

@@ -10,11 +10,11 @@ from ....ports.bundle import Ports
 from ....ports.faults import Conflict
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Caller, Mode, RefundApproval, Settings
+from ...domain.accounts.accounts import Caller, Mode, RefundApproval, Settings
+from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.idempotency import IdempotencyKey
-from ...domain.payments import Payment
-from ...domain.refunds import (
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import (
     REASON_LONGEST,
     PendingReason,
     Refund,

@@ -14,12 +14,12 @@ from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain import payments
-from ...domain.accounts import Shop
-from ...domain.events import EventType
+from ...domain.accounts.accounts import Shop
 from ...domain.payloads import RefundPayload
-from ...domain.payments import Payment
-from ...domain.refunds import TOLD, Refund, RefundStatus, RefundTrigger, is_open, moved_to, refunded_by
+from ...domain.payments import payments
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import TOLD, Refund, RefundStatus, RefundTrigger, is_open, moved_to, refunded_by
+from ...domain.webhooks.events import EventType
 from ..ledger.ledger import LEDGER_RULES
 from ..payments.moves import follow
 from ..payments.tallies import save_moved

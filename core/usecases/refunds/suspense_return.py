@@ -1,8 +1,8 @@
 """Sending money in suspense back to who paid it (docs/payments.md "Money that cannot count").
 
 The job is the record that it is under way: written before the bank is asked, for the operation of the present attempt
-(domain/suspense_returns.py). The money leaves the books when the bank has sent it, and not before. What the bank says
-of an earlier attempt moves nothing.
+(domain/refunds/suspense_returns.py). The money leaves the books when the bank has sent it, and not before. What the
+bank says of an earlier attempt moves nothing.
 """
 
 import logging
@@ -18,8 +18,8 @@ from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
-from ...domain.payments import Payment, Suspense, suspended_transfer
-from ...domain.suspense_returns import (
+from ...domain.payments.payments import Payment, Suspense, suspended_transfer
+from ...domain.refunds.suspense_returns import (
     ENDED,
     MOST_TRIES,
     RETURN_FAILED,

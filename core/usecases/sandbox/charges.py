@@ -14,10 +14,10 @@ from ....ports.mandates import (
     ChargeStatus,
     MandateSimulator,
 )
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.payments import FailureReason, Payment
-from ...domain.subscriptions import Subscription
+from ...domain.payments.payments import FailureReason, Payment
+from ...domain.subscriptions.subscriptions import Subscription
 from ..payments.recurring import mandate_operation, no_subscription, own_subscription
 from ..subscriptions.charge_progress import look
 from .subscriptions import simulator_of

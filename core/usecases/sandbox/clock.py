@@ -21,12 +21,12 @@ from ....ports.clock import World
 from ....ports.faults import Fault
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Caller, Mode
-from ...domain.breaker import Breaker, lane_id
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.events import Event
 from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
+from ...domain.webhooks.breaker import Breaker, lane_id
+from ...domain.webhooks.events import Event
 from ..accounts.accounts import find_account
 from ..schedule import set_due
 from ..settlement.days import first_own_settlement

@@ -12,7 +12,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Account
+from ...domain.accounts.accounts import Account
 from ..schedule import come_back, set_due
 from ..units import retrying
 

@@ -9,8 +9,8 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtMost, Unit
-from ...domain.accounts import Account
-from ...domain.settlement import next_run
+from ...domain.accounts.accounts import Account
+from ...domain.settlement.settlement import next_run
 from ..settlement.days import OWN_DAILY, anything_waits
 from ..settlement.settlement import SETTLE
 from ..webhooks.outbox import DELIVER

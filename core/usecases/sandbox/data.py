@@ -14,33 +14,33 @@ from ....ports.jobs import Job
 from ....ports.notes import ProviderNote
 from ....ports.storage import Between, Unit
 from ....ports.unreadable import UnreadableRow
-from ...domain.accounts import Account, ApiKey, Caller, Mode, Shop
-from ...domain.audit import AuditEntry
-from ...domain.breaker import Breaker, lane_id
+from ...domain.accounts.accounts import Account, ApiKey, Caller, Mode, Shop
+from ...domain.accounts.idempotency import IdempotencyKey, key_id
+from ...domain.accounts.limit_hits import LimitHits
+from ...domain.accounts.terminals import Terminal
 from ...domain.chains import ChainHead
-from ...domain.clients import Client
 from ...domain.errors import Refusal
-from ...domain.events import Attempt, Delivery, Event
-from ...domain.exchange_funds import ExchangeTransfer
-from ...domain.exchanges import DirectionSwitch, Exchange
-from ...domain.feed import Feed, FeedEntry
-from ...domain.gateways import Gateway, played_id
-from ...domain.idempotency import IdempotencyKey, key_id
+from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
+from ...domain.exchanges.funds import ExchangeTransfer
+from ...domain.gateways.gateways import Gateway, played_id
 from ...domain.installation import Installation
-from ...domain.kyc import Upload
+from ...domain.kyc.clients import Client
+from ...domain.kyc.kyc import Upload
 from ...domain.ledger import JournalEntry, LedgerAccount
-from ...domain.limit_hits import LimitHits
-from ...domain.outcomes import UnknownOutcome
-from ...domain.payments import Payment, Suspense
-from ...domain.pending_acts import PendingAct
-from ...domain.proofs import DeliveryProof
-from ...domain.rates import KnownRate
-from ...domain.refunds import Refund
-from ...domain.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from ...domain.subscriptions import Subscription
-from ...domain.tallies import Tally, Turnover
-from ...domain.terminals import Terminal
-from ...domain.withdrawals import Withdrawal
+from ...domain.operators.audit import AuditEntry
+from ...domain.operators.pending_acts import PendingAct
+from ...domain.payments.outcomes import UnknownOutcome
+from ...domain.payments.payments import Payment, Suspense
+from ...domain.payments.proofs import DeliveryProof
+from ...domain.payments.tallies import Tally, Turnover
+from ...domain.refunds.refunds import Refund
+from ...domain.settlement.rates import KnownRate
+from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from ...domain.settlement.withdrawals import Withdrawal
+from ...domain.subscriptions.subscriptions import Subscription
+from ...domain.webhooks.breaker import Breaker, lane_id
+from ...domain.webhooks.events import Attempt, Delivery, Event
+from ...domain.webhooks.feed import Feed, FeedEntry
 from ..units import retrying
 from .forgetting import (
     forget_batches,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import msgspec
 
 from ....ports.bundle import Ports
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
-from ...domain.exchange_orders import ExchangeOrder, RubExchangeOrder
-from ...domain.exchanges import Exchange
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.orders import ExchangeOrder, RubExchangeOrder
 from ..exchanges.exchanges import begin_exchange
 from .exchanges import made_up_wallet
 

@@ -13,11 +13,11 @@ from ....ports.faults import NotConfigured, Refused
 from ....ports.payouts import SenderSimulator, TransferState
 from ....ports.remittances import RemittanceSimulator, RemittanceStatus
 from ....ports.storage import Unit
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.exchange_money import depositable
-from ...domain.exchange_payouts import PartStatus, next_part
-from ...domain.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.exchanges.money import depositable
+from ...domain.exchanges.payouts import PartStatus, next_part
 from ...domain.money import Rub, Usdt
 from ...domain.tron import tron_address
 from ..exchanges.exchanges import cancel_any_exchange, get_exchange

@@ -13,24 +13,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Between, OneOf, R, Record, Unit
-from ...domain import suspense_returns
-from ...domain.accounts import Mode
-from ...domain.clients import Client
-from ...domain.delivery import attempt_id
-from ...domain.events import Attempt, Delivery, Event
-from ...domain.exchange_funds import ExchangeTransfer, transfer_ids
-from ...domain.exchange_returns import MOST_TRIES
-from ...domain.exchanges import Exchange
-from ...domain.idempotency import IdempotencyKey
+from ...domain.accounts.accounts import Mode
+from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import ExchangeTransfer, transfer_ids
+from ...domain.exchanges.returns import MOST_TRIES
+from ...domain.kyc.clients import Client
 from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
 from ...domain.money import Rub, Usdt
-from ...domain.outcomes import UnknownOutcome
-from ...domain.payments import Payment, Suspense
-from ...domain.proofs import DeliveryProof
-from ...domain.refunds import Refund
-from ...domain.settlement import Correction, ItemKind, Line, Settlement, SettlementBatch, SettlementItem, item_id
-from ...domain.subscriptions import Subscription
-from ...domain.withdrawals import Withdrawal
+from ...domain.payments.outcomes import UnknownOutcome
+from ...domain.payments.payments import Payment, Suspense
+from ...domain.payments.proofs import DeliveryProof
+from ...domain.refunds import suspense_returns
+from ...domain.refunds.refunds import Refund
+from ...domain.settlement.settlement import (
+    Correction,
+    ItemKind,
+    Line,
+    Settlement,
+    SettlementBatch,
+    SettlementItem,
+    item_id,
+)
+from ...domain.settlement.withdrawals import Withdrawal
+from ...domain.subscriptions.subscriptions import Subscription
+from ...domain.webhooks.delivery import attempt_id
+from ...domain.webhooks.events import Attempt, Delivery, Event
 from ..exchanges.return_progress import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
 from ..kyc.results import FOLLOW

@@ -9,9 +9,9 @@ from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused
 from ....ports.storage import Unit
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.refunds import PendingReason, Refund, RefundStatus
+from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ..refunds.progress import on_notice, send
 from ..refunds.refunds import approve, get_refund, reject_refund
 from ..refunds.steps import RACES, drop_job, payment_of

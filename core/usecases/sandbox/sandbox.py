@@ -5,10 +5,10 @@ import msgspec
 from ....ports.bank import BankSimulator, InvoiceStatus, Pretence
 from ....ports.bundle import Ports
 from ....ports.faults import Refused
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.money import Rub
-from ...domain.payments import FailureReason, Payment
+from ...domain.payments.payments import FailureReason, Payment
 from ..notices import on_notice
 from ..payments.payments import get_payment
 from .charges import simulate_charge

@@ -7,10 +7,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused
 from ....ports.mandates import MandateEvent, MandatePretence, MandateSimulator
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.payments import Payment
-from ...domain.subscriptions import Subscription, SubscriptionStatus, awaits_binding
+from ...domain.payments.payments import Payment
+from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding
 from ..payments.recurring import any_subscription, binding_operation, mandate_operation
 from ..subscriptions.binding_opening import open_binding
 from ..subscriptions.binding_progress import on_notice

@@ -8,9 +8,9 @@ from ....ports.bundle import Ports
 from ....ports.faults import Fault, NotConfigured
 from ....ports.jobs import Job
 from ....ports.payouts import SenderSimulator, TransferState
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.withdrawals import Withdrawal, WithdrawalStatus
+from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..settlement.withdrawal_progress import execute, job_id, sign_only
 from ..settlement.withdrawals import cancel_withdrawal, get_withdrawal
 

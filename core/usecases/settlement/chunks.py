@@ -8,12 +8,12 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts import Account
+from ...domain.accounts.accounts import Account
 from ...domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
 from ...domain.money import Rub
-from ...domain.payments import Payment, PaymentTrigger, moved_to
-from ...domain.refunds import holds_money
-from ...domain.settlement import (
+from ...domain.payments.payments import Payment, PaymentTrigger, moved_to
+from ...domain.refunds.refunds import holds_money
+from ...domain.settlement.settlement import (
     Correction,
     ItemKind,
     Line,

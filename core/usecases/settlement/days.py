@@ -9,14 +9,14 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Mode
+from ...domain.accounts.accounts import Account, Mode
 from ...domain.errors import Refusal
 from ...domain.ledger import Purse
 from ...domain.money import Usdt
-from ...domain.payments import Payment, PaymentStatus
-from ...domain.refunds import PendingReason, Refund, RefundStatus
-from ...domain.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
-from ...domain.withdrawals import payable
+from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from ...domain.settlement.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
+from ...domain.settlement.withdrawals import payable
 from ..ledger.ledger import purses
 from ..schedule import come_back
 from .settlement import NO_RATE, open_batch

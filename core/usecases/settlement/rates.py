@@ -9,10 +9,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Unavailable
 from ....ports.storage import Unit
-from ...domain.accounts import Caller, Mode, Shop
+from ...domain.accounts.accounts import Caller, Mode, Shop
 from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
-from ...domain.rates import KnownRate, Quote, believed, is_held, judge, may_serve, merchant_rate
+from ...domain.settlement.rates import KnownRate, Quote, believed, is_held, judge, may_serve, merchant_rate
 from ..units import retrying
 
 RETRY_AFTER = 30

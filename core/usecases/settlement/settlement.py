@@ -15,10 +15,10 @@ from ....ports.bundle import Ports
 from ....ports.faults import Conflict, Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Caller, Mode
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
+from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
 from ..accounts.accounts import find_account
 from ..ledger.ledger import seal_all
 from ..refunds.progress import retry_waiting

@@ -9,9 +9,9 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Between
 from ...domain import ids
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
-from ...domain.settlement import Settlement, SettlementItem, item_ids
+from ...domain.settlement.settlement import Settlement, SettlementItem, item_ids
 
 
 class SettlementPage(msgspec.Struct, frozen=True):

@@ -17,11 +17,10 @@ from ....ports.jobs import Job
 from ....ports.payouts import SignedTransfer, TransferState, UsdtSender
 from ....ports.storage import Unit
 from ...domain.days import iso
-from ...domain.events import EventType
 from ...domain.ledger import EntryKind, Purse, journal_entry
 from ...domain.machine import IllegalMove
 from ...domain.payloads import WithdrawalPayload
-from ...domain.withdrawals import (
+from ...domain.settlement.withdrawals import (
     GIVEN_BACK,
     WITHDRAWAL_MOVES,
     Withdrawal,
@@ -32,6 +31,7 @@ from ...domain.withdrawals import (
     signed,
     way,
 )
+from ...domain.webhooks.events import EventType
 from ..ledger.ledger import post
 from ..units import retrying
 from ..webhooks.outbox import announce_of

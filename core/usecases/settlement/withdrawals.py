@@ -13,12 +13,12 @@ from ....ports.jobs import Job
 from ....ports.payouts import SentTransfer
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Account, Caller, Mode
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import Refusal
 from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Usdt
-from ...domain.settlement import Settlement
-from ...domain.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
+from ...domain.settlement.settlement import Settlement
+from ...domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
 from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..holding import holds_back

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts import Scheme
-from ...domain.payments import Payment
-from ...domain.subscriptions import Subscription, awaits_binding, binding_ends_at
+from ...domain.accounts.accounts import Scheme
+from ...domain.payments.payments import Payment
+from ...domain.subscriptions.subscriptions import Subscription, awaits_binding, binding_ends_at
 from ..payments.opening import no_route
 from ..payments.recurring import any_subscription, save_subscription
 from ..units import retrying

@@ -13,7 +13,9 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
-from ...domain.binding_reports import (
+from ...domain.payments.payments import LATE_WINDOW, BindingCharge, Payment, PaymentStatus, PaymentTrigger
+from ...domain.payments.reports import Decision
+from ...domain.subscriptions.binding_reports import (
     TOOK_MONEY,
     BindingReport,
     MandateStanding,
@@ -22,11 +24,9 @@ from ...domain.binding_reports import (
     is_stray_mandate,
     symbolically_paid,
 )
-from ...domain.payments import LATE_WINDOW, BindingCharge, Payment, PaymentStatus, PaymentTrigger
-from ...domain.periods import current_period
-from ...domain.reports import Decision
-from ...domain.subscription_moves import Mandate
-from ...domain.subscriptions import Subscription, SubscriptionStatus
+from ...domain.subscriptions.moves import Mandate
+from ...domain.subscriptions.periods import current_period
+from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription

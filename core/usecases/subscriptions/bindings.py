@@ -16,11 +16,12 @@ from ....ports.mandates import Binding as AtBank
 from ....ports.mandates import BindingRequest, MandateBank
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Mode, Scheme
-from ...domain.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
-from ...domain.periods import calendar_period, current_period, window_number, window_period
-from ...domain.subscription_moves import binding_begun, binding_closed, link_issued
-from ...domain.subscriptions import (
+from ...domain.accounts.accounts import Mode, Scheme
+from ...domain.accounts.terminals import Terminal
+from ...domain.payments.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
+from ...domain.subscriptions.moves import binding_begun, binding_closed, link_issued
+from ...domain.subscriptions.periods import calendar_period, current_period, window_number, window_period
+from ...domain.subscriptions.subscriptions import (
     BINDING_SYMBOL,
     CONFIRMATION_WAIT,
     LINK_WAIT,
@@ -28,7 +29,6 @@ from ...domain.subscriptions import (
     Subscription,
     SubscriptionStatus,
 )
-from ...domain.terminals import Terminal
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import watched

@@ -14,10 +14,10 @@ from ....ports.faults import Fault, NotConfigured, NotSupported, OutcomeUnknown,
 from ....ports.jobs import Job
 from ....ports.mandates import MANDATE_REVOKED, ChargeRequest, ChargeState, ChargeStatus, MandateBank
 from ....ports.storage import Unit
-from ...domain.charge_reports import Step, decide_charge_report, has_no_outcome, step_of
-from ...domain.payments import FailureReason, Opening, Payment, PaymentStatus
-from ...domain.reports import Report
-from ...domain.subscriptions import Subscription
+from ...domain.payments.payments import FailureReason, Opening, Payment, PaymentStatus
+from ...domain.payments.reports import Report
+from ...domain.subscriptions.charge_reports import Step, decide_charge_report, has_no_outcome, step_of
+from ...domain.subscriptions.subscriptions import Subscription
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure

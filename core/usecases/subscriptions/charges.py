@@ -9,15 +9,15 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Caller
-from ...domain.charge_decisions import Blocked, ChargeWindow, MayCharge, Occupied
-from ...domain.charge_moves import charge_started, charge_undone
-from ...domain.charge_reports import has_no_outcome
-from ...domain.charges import ChargeCase, ChargeOrder, judge_charge, subscription_window
+from ...domain.accounts.accounts import Caller
+from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.idempotency import IdempotencyKey
-from ...domain.payments import Opening, Payment, PaymentStatus
-from ...domain.subscriptions import Subscription
+from ...domain.payments.payments import Opening, Payment, PaymentStatus
+from ...domain.subscriptions.charge_decisions import Blocked, ChargeWindow, MayCharge, Occupied
+from ...domain.subscriptions.charge_moves import charge_started, charge_undone
+from ...domain.subscriptions.charge_reports import has_no_outcome
+from ...domain.subscriptions.charges import ChargeCase, ChargeOrder, judge_charge, subscription_window
+from ...domain.subscriptions.subscriptions import Subscription
 from ..causes import caused_charge_id
 from ..holding import holds_back
 from ..idempotency import Lock, Made, once, once_made

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ...domain.accounts import Caller
+from ...domain.accounts.accounts import Caller
 from ...domain.errors import shape_error
-from ...domain.subscriptions import Subscription, SubscriptionStatus
+from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 
 _NEWEST_FIRST = "-created_at"
 

@@ -7,11 +7,11 @@ from ....ports.bundle import Ports
 from ....ports.faults import Fault, Refused
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.binding_reports import may_bind
-from ...domain.payments import BindingCharge, Opening, Payment, PaymentTrigger
-from ...domain.reports import Decision
-from ...domain.subscription_moves import revoked
-from ...domain.subscriptions import Subscription, SubscriptionStatus
+from ...domain.payments.payments import BindingCharge, Opening, Payment, PaymentTrigger
+from ...domain.payments.reports import Decision
+from ...domain.subscriptions.binding_reports import may_bind
+from ...domain.subscriptions.moves import revoked
+from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ..gateways.watch import watched
 from ..payments.moves import move
 from ..payments.recurring import any_subscription, binding_operation, save_subscription

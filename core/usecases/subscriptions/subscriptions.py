@@ -9,14 +9,14 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Caller, Scheme, Shop
+from ...domain.accounts.accounts import Caller, Scheme, Shop
+from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.idempotency import IdempotencyKey
 from ...domain.ids import canonical_uuid
-from ...domain.subscription_moves import cancelled, rebound, repriced
-from ...domain.subscription_orders import SubscriptionCase, SubscriptionOrder, judge_subscription, new_subscription
-from ...domain.subscription_patches import PatchCase, SubscriptionPatch, judge_patch
-from ...domain.subscriptions import Subscription
+from ...domain.subscriptions.moves import cancelled, rebound, repriced
+from ...domain.subscriptions.orders import SubscriptionCase, SubscriptionOrder, judge_subscription, new_subscription
+from ...domain.subscriptions.patches import PatchCase, SubscriptionPatch, judge_patch
+from ...domain.subscriptions.subscriptions import Subscription
 from ..accounts.terminals import offered_terminal
 from ..idempotency import Lock, Made, once
 from ..payments.opening import no_route

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.binding_reports import follow_mandate
-from ...domain.payments import Payment
-from ...domain.subscription_moves import binding_timed_out, pause_timed_out
-from ...domain.subscriptions import Subscription, binding_ends_at, pause_ends_at
+from ...domain.payments.payments import Payment
+from ...domain.subscriptions.binding_reports import follow_mandate
+from ...domain.subscriptions.moves import binding_timed_out, pause_timed_out
+from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at, pause_ends_at
 from ..gateways.watch import watched
 from ..payments.recurring import any_subscription, save_subscription
 from ..schedule import come_back

@@ -3,7 +3,7 @@
 Every receiver (an account's, in one mode) has one job that stands while something is due there. Whoever holds its
 lease serves that receiver alone, so its deliveries never compete for its breaker; several letters are under way at a
 time, and a slow or dead receiver holds up nobody but itself. How one receiver is served is in endpoint_worker.py; what
-comes next is decided in domain/delivery.py and domain/breaker.py, and entered in results.py.
+comes next is decided in domain/webhooks/delivery.py and domain/webhooks/breaker.py, and entered in results.py.
 """
 
 from ....ports.bundle import Ports

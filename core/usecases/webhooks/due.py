@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from ....ports.storage import AtLeast, AtMost, OneOf, Unit
-from ...domain.delivery import AT_ONCE, is_too_old
-from ...domain.events import Delivery, Event
+from ...domain.webhooks.delivery import AT_ONCE, is_too_old
+from ...domain.webhooks.events import Delivery, Event
 from .results import Lane
 
 BATCH = 128

@@ -10,12 +10,12 @@ from ....ports.bundle import Ports
 from ....ports.notifier import Receipt
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Account, Caller, Mode
-from ...domain.breaker import Breaker, after_letter, lane_id, new_breaker
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
-from ...domain.delivery import Outcome
 from ...domain.errors import Refusal
-from ...domain.events import Delivery, DeliveryStatus
+from ...domain.webhooks.breaker import Breaker, after_letter, lane_id, new_breaker
+from ...domain.webhooks.delivery import Outcome
+from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ..units import retrying
 from .outbox import ask_to_deliver
 from .signing import Signers, signed_letter

@@ -10,10 +10,10 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
-from ...domain.accounts import Account
-from ...domain.breaker import Breaker, lane_of
-from ...domain.delivery import Outcome, next_number
-from ...domain.events import Delivery, Event
+from ...domain.accounts.accounts import Account
+from ...domain.webhooks.breaker import Breaker, lane_of
+from ...domain.webhooks.delivery import Outcome, next_number
+from ...domain.webhooks.events import Delivery, Event
 from ..test_clock import world_of
 from .due import Backlog, Ready
 from .in_flight import Outlook

@@ -10,11 +10,11 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Between, OneOf, Snapshot, Unit
 from ...domain import ids
-from ...domain.accounts import Caller, Mode
+from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import read_moment
-from ...domain.delivery import last_attempt_id
 from ...domain.errors import Refusal, shape_error
-from ...domain.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from ...domain.webhooks.delivery import last_attempt_id
+from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 
 _OF_ONE_OBJECT = 1000
 """Events of one object at most that are listed: far more than one ever has."""

@@ -1,4 +1,5 @@
-"""Following an account's test events: what `GET /sandbox/letters` reads (domain/feed.py: why nothing is lost)."""
+"""Following an account's test events: what `GET /sandbox/letters` reads (domain/webhooks/feed.py: why nothing is
+lost)."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -10,11 +11,11 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, OneOf, Unit
 from ....ports.vault import Vault
-from ...domain.accounts import Account, Caller, Mode
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
-from ...domain.events import Event, EventType
-from ...domain.feed import KEPT, Feed, FeedEntry
-from ...domain.signing import Signer, headers
+from ...domain.webhooks.events import Event, EventType
+from ...domain.webhooks.feed import KEPT, Feed, FeedEntry
+from ...domain.webhooks.signing import Signer, headers
 from ..units import retrying
 from .signing import Signers
 

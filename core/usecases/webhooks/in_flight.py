@@ -4,9 +4,9 @@ yet, by which letters begin or wait."""
 from collections.abc import Iterable
 
 from ....ports.notifier import Answer
-from ...domain.breaker import Breaker, after_delivery, new_breaker, room
-from ...domain.delivery import Outcome
-from ...domain.events import Delivery
+from ...domain.webhooks.breaker import Breaker, after_delivery, new_breaker, room
+from ...domain.webhooks.delivery import Outcome
+from ...domain.webhooks.events import Delivery
 from .limiter_pool import Trust
 from .results import Lane, Sent
 

@@ -11,11 +11,11 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts import Account, Mode
-from ...domain.breaker import lane_id
-from ...domain.delivery import sent_anew
-from ...domain.events import Delivery, DeliveryStatus, Event, EventType
+from ...domain.accounts.accounts import Account, Mode
 from ...domain.payloads import Payload
+from ...domain.webhooks.breaker import lane_id
+from ...domain.webhooks.delivery import sent_anew
+from ...domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from ..test_clock import living_with
 from ..units import retrying
 from .feed import note_letters

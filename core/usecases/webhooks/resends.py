@@ -7,10 +7,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts import Account, Caller, Mode
-from ...domain.delivery import sent_anew
+from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
-from ...domain.events import Delivery, Event
+from ...domain.webhooks.delivery import sent_anew
+from ...domain.webhooks.events import Delivery, Event
 from ..test_clock import in_the_account_time, living_with
 from ..units import retrying
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of

@@ -14,10 +14,10 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, Unit
-from ...domain.accounts import Account, Mode
-from ...domain.breaker import Breaker, after_delivery, closed, lane_id, lane_of, new_breaker
-from ...domain.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
-from ...domain.events import Attempt, Delivery, DeliveryStatus
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.webhooks.breaker import Breaker, after_delivery, closed, lane_id, lane_of, new_breaker
+from ...domain.webhooks.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
+from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ..test_clock import world_of
 from ..units import retrying
 from .lease import is_unchanged

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from ....ports.notifier import Letter
 from ....ports.vault import Vault
-from ...domain.accounts import Account, Mode
-from ...domain.signing import Signer, headers
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.webhooks.signing import Signer, headers
 from ..sealed import open_webhook_secret
 
 _SIGNERS = 256

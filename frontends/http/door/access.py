@@ -7,7 +7,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.types import Guard, Scope
 
-from ....core.domain.accounts import Caller, Mode
+from ....core.domain.accounts.accounts import Caller, Mode
 from ....core.usecases.accounts.access import authenticate
 from ....core.usecases.test_clock import world_of
 from ....ports.bundle import Ports

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ....core.domain.quota import Network, client_ip, is_trusted
+from ....core.domain.accounts.quota import Network, client_ip, is_trusted
 from ...telemetry.counters import Counters
 from .errors import envelope
 from .intake import RETRY_AFTER

@@ -13,8 +13,8 @@ from typing import Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receive, Scope, Send
 
+from ....core.domain.accounts.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
 from ....core.domain.errors import Refusal
-from ....core.domain.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
 from ....core.usecases.accounts.admission import admit
 from ....ports.bundle import Ports
 from ....ports.clock import Ids

@@ -5,7 +5,7 @@ from typing import Any
 
 from litestar import Request
 
-from ....core.domain.quota import Network, client_ip
+from ....core.domain.accounts.quota import Network, client_ip
 
 
 def origin(request: Request[Any, Any, Any], trusted_proxies: Sequence[Network]) -> str:

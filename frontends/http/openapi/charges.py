@@ -1,6 +1,6 @@
 """The operations about charges of subscriptions."""
 
-from ....core.domain.charges import ChargeOrder
+from ....core.domain.subscriptions.charges import ChargeOrder
 from ....core.usecases.sandbox.charges import NextChargeWish
 from ..charges import ChargeWindowView
 from ..views import PaymentsView, PaymentView

@@ -1,6 +1,6 @@
 """The operations about exchanges."""
 
-from ....core.domain.exchange_orders import ExchangeOrder
+from ....core.domain.exchanges.orders import ExchangeOrder
 from ....core.usecases.sandbox.exchange_orders import ExchangeWish
 from ....core.usecases.sandbox.exchanges import ExchangeSimulation
 from ..exchanges import ExchangesView, ExchangeView, NewExchangeView

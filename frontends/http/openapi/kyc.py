@@ -1,7 +1,7 @@
 """The operations about end clients and their verification."""
 
-from ....core.domain.clients import ClientStatus
-from ....core.domain.kyc import CheckOrder, RegisterOrder, UploadOrder
+from ....core.domain.kyc.clients import ClientStatus
+from ....core.domain.kyc.kyc import CheckOrder, RegisterOrder, UploadOrder
 from ....core.usecases.kyc.clients import ClientSimulation
 from ..clients import ClientsView, ClientView
 from ..kyc import CheckView, RegistrationView, UploadView

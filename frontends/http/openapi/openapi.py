@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from ....core.domain.errors import CATALOGUE
-from ....core.domain.events import EventType
 from ....core.domain.payloads import EVENT_PAYLOADS
+from ....core.domain.webhooks.events import EventType
 from .examples import with_examples
 from .headers import LETTER_HEADERS, RATE_HEADERS
 from .meanings import meaning

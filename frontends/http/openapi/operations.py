@@ -3,8 +3,8 @@ rows against the application's routes, and real answers against the document tha
 
 import msgspec
 
-from ....core.domain.orders import PaymentOrder
-from ....core.domain.proofs import ProofOrder
+from ....core.domain.payments.orders import PaymentOrder
+from ....core.domain.payments.proofs import ProofOrder
 from ....core.usecases.gateways.gateways import GatewaySimulation
 from ....core.usecases.operators.review import Review
 from ....core.usecases.sandbox.sandbox import PaymentSimulation

@@ -1,6 +1,6 @@
 """The operations about refunds."""
 
-from ....core.domain.refunds import RefundOrder
+from ....core.domain.refunds.refunds import RefundOrder
 from ....core.usecases.sandbox.refunds import RefundSimulation
 from ..refunds import RefundsView, RefundView
 from .model import API, PAGES, UUID, Operation, Query, Refusals

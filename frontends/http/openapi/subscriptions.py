@@ -1,7 +1,7 @@
 """The operations about subscriptions, without their charges."""
 
-from ....core.domain.subscription_orders import SubscriptionOrder
-from ....core.domain.subscription_patches import SubscriptionPatch
+from ....core.domain.subscriptions.orders import SubscriptionOrder
+from ....core.domain.subscriptions.patches import SubscriptionPatch
 from ....core.usecases.sandbox.subscriptions import SubscriptionSimulation
 from ..subscriptions import SubscriptionsView, SubscriptionView
 from .model import API, PAGES, Operation, Query, Refusals

@@ -4,14 +4,14 @@ enum made them."""
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.domain.clients import ClientStatus, DocumentState
-from ....core.domain.events import DeliveryStatus, EventType
-from ....core.domain.gateways import GatewayReason, GatewayStatus
-from ....core.domain.kyc import CONTENT_TYPES, UserType
-from ....core.domain.payments import BindingCharge, FailureReason, PaymentStatus
-from ....core.domain.periods import Interval
-from ....core.domain.proofs import ProofNetwork, ProofStatus, RejectionReason
-from ....core.domain.subscriptions import SubscriptionStatus
+from ....core.domain.gateways.gateways import GatewayReason, GatewayStatus
+from ....core.domain.kyc.clients import ClientStatus, DocumentState
+from ....core.domain.kyc.kyc import CONTENT_TYPES, UserType
+from ....core.domain.payments.payments import BindingCharge, FailureReason, PaymentStatus
+from ....core.domain.payments.proofs import ProofNetwork, ProofStatus, RejectionReason
+from ....core.domain.subscriptions.periods import Interval
+from ....core.domain.subscriptions.subscriptions import SubscriptionStatus
+from ....core.domain.webhooks.events import DeliveryStatus, EventType
 
 Json = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 from urllib.parse import quote
 
-from ....core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
-from ....core.domain.payer_window import RETURN_SECONDS
+from ....core.domain.payer.binding_window import FINAL_BINDING_FACES, BindingFace
+from ....core.domain.payer.window import RETURN_SECONDS
 from ....core.usecases.payer.binding_window import BindingView
 from .binding_texts import BINDING_TEXTS
 from .window_page import PANEL_REASONS, WindowPage, millis, monogram, print_amount, print_span

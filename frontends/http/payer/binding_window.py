@@ -13,9 +13,9 @@ from litestar import Request, Response, get, post, route
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from ....core.domain.binding_window import FINAL_BINDING_FACES, BindingFace
-from ....core.domain.payments import FailureReason
-from ....core.domain.quota import Network
+from ....core.domain.accounts.quota import Network
+from ....core.domain.payer.binding_window import FINAL_BINDING_FACES, BindingFace
+from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import binding_window
 from ....core.usecases.payer.binding_window import BindingAct, BindingStanding
 from ....ports.bundle import Ports

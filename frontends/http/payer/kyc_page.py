@@ -14,10 +14,10 @@ import msgspec
 from litestar import Request, Response, post, route
 from litestar.params import FromPath
 
+from ....core.domain.accounts.quota import WINDOW
 from ....core.domain.errors import Refusal
-from ....core.domain.kyc import RegisterOrder
-from ....core.domain.kyc_page import Face
-from ....core.domain.quota import WINDOW
+from ....core.domain.kyc.kyc import RegisterOrder
+from ....core.domain.payer.kyc_page import Face
 from ....core.usecases.payer import kyc_page
 from ....core.usecases.payer.kyc_page import KycView
 from ....ports.bundle import Ports

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from litestar import Response
 
-from ....core.domain.quota import Network
+from ....core.domain.accounts.quota import Network
 from ....core.usecases.accounts.admission import PAGES, Counted, admit_stranger
 from ....core.usecases.accounts.limit_hits import HitCounter
 from ....ports.bundle import Ports

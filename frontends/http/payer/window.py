@@ -12,9 +12,9 @@ from litestar import Response, get, post, route
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from ....core.domain.payer_window import FINAL_FACES, Face
-from ....core.domain.payments import FailureReason
-from ....core.domain.quota import Network
+from ....core.domain.accounts.quota import Network
+from ....core.domain.payer.window import FINAL_FACES, Face
+from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import window as payer_window
 from ....core.usecases.payer.window import Act, Standing
 from ....ports.bundle import Ports

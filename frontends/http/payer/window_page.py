@@ -9,8 +9,8 @@ import msgspec
 from markupsafe import Markup
 
 from ....core.domain.money import Rub
-from ....core.domain.payer_window import FINAL_FACES, RETURN_SECONDS, Face
-from ....core.domain.payments import FailureReason
+from ....core.domain.payer.window import FINAL_FACES, RETURN_SECONDS, Face
+from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer.window import PayerView, half_of
 from ..templates import Templates, read_asset
 from .window_texts import LANGUAGE_NAMES, TEXTS

@@ -1,0 +1,1 @@
+"""Accounts, what belongs to one, and its limits."""

@@ -1,0 +1,222 @@
+"""Merchants' accounts, their keys, shops and settings (docs/concepts.md "Shops", "Accounts, keys, modes")."""
+
+import re
+import unicodedata
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from ..errors import Refusal
+from ..money import Rub, Usdt
+from ..sandbox_clock import SandboxClock
+from ..shapes import has_control
+
+
+class Mode(StrEnum):
+    """The two worlds of an account. Objects of one are invisible in the other
+    (docs/concepts.md "Accounts, keys, modes")."""
+
+    LIVE = "live"
+    TEST = "test"
+
+
+LIVE: Final = Mode.LIVE
+TEST: Final = Mode.TEST
+"""For rooms that every request passes: before Python 3.12, a member that is looked up through its class takes ten times
+as long as a name. `payments.py` and the others have theirs for the same reason."""
+
+KEY_PREFIXES = {LIVE: "svc_live_", TEST: "svc_test_"}
+
+
+class KycDemand(StrEnum):
+    """Whether the account's clients must be verified (the setting `kyc`)."""
+
+    OFF = "off"
+    REQUIRED = "required"
+    DISABLED = "disabled"
+    """KYC calls answer `403 PROVIDER_DISABLED`; payments ask for nothing."""
+
+
+KYC_REQUIRED: Final = KycDemand.REQUIRED
+"""For every payment (see TEST)."""
+
+
+class KycFlow(StrEnum):
+    """What a client's registration needs (the setting `kyc_flow`)."""
+
+    DOCUMENTS = "documents"
+    """A selfie and a document, uploaded."""
+    REDIRECT = "redirect"
+    """An e-mail and a user type; the client fills in the verifier's form."""
+
+
+class RefundApproval(StrEnum):
+    """How refund applications are approved (the setting `refund_approval`)."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class Scheme(StrEnum):
+    """How periods are counted: an account's setting `subscription_scheme`, kept by each subscription for life."""
+
+    CALENDAR = "calendar"
+    """Calendar days, ISO weeks and months by UTC; one charge in each."""
+    WINDOW = "window"
+    """From the day of the last successful payment, Moscow time; failed charges may be tried again within a budget."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator sets per account. Names are those of `cambist account set`."""
+
+    webhook_url: str | None = None
+    acceptance: bool = True
+    """Off: `422 PAYMENT_UNAVAILABLE` for new payments."""
+    auto_return: bool = True
+    """Whether the payer window returns the payer by itself, where a payment does not say."""
+    return_url: str | None = None
+    ttl_minutes_max: int = 60
+    amount_rub_max: Rub = Rub(1_000_000_00)
+    """The largest one-off payment outside a terminal."""
+    terminals: bool = False
+    """Merchants may list terminals and name one by `method_id`."""
+    direct_links: bool = False
+    """The bank's own link of a payment may be handed out (`GET /payments/{id}/sbp-link`)."""
+    proof_reminders: bool = True
+    """Events remind of delivery proofs that are missing; judged when one would be sent."""
+    kyc: KycDemand = KycDemand.OFF
+    """Whether a new payment needs a verified client."""
+    kyc_flow: KycFlow = KycFlow.DOCUMENTS
+    refunds: bool = False
+    """The refund API is on; off, its paths answer a plain 404."""
+    refund_approval: RefundApproval | None = None
+    """Whether an operator approves refunds first; None: in live mode yes, in test mode no (docs/refunds.md "Rules")."""
+    refund_overdraft_usdt: Usdt = Usdt(0)
+    """How far below zero refunds may take the available USDT (docs/refunds.md "The money")."""
+    recurring: bool = True
+    """Subscriptions may be charged; off, charges answer `501 RECURRING_NOT_SUPPORTED`."""
+    subscription_scheme: Scheme = Scheme.WINDOW
+    """How the periods of new subscriptions are counted."""
+    exchange: bool = False
+    """USDT to RUB exchanges are connected; off, `POST /exchanges` answers `400 FEATURE_NOT_ENABLED`."""
+    exchange_markup_percent: str = "2"
+    """What of an exchange's value at the base rate does not go to the client, but is credited to the merchant: 0 to
+    50, as text so that no digit is lost."""
+    payout_wallet: str | None = None
+    """The TRON address that settlements are paid out to; without one the balance stays available
+    (docs/settlement.md "Payouts")."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A merchant. Webhook secrets are sealed; `previous_secret` still signs beside the new one until its end."""
+
+    id: str
+    name: str
+    default_shop_id: str
+    created_at: datetime
+    settings: Settings = Settings()
+    webhook_secret: bytes | None = None
+    previous_secret: bytes | None = None
+    previous_secret_until: datetime | None = None
+    clock: SandboxClock | None = None
+    """Of test mode; null until it is first moved."""
+    version: int = 0
+
+    @property
+    def receives(self) -> bool:
+        """Both webhook address and secret are set; until then events wait (docs/webhooks.md "Webhooks")."""
+        return self.settings.webhook_url is not None and self.webhook_secret is not None
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key pair. `id` is the public key itself; of the secret only a keyed digest is kept."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    secret_digest: bytes
+    created_at: datetime
+    ends_at: datetime | None = None
+    """Revoked from then on; None while it is the pair in force."""
+    version: int = 0
+
+
+class Shop(msgspec.Struct, frozen=True, kw_only=True):
+    """A direction of acceptance inside an account."""
+
+    id: str
+    account_id: str
+    name: str
+    name_folded: str
+    """`fold_name(name)`: names are unique in the account ignoring case."""
+    created_at: datetime
+    enabled: bool = True
+    markup: str | None = None
+    """A decimal fraction (`0.03`), as text so that no digit is lost; None: `422 SHOP_MARKUP_NOT_SET`."""
+    return_url: str | None = None
+    version: int = 0
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks: an authenticated key."""
+
+    account: Account
+    mode: Mode
+    key_id: str
+
+    @property
+    def account_id(self) -> str:
+        return self.account.id
+
+    @property
+    def sandbox(self) -> bool:
+        return self.mode is TEST
+
+
+DEFAULT_SHOP_NAME = "Default"
+DEFAULT_MARKUP = "0.03"
+
+
+def plain_name(text: str, whose: str) -> str:
+    """A name as it is kept: trimmed, 1 to 120 characters, no control characters. Raises: Refusal VALIDATION_ERROR."""
+    name = text.strip()
+    if not 1 <= len(name) <= 120:
+        raise Refusal("VALIDATION_ERROR", f"{whose} name has 1 to 120 characters")
+    if has_control(name):
+        raise Refusal("VALIDATION_ERROR", f"{whose} name has no control characters")
+    return name
+
+
+def account_name(text: str) -> str:
+    """An account's name as it is kept: the rule of shop names, except that two accounts may share one.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    return plain_name(text, "An account")
+
+
+def shop_name(text: str) -> str:
+    """A shop's name as it is kept: trimmed, 1 to 120 characters, no control characters.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    return plain_name(text, "A shop")
+
+
+def fold_name(name: str) -> str:
+    """The form in which two shop names are compared. Normalised again at the end, because folding takes composed
+    letters apart (`ΐ`) and leaves those that came apart (`Ϊ́`) so."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+_MARKUP = re.compile(r"0(?:\.[0-9]{1,6})?\Z")
+
+
+def shop_markup(text: str) -> str:
+    """A markup as it is kept: a fraction from 0 to below 1 with up to 6 decimals. Raises: Refusal VALIDATION_ERROR."""
+    if not _MARKUP.match(text) or Decimal(text) >= 1:
+        raise Refusal("VALIDATION_ERROR", "A markup is a fraction from 0 to below 1, such as 0.03")
+    return text

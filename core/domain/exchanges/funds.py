@@ -1,0 +1,264 @@
+"""What a client brings for an exchange, and what follows from it: decided purely, so that every case is one row of a
+test (docs/exchanges.md "Rules").
+
+Deposits on chain and transfers by SBP are judged alike, in the smallest part of their currency. What is judged is told
+again at every look, in any order: a transfer is known by its source for ever, and counted once.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ..accounts.accounts import Mode
+from ..ledger import Currency
+from ..money import Rub, Usdt
+from .exchanges import AWAITING, FINAL, NETWORK_STEP, Exchange, ExchangeStatus, ExchangeTrigger, asked_units, held_units
+from .returns import MOST_TRIES, UNDER_WAY, MoneyReturn, ReturnStatus, return_operation
+
+_S = ExchangeStatus
+_T = ExchangeTrigger
+
+FINALITY_WAIT = timedelta(minutes=5)
+"""So long after `expires_at` money that came in time may still become final: TRON takes a minute."""
+
+SUSPENDED_FOR = ("excess", "late", "underpaid", "failed", "not_awaited", *sorted(f"after_{status}" for status in FINAL))
+"""Every `reason` that there is."""
+
+
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+    """Money that was seen to come for an exchange. `source` names it for ever: see `deposit_source`; of a bank's
+    transfer it is the bank's id."""
+
+    source: str
+    amount: int
+    """Units of 0.00000001 USDT, or kopecks."""
+    at: datetime
+    """When the block was made, or the bank got it."""
+    is_final: bool = True
+    """What is not may be taken back: it counts for nothing yet."""
+    is_taken_back: bool = False
+    """It came and went away again: it counts for nothing any more."""
+
+
+class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
+    """One transfer that a client made for an exchange, final and booked: `amount` is the sum of its four parts. Its id
+    is unique for the exchange and the source, so that the same money is booked once however often it is told of."""
+
+    id: str
+    exchange_id: str
+    account_id: str
+    mode: Mode
+    currency: Currency
+    amount: int
+    received_at: datetime
+    counted: int = 0
+    """For the exchange."""
+    suspended: int = 0
+    """Waits for an operator."""
+    rounded: int = 0
+    """Beyond what was asked and less than the network can move, so that it could never be sent back."""
+    taken_back: int = 0
+    """Gone again: the payer's bank took it back (all of it, or nothing)."""
+    reason: str | None = None
+    """Why something is suspended."""
+    resolved_at: datetime | None = None
+    """When what is suspended had gone back."""
+    sent_back: MoneyReturn | None = None
+    """The last attempt to send it back."""
+    came_by: str | None = None
+    """The transaction that USDT came by."""
+    went_by: str | None = None
+    """The last transaction that was signed to send it back, whatever became of it."""
+    version: int = 0
+
+
+class FundsDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do. A trigger without new transfers is time's doing."""
+
+    trigger: ExchangeTrigger | None = None
+    """What moves the exchange; None: it stays."""
+    transfers: tuple[ExchangeTransfer, ...] = ()
+    """New ones, to be added and booked each (`money_received`)."""
+    received: int = 0
+    """All that came in time, those new ones included: what the exchange now says it received."""
+    released: int = 0
+    """What it held until now and holds no more: so much of its earlier transfers goes to suspense
+    (`released_transfers`; booked by `money_suspended`)."""
+
+
+def deposit_source(tx_hash: str, index: int) -> str:
+    """What names a deposit: its transaction and its place there."""
+    return f"{tx_hash}:{index}"
+
+
+def transfer_id(exchange_id: str, source: str) -> str:
+    """The id of an ExchangeTransfer. All of an exchange are one range of ids (`transfer_ids`)."""
+    return f"{exchange_id}:{source}"
+
+
+def transfer_source(transfer: ExchangeTransfer) -> str:
+    """What names the money: of RUB the bank's id of the transfer."""
+    return transfer.id.removeprefix(f"{transfer.exchange_id}:")
+
+
+def transfer_ids(exchange_id: str) -> tuple[str, str]:
+    """The range of ids of an exchange's transfers."""
+    return f"{exchange_id}:", f"{exchange_id};"
+
+
+def judge_deposits(
+    exchange: Exchange, deposits: Sequence[Incoming], now: datetime, booked: Collection[str] = ()
+) -> FundsDecision:
+    """What follows from all deposits seen at the address of an exchange; `booked` are the ids of its transfers so far.
+
+    Only what was seen may expire an exchange: a look that failed decides nothing. A deposit counts when its block was
+    made before `expires_at` and it is final at a look. From `expires_at` on the exchange ends where something is
+    missing, and all that came is suspense; but for FINALITY_WAIT it waits where what is in blocks of before then would
+    be enough. Raises ValueError for the other direction.
+    """
+    if not exchange.takes_usdt:
+        raise ValueError(f"{exchange.id} takes no USDT")
+    return _judge(exchange, deposits, now, booked)
+
+
+def judge_payments(
+    exchange: Exchange, payments: Sequence[Incoming], now: datetime, booked: Collection[str] = ()
+) -> FundsDecision:
+    """The same of the transfers for the invoice of an exchange, RUB to USDT. Raises ValueError for the other
+    direction."""
+    if exchange.takes_usdt:
+        raise ValueError(f"{exchange.id} takes no RUB")
+    return _judge(exchange, payments, now, booked)
+
+
+def with_received(exchange: Exchange, decision: FundsDecision) -> Exchange:
+    """The exchange that knows what came; to be done before it is moved."""
+    if exchange.takes_usdt:
+        return msgspec.structs.replace(exchange, amount_usdt_received=Usdt(decision.received))
+    return msgspec.structs.replace(exchange, amount_rub_received=Rub(decision.received))
+
+
+def released_transfers(transfers: Sequence[ExchangeTransfer], amount: int, reason: str) -> tuple[ExchangeTransfer, ...]:
+    """Those transfers of an exchange that change when `amount` of what was counted is suspended, the latest first: it
+    ended without that money. Raises ValueError when less was counted."""
+    changed: list[ExchangeTransfer] = []
+    for transfer in sorted(transfers, key=lambda each: (each.received_at, each.id), reverse=True):
+        part = min(transfer.counted, amount)
+        if part:
+            amount -= part
+            counted, suspended = transfer.counted - part, transfer.suspended + part
+            changed.append(msgspec.structs.replace(transfer, counted=counted, suspended=suspended, reason=reason))
+    if amount:
+        raise ValueError("more is released than was counted")
+    return tuple(changed)
+
+
+def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: Collection[str]) -> FundsDecision:
+    fresh = _fresh(exchange, seen, booked)
+    before = exchange.amount_usdt_received.units if exchange.takes_usdt else exchange.amount_rub_received.kopecks
+    if exchange.status not in AWAITING:
+        # What comes on top while the exchange is under way is shown with it; what comes after it is not: its event
+        # has been sent.
+        is_on_top = exchange.status is not _S.PENDING and not exchange.is_final
+        more = sum(each.amount for each in fresh) if is_on_top else 0
+        reason = "excess" if is_on_top else f"after_{exchange.status}" if exchange.is_final else "not_awaited"
+        stray = tuple(_transfer(exchange, each, reason=reason) for each in fresh)
+        return FundsDecision(transfers=stray, received=before + more)
+    in_time = [each for each in fresh if each.at < exchange.expires_at]
+    late = tuple(_transfer(exchange, each, reason="late") for each in fresh if each.at >= exchange.expires_at)
+    received = before + sum(each.amount for each in in_time)
+    held, asked = held_units(exchange), asked_units(exchange)
+    if received < asked and now >= exchange.expires_at and not _is_coming(exchange, seen, asked - received, now):
+        short = tuple(_transfer(exchange, each, reason="underpaid") for each in in_time)
+        return FundsDecision(trigger=_T.LAPSED, transfers=short + late, received=received, released=held)
+    counted: list[ExchangeTransfer] = []
+    for each in in_time:
+        part = min(each.amount, asked - held)
+        held += part
+        counted.append(_transfer(exchange, each, counted=part, reason="excess"))
+    return FundsDecision(trigger=_next(exchange, held, asked), transfers=(*counted, *late), received=received)
+
+
+def _is_coming(exchange: Exchange, seen: Sequence[Incoming], missing: int, now: datetime) -> bool:
+    """What was sent in time is enough, and only not final yet: the client did its part."""
+    by_source = {each.source: each for each in seen if not each.is_final and not each.is_taken_back}
+    on_the_way = sum(each.amount for each in by_source.values() if each.at < exchange.expires_at)
+    return on_the_way >= missing and now < exchange.expires_at + FINALITY_WAIT
+
+
+def _next(exchange: Exchange, held: int, asked: int) -> ExchangeTrigger | None:
+    if held == asked:
+        return _T.FUNDED
+    return _T.UNDERPAID if held and exchange.status is not _S.PARTIAL else None
+
+
+def _fresh(exchange: Exchange, seen: Sequence[Incoming], booked: Collection[str]) -> list[Incoming]:
+    """What is final and not booked, each once, the oldest first: the same whatever order it was told in."""
+    by_source = {each.source: each for each in seen if each.is_final and not each.is_taken_back and each.amount > 0}
+    fresh = [each for each in by_source.values() if transfer_id(exchange.id, each.source) not in booked]
+    return sorted(fresh, key=lambda each: (each.at, each.source))
+
+
+def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reason: str) -> ExchangeTransfer:
+    """The record of it. Of a counted one only what is beyond is suspended, unless nobody could send so little."""
+    beyond = incoming.amount - counted
+    is_dust = exchange.takes_usdt and reason == "excess" and 0 < beyond < NETWORK_STEP.units
+    suspended = 0 if is_dust else beyond
+    return ExchangeTransfer(
+        id=transfer_id(exchange.id, incoming.source),
+        exchange_id=exchange.id,
+        account_id=exchange.account_id,
+        mode=exchange.mode,
+        currency=Currency.USDT if exchange.takes_usdt else Currency.RUB,
+        amount=incoming.amount,
+        received_at=incoming.at,
+        counted=counted,
+        suspended=suspended,
+        rounded=beyond - suspended,
+        reason=reason if suspended else None,
+        came_by=incoming.source.partition(":")[0] if exchange.takes_usdt else None,
+    )
+
+
+def returnable(transfer: ExchangeTransfer) -> int:
+    """How much of it can be sent back now: what is suspended and nobody is sending, down to what the network can
+    move."""
+    back = transfer.sent_back
+    is_going = back is not None and back.status in UNDER_WAY
+    is_given_up = back is not None and back.number >= MOST_TRIES
+    if transfer.resolved_at is not None or is_going or is_given_up:
+        return 0
+    step = NETWORK_STEP.units if transfer.currency is Currency.USDT else 1
+    return transfer.suspended - transfer.suspended % step
+
+
+def with_return(
+    transfer: ExchangeTransfer, now: datetime, *, address: str | None = None, sender: str | None = None
+) -> ExchangeTransfer:
+    """The transfer with the decision to send it back. Raises: ValueError for one that is not returnable."""
+    amount = returnable(transfer)
+    if not amount:
+        raise ValueError(f"nothing of {transfer.id} can be sent back")
+    number = 1 if transfer.sent_back is None else transfer.sent_back.number + 1
+    planned = MoneyReturn(
+        operation=return_operation(transfer.id, number),
+        number=number,
+        amount=amount,
+        created_at=now,
+        address=address,
+        sender=sender,
+    )
+    return msgspec.structs.replace(transfer, sent_back=planned)
+
+
+def returned(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:
+    """The transfer whose suspended money has gone back; what the network could not move of it is rounded away.
+
+    Raises: ValueError for one that was not returned.
+    """
+    back = transfer.sent_back
+    if back is None or back.status is not ReturnStatus.RETURNED:
+        raise ValueError(f"{transfer.id} was not sent back")
+    dust = transfer.suspended - back.amount
+    return msgspec.structs.replace(transfer, suspended=back.amount, rounded=transfer.rounded + dust, resolved_at=now)

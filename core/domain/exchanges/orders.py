@@ -1,0 +1,228 @@
+"""What is asked for with POST /exchanges, and by an operator for RUB to USDT, and the order in which it is refused:
+RULES, RUB_RULES (docs/exchanges.md "Making one", "RUB to USDT"; docs/concepts.md "What is refused first")."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from enum import IntEnum
+
+import msgspec
+
+from ..accounts.accounts import Account, Mode
+from ..errors import Refusal, shape_error, value_error
+from ..kyc.clients import Client, is_verified_for_tests, require_registered
+from ..money import Rub, Usdt
+from ..shapes import check_text
+from ..tron import is_tron_address
+from .exchanges import LIFETIME, Direction, Exchange, ExchangeStatus
+from .money import ExchangeQuote, check_bounds
+
+EXTERNAL_ID_LONGEST = 40
+
+_PHONE = re.compile(r"\+[0-9]{10,15}\Z")
+"""The only spelling there is of a phone, so no client has two exchanges by writing it in two ways."""
+_BANK = re.compile(r"bank[0-9]{1,20}\Z")
+
+
+class ExchangeOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /exchanges, word for word. A null counts as absent."""
+
+    amount_usdt: str
+    client_phone: str
+    client_bank_id: str
+    external_id: str | None = None
+    idempotency_key: str | None = None
+    """Legacy. The header is required and wins, so this has no effect."""
+
+    def __repr__(self) -> str:
+        return f"ExchangeOrder(amount_usdt={self.amount_usdt!r}, …)"
+
+
+class RubExchangeOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an operator asks for on a merchant's request: RUB to USDT."""
+
+    amount_rub: str
+    client_phone: str
+    client_wallet: str
+    """The client's TRON address."""
+    external_id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"RubExchangeOrder(amount_rub={self.amount_rub!r}, …)"
+
+
+class ExchangeCase(msgspec.Struct, frozen=True, kw_only=True):
+    """An order with all that its rules look at. What a later step looks at is left out in an earlier one."""
+
+    order: ExchangeOrder | RubExchangeOrder
+    account: Account
+    mode: Mode
+    is_on: bool = True
+    """Its direction, for all merchants."""
+    client: Client | None = None
+    """Of the phone, as a look at the verifier left it; None when there is none."""
+    quote: ExchangeQuote | None = None
+    """None when there is no rate."""
+    has_active: bool = False
+    """The client has an exchange that is not final. Of several requests at once the storage's unique rule says so."""
+
+    @property
+    def direction(self) -> Direction:
+        return Direction.USDT_TO_RUB if isinstance(self.order, ExchangeOrder) else Direction.RUB_TO_USDT
+
+    @property
+    def amount_usdt(self) -> Usdt:
+        """Of POST /exchanges; only after the rule of shape. Raises: ValueError."""
+        return Usdt.parse(self.order.amount_usdt) if isinstance(self.order, ExchangeOrder) else Usdt(0)
+
+    @property
+    def amount_rub(self) -> Rub:
+        """Of an operator's order; only after the rule of shape. Raises: ValueError."""
+        return Rub.parse(self.order.amount_rub) if isinstance(self.order, RubExchangeOrder) else Rub(0)
+
+
+class Step(IntEnum):
+    """What must be known for a rule. Steps are taken in turn, each once the one before has refused nothing."""
+
+    ORDER = 1
+    """What the request and the account say."""
+    CLIENT = 2
+    """The client, for whom a verifier may be asked."""
+    QUOTE = 3
+    """The rate, for which sources are asked, and what follows from it."""
+
+
+def _shape(case: ExchangeCase) -> None:
+    order = case.order
+    try:
+        _ = case.amount_usdt, case.amount_rub
+    except ValueError as error:
+        name = "amount_usdt" if isinstance(order, ExchangeOrder) else "amount_rub"
+        raise shape_error(name, str(error)) from None
+    if isinstance(order, ExchangeOrder) and not _BANK.match(order.client_bank_id):
+        raise shape_error("client_bank_id", "must be bank and digits")
+    if isinstance(order, RubExchangeOrder) and not is_tron_address(order.client_wallet):
+        raise shape_error("client_wallet", "must be a TRON address")
+    check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+
+
+def _phone(case: ExchangeCase) -> None:
+    if not _PHONE.match(case.order.client_phone):
+        raise value_error("client_phone", "must be E.164: + and 10 to 15 digits")
+
+
+def _is_connected(case: ExchangeCase) -> None:
+    if not case.account.settings.exchange:
+        raise Refusal("FEATURE_NOT_ENABLED", "USDT to RUB exchanges are not connected to this account")
+
+
+def _direction_is_on(case: ExchangeCase) -> None:
+    if not case.is_on:
+        raise Refusal("FEATURE_DISABLED", "This direction of exchange is off for the moment; try again later")
+
+
+def _above_zero(case: ExchangeCase) -> None:
+    if isinstance(case.order, ExchangeOrder):
+        if case.amount_usdt <= Usdt(0):
+            raise Refusal("INVALID_AMOUNT", "amount_usdt must be above zero")
+    elif case.amount_rub <= Rub(0):
+        raise Refusal("INVALID_AMOUNT", "amount_rub must be above zero")
+
+
+def _client(case: ExchangeCase) -> None:
+    is_blocked = case.client is not None and case.client.blocked
+    if is_blocked or not is_verified_for_tests(case.mode, case.order.client_phone):
+        require_registered(case.client)
+
+
+def _rate(case: ExchangeCase) -> None:
+    if case.quote is None:
+        raise Refusal("RATE_INVALID", "No rate to exchange by at the moment; try again", retry_after=30)
+
+
+def _bounds(case: ExchangeCase) -> None:
+    if case.quote is not None:
+        check_bounds(case.quote.amount_rub)
+
+
+def _one_active(case: ExchangeCase) -> None:
+    if case.has_active:
+        raise in_progress()
+
+
+def in_progress() -> Refusal:
+    """For the rule of one active exchange, and for a Conflict of the storage's ACTIVE_RULE."""
+    return Refusal("EXCHANGE_IN_PROGRESS", "The client already has an active exchange")
+
+
+class ExchangeRule(msgspec.Struct, frozen=True):
+    """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
+
+    name: str
+    step: Step
+    check: Callable[[ExchangeCase], None]
+
+
+RULES = (
+    ExchangeRule("shape", Step.ORDER, _shape),
+    ExchangeRule("phone", Step.ORDER, _phone),
+    ExchangeRule("connected", Step.ORDER, _is_connected),
+    ExchangeRule("direction is on", Step.ORDER, _direction_is_on),
+    ExchangeRule("above zero", Step.ORDER, _above_zero),
+    ExchangeRule("client", Step.CLIENT, _client),
+    ExchangeRule("rate", Step.QUOTE, _rate),
+    ExchangeRule("bounds", Step.QUOTE, _bounds),
+    ExchangeRule("one active", Step.QUOTE, _one_active),
+)
+"""The order in which POST /exchanges is refused, as all are (docs/concepts.md "What is refused first"): shape (400),
+values (422), what holds for account and service, the amount. Then what asks others: the client before the rate, so that
+nobody who may not exchange makes us ask for one; then what follows from the rate. One active exchange comes last,
+because it alone may change while the others are asked: the unit that writes the exchange has the last word on it
+anyway."""
+
+RUB_RULES = tuple(rule for rule in RULES if rule.name != "connected")
+"""The same for an operator's RUB to USDT: the account's switch is of the other direction
+(docs/errors.md "All codes")."""
+
+
+def judge_exchange(case: ExchangeCase, step: Step) -> None:
+    """Raises: the Refusal of the first rule of this step that the order breaks."""
+    rules = RULES if case.direction is Direction.USDT_TO_RUB else RUB_RULES
+    for rule in rules:
+        if rule.step is step:
+            rule.check(case)
+
+
+def new_exchange(
+    case: ExchangeCase, *, exchange_id: str, phone: bytes, phone_digest: bytes, key_id: str | None, now: datetime
+) -> Exchange:
+    """The exchange of an order that was judged; `phone` is sealed for it. Raises: ValueError without a quote."""
+    order, quote = case.order, case.quote
+    if quote is None or quote.direction is not case.direction:
+        raise ValueError("the order was not judged")
+    return Exchange(
+        id=exchange_id,
+        account_id=case.account.id,
+        mode=case.mode,
+        status=ExchangeStatus.PENDING,
+        direction=quote.direction,
+        amount_usdt=quote.amount_usdt,
+        amount_rub=quote.amount_rub,
+        rate=quote.rate,
+        base_rate=quote.base_rate,
+        markup_percent=quote.markup_percent,
+        client_phone=phone,
+        phone_digest=phone_digest,
+        active_slot=phone_digest,
+        client_id=None if case.client is None else case.client.id,
+        client_bank_id=order.client_bank_id if isinstance(order, ExchangeOrder) else None,
+        client_wallet=order.client_wallet if isinstance(order, RubExchangeOrder) else None,
+        external_id=order.external_id,
+        key_id=key_id,
+        created_at=now,
+        expires_at=now + LIFETIME,
+    )
+
+
+ReadExchange = Callable[[], ExchangeOrder]
+"""Reads the body when it is needed: a repeat of a known key never looks at it."""

@@ -1,0 +1,111 @@
+"""How an exchange's RUB go to the client: in parts, where a provider's cap is below the amount
+(docs/exchanges.md "Rules").
+
+All parts are written down before the first is sent, with their operation ids. They are sent one after another, so a
+refusal leaves as little as can be half done.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from ..machine import Move, Moves
+from ..money import Rub
+
+
+class PartStatus(StrEnum):
+    """How one part stands."""
+
+    PLANNED = "planned"
+    """Never sent."""
+    SENT = "sent"
+    """Stored before the bank is asked: it may have it. Only the same operation may be repeated or asked for."""
+    DONE = "done"
+    FAILED = "failed"
+
+
+class PartTrigger(StrEnum):
+    """What moves one part."""
+
+    ASKED = "about to ask the bank"
+    DELIVERED = "the client has it"
+    REFUSED = "the bank refused for good"
+
+
+_S = PartStatus
+_T = PartTrigger
+
+PART_MOVES: Moves[PartStatus, PartTrigger] = Moves(
+    (
+        Move(_S.PLANNED, _S.SENT, _T.ASKED),
+        Move(_S.SENT, _S.DONE, _T.DELIVERED),
+        Move(_S.SENT, _S.FAILED, _T.REFUSED),
+    )
+)
+
+
+class PayoutPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One remittance of an exchange."""
+
+    operation: str
+    amount: Rub
+    status: PartStatus = PartStatus.PLANNED
+    failure: str | None = None
+
+
+Parts = tuple[PayoutPart, ...]
+
+
+def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:
+    """The remittances that bring `amount` to the client, none above `cap`: as few as can be, and the last the smallest.
+
+    Raises ValueError for an amount or a cap that is not above zero.
+    """
+    most = amount.kopecks if cap is None else cap.kopecks
+    if most <= 0 or amount.kopecks <= 0:
+        raise ValueError("a payout is of more than nothing")
+    starts = range(0, amount.kopecks, most)
+    return tuple(
+        PayoutPart(operation=f"{exchange_id}/{number}", amount=Rub(min(most, amount.kopecks - start)))
+        for number, start in enumerate(starts, 1)
+    )
+
+
+def part_moved(parts: Parts, operation: str, trigger: PartTrigger, failure: str | None = None) -> Parts:
+    """The parts with this one a move further; as they are where the trigger has led there already.
+
+    Raises: IllegalMove; KeyError when none has this operation.
+    """
+    if all(part.operation != operation for part in parts):
+        raise KeyError(operation)
+    return tuple(_moved_to(part, trigger, failure) if part.operation == operation else part for part in parts)
+
+
+def next_part(parts: Parts) -> PayoutPart | None:
+    """The part to be sent or asked for now; None when there is nothing left to do: all are done, or one was refused
+    and nothing is sent after it."""
+    sent = [part for part in parts if part.status is _S.SENT]
+    if sent:
+        return sent[0]
+    if any(part.status is _S.FAILED for part in parts):
+        return None
+    return next((part for part in parts if part.status is _S.PLANNED), None)
+
+
+def all_delivered(parts: Parts) -> bool | None:
+    """True when the client has everything, False when a part was refused and none is open, None while it is not
+    known."""
+    if not parts or next_part(parts) is not None:
+        return None
+    return all(part.status is _S.DONE for part in parts)
+
+
+def paid_out(parts: Parts) -> Rub:
+    """What the client has got for certain."""
+    return Rub(sum(part.amount.kopecks for part in parts if part.status is _S.DONE))
+
+
+def _moved_to(part: PayoutPart, trigger: PartTrigger, failure: str | None) -> PayoutPart:
+    if PART_MOVES.has_led(trigger, part.status):
+        return part
+    return msgspec.structs.replace(part, status=PART_MOVES.move(part.status, trigger), failure=failure)

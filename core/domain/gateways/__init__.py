@@ -1,0 +1,1 @@
+"""Banks as merchants see them."""

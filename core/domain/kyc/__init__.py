@@ -1,0 +1,1 @@
+"""Clients and how they are verified."""

@@ -1,0 +1,241 @@
+"""Verification of end clients: what merchants ask, what verifiers find, and what becomes of a client
+(docs/kyc.md "KYC: verifying your clients")."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from ..accounts.accounts import Caller, KycDemand, Mode
+from ..errors import Refusal, shape_error
+from .clients import DECIDED_BY, KYC_MOVES, Client, DocumentState, KycStatus, KycTrigger, moved_to
+
+UPLOAD_MAX = 10 * 1024 * 1024
+"""Bytes of one document."""
+UPLOAD_TIME = timedelta(minutes=10)
+"""How long a granted address takes an upload."""
+UPLOAD_KEPT = timedelta(hours=24)
+"""How long a document stays that no check used, or whose check was decided."""
+UPLOAD_EMPTY = timedelta(minutes=15)
+"""How long after its time a place stays to which nothing was uploaded."""
+
+CONTENT_TYPES = ("image/jpeg", "image/png", "application/pdf")
+"""The types of files that may be uploaded (docs/kyc.md "In live mode")."""
+
+_PHONE = re.compile(r"\+7[0-9]{10}\Z")
+_KEY = re.compile(r"[0-9a-f]{64}\Z")
+_EMAIL = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}\Z")
+
+
+class UserType(StrEnum):
+    INDIVIDUAL = "individual"
+    LEGAL_ENTITY = "legal_entity"
+
+
+class CheckOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /kyc/check. Its repr hides who it is."""
+
+    phone: str
+
+    def __repr__(self) -> str:
+        return "CheckOrder(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
+
+class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /kyc/upload-url."""
+
+    content_type: str
+
+
+class RegisterOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /kyc/register. Which fields the verifier needs is the verifier's to say. Its repr hides who it
+    is."""
+
+    phone: str
+    selfie_key: str | None = None
+    document_key: str | None = None
+    address_key: str | None = None
+    email: str | None = None
+    user_type: str | None = None
+
+    def __repr__(self) -> str:
+        return "RegisterOrder(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("hidden", "***")]
+
+    def keys(self) -> dict[str, str]:
+        """The files that are given, by the field's name."""
+        named = ("selfie_key", "document_key", "address_key")
+        return {name: key for name in named if (key := getattr(self, name)) is not None}
+
+
+ReadCheck = Callable[[], CheckOrder]
+ReadUpload = Callable[[], UploadOrder]
+ReadRegister = Callable[[], RegisterOrder]
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for one document, granted to an account. The id is the file's key: 256 random bits."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    content_type: str
+    created_at: datetime
+    expires_at: datetime
+    holder: bytes | None = None
+    """Only for the client of this phone digest; None: for any client of the account."""
+    used_by: str | None = None
+    """The operation id of the check that it was given to; a document is used once."""
+    version: int = 0
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verifier says of a check."""
+
+    status: KycStatus
+    reference: str
+    form_url: str | None = None
+    account_number: str | None = None
+    level: int = 0
+    passport: DocumentState | None = None
+    address: DocumentState | None = None
+
+
+def require_kyc(caller: Caller, *, answers_off: bool = False) -> None:
+    """Whether KYC is there for this caller, before anything else is looked at (docs/kyc.md "Answers and errors").
+
+    `answers_off`: KYC that is not required is no error, but an answer. Raises: Refusal PROVIDER_DISABLED,
+    SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, in this order.
+    """
+    demand = caller.account.settings.kyc
+    if demand is KycDemand.DISABLED:
+        raise Refusal("PROVIDER_DISABLED", "KYC is disabled for the account")
+    if caller.mode is Mode.TEST:
+        raise Refusal(
+            "SANDBOX_NOT_SUPPORTED", "KYC works in live mode; in test mode see POST /sandbox/exchange-clients"
+        )
+    if demand is KycDemand.OFF and not answers_off:
+        raise Refusal("KYC_NOT_REQUIRED", "The account requires no KYC")
+
+
+def check_phone(phone: str) -> str:
+    """A phone as KYC takes it. Raises: Refusal VALIDATION_ERROR."""
+    if not _PHONE.match(phone):
+        raise shape_error("phone", "must be +7 and 10 digits")
+    return phone
+
+
+def check_content_type(content_type: str) -> str:
+    """Raises: Refusal VALIDATION_ERROR."""
+    if content_type not in CONTENT_TYPES:
+        raise shape_error("content_type", f"must be one of: {', '.join(CONTENT_TYPES)}")
+    return content_type
+
+
+def check_register(order: RegisterOrder) -> RegisterOrder:
+    """The shape of a registration, field by field; no combination is checked (docs/kyc.md "In live mode"). Raises:
+    Refusal VALIDATION_ERROR."""
+    check_phone(order.phone)
+    keys = order.keys()
+    for name, key in keys.items():
+        if not _KEY.match(key):
+            raise shape_error(name, "must be a file_key of POST /kyc/upload-url")
+    if len(set(keys.values())) < len(keys):
+        raise shape_error(next(iter(keys)), "must be another file than the other keys")
+    if order.email is not None and not _EMAIL.match(order.email):
+        raise shape_error("email", "must be an e-mail address of at most 254 characters")
+    if order.user_type is not None and order.user_type not in tuple(UserType):
+        raise shape_error("user_type", f"must be one of: {', '.join(UserType)}")
+    return order
+
+
+def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: bytes) -> bool:
+    """Whether a document may be given to a check of this account's client."""
+    return (
+        upload is not None
+        and upload.account_id == client_account
+        and upload.mode is mode
+        and upload.used_by is None
+        and upload.holder in (None, holder)
+    )
+
+
+def needs_check(client: Client) -> bool:
+    """Whether registering begins a new check; else the stored result is the answer
+    (docs/kyc.md "Answers and errors")."""
+    if client.blocked:
+        return False
+    return client.kyc is KycStatus.FAILED or (client.kyc is KycStatus.REQUIRED and client.form_url is None)
+
+
+def registering(client: Client, verifier: str, now: datetime) -> Client:
+    """The client with the intent of a new check. What was found before stays until the verifier has begun."""
+    return moved_to(
+        client,
+        KycTrigger.REGISTERED,
+        now,
+        verifier=verifier,
+        check_reference=None,
+        form_url=None,
+        checks=client.checks + 1,
+    )
+
+
+def taken_back(client: Client, now: datetime) -> Client:
+    """The client as before an intent that the verifier refused for certain; unchanged where none is open."""
+    if client.kyc is not KycStatus.REGISTERING:
+        return client
+    trigger = KycTrigger.NOT_BEGUN_ANEW if client.was_refused else KycTrigger.NOT_BEGUN
+    return moved_to(client, trigger, now, request=None)
+
+
+_FOUND: Mapping[KycStatus, KycTrigger] = {
+    KycStatus.REQUIRED: KycTrigger.FORM,
+    KycStatus.PROCESSING: KycTrigger.BEGUN,
+    KycStatus.VERIFIED: KycTrigger.ACCEPTED,
+    KycStatus.FAILED: KycTrigger.REFUSED,
+}
+
+
+def found(client: Client, finding: Finding, now: datetime) -> Client:
+    """The client after a finding of its present check; the same where it says nothing new or comes too late.
+
+    Who was verified and is then refused is blocked: the decision to verify stands, and an operator looks at it.
+    """
+    said = {"level": finding.level, "passport_state": finding.passport, "address_state": finding.address}
+    heard = all(getattr(client, name) == value for name, value in said.items())
+    if client.kyc is KycStatus.VERIFIED:
+        if finding.status is not KycStatus.FAILED or heard:
+            return client
+        return msgspec.structs.replace(client, blocked=True, updated_at=now, **said)
+    trigger = _FOUND[finding.status]
+    if KYC_MOVES.allows(client.kyc, trigger):
+        client = moved_to(client, trigger, now)
+    elif client.kyc is not finding.status or client.form_url == finding.form_url:
+        # A form may move to another address without the check moving; all else is no news.
+        return client
+    is_verified, decided = finding.status is KycStatus.VERIFIED, trigger in DECIDED_BY
+    return msgspec.structs.replace(
+        client,
+        check_reference=finding.reference,
+        request=None,
+        form_url=finding.form_url if finding.status is KycStatus.REQUIRED else None,
+        account_number=(finding.account_number or client.id) if is_verified else client.account_number,
+        verified_at=now if is_verified else None,
+        was_refused=finding.status is KycStatus.FAILED if decided else client.was_refused,
+        updated_at=now,
+        **said,
+    )
+
+
+def is_announced(before: Client, after: Client) -> bool:
+    """Whether a move is told to the merchant: only decisions are (docs/payloads.md "KYC")."""
+    return after.sequence > before.sequence

@@ -1,0 +1,1 @@
+"""What an operator did, and what waits for a second one."""

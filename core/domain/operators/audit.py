@@ -1,0 +1,146 @@
+"""The audit log: what operators did, to what, and why. A row is written once and never changed,
+but for its place in the hash chain, which it is given later.
+
+What changed is told by a short list of fields of each kind of record that hold no personal data and no secret. A field
+that is not named here is never shown.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from ..account_settings import shown_settings
+from ..accounts.accounts import Account, ApiKey, Shop
+from ..accounts.terminals import Terminal
+from ..chains import Chain
+from ..days import iso
+from ..errors import Refusal
+from ..exchanges.exchanges import DirectionSwitch, Exchange
+from ..exchanges.funds import ExchangeTransfer
+from ..gateways.gateways import Gateway
+from ..installation import Installation
+from ..kyc.clients import Client
+from ..payments.payments import Payment, Suspense
+from ..refunds.refunds import Refund
+from ..settlement.settlement import SettlementBatch
+from ..settlement.withdrawals import Withdrawal
+from ..webhooks.events import Delivery
+
+REASON_LONGEST = 255
+OPERATOR_LONGEST = 64
+_LONGEST = 500
+"""Characters of what stood before or after."""
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One act of an operator."""
+
+    id: str
+    """`aud_<uuid>`; rises with time, so that the order of ids is that of acts."""
+    at: datetime
+    """When it began, by the service's clock, whatever time a test account plays."""
+    operator: str
+    """The name that the operator's front end gave."""
+    act: str
+    """What was done: `refund.approve`. The console and the command line use the same words."""
+    object_id: str | None
+    account_id: str | None
+    reason: str
+    before: str
+    """The safe fields that changed, as they were; empty for what is new."""
+    after: str
+    number: int | None = None
+    """Its place in the log's hash chain; null until it is sealed."""
+    seal: bytes | None = None
+    """Its link in the chain, and the vault's tag (chains.py)."""
+    version: int = 0
+
+
+def _says(entry: AuditEntry, number: int) -> bytes:
+    at = entry.at.astimezone(UTC).isoformat(timespec="microseconds")
+    said = (number, entry.id, at, entry.operator, entry.act, entry.object_id, entry.account_id, entry.reason)
+    return msgspec.json.encode((*said, entry.before, entry.after))
+
+
+AUDIT = Chain(name="audit", head_id="audit", rows=AuditEntry, says=_says)
+"""The chain over the audit log."""
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator is about to do."""
+
+    operator: str
+    name: str
+    object_id: str | None = None
+    """What it is done to; null: the first record with a description that it writes."""
+    reason: str = ""
+    seen_version: int | None = None
+    """The version of the object that the operator saw when deciding; ABSENT: there was no record of it yet; null:
+    whatever it is."""
+
+
+ABSENT = -1
+"""The version of what is not there."""
+
+
+SAFE: Mapping[type[Any], tuple[str, ...]] = {
+    Payment: ("status", "actual_amount", "failure_reason", "refund_pending"),
+    Refund: ("status", "pending_reason", "amount", "approved_at", "contradicted_at", "contradiction_seen"),
+    Withdrawal: ("status", "amount", "network"),
+    Suspense: ("amount", "reason", "attempt", "resolved_at"),
+    Exchange: ("status", "direction", "amount_rub", "amount_usdt"),
+    ExchangeTransfer: ("currency", "suspended", "reason", "resolved_at"),
+    DirectionSwitch: ("is_on",),
+    Client: ("kyc", "blocked"),
+    Account: ("name",),
+    ApiKey: ("mode", "ends_at"),
+    Shop: ("name", "enabled", "markup"),
+    Terminal: ("label", "kind", "enabled"),
+    Gateway: ("status", "reason"),
+    SettlementBatch: ("mode", "cutoff", "rate_market"),
+    Delivery: ("status", "attempts"),
+    Installation: ("held_since", "held_because", "as_of"),
+}
+"""What of a record an audit row may say. An account's settings come on top, of secrets only whether they are set."""
+
+
+def checked(act: Act) -> Act:
+    """The act with its texts as they are kept. Raises: Refusal VALIDATION_ERROR."""
+    operator, reason = act.operator.strip(), act.reason.strip()
+    if not 1 <= len(operator) <= OPERATOR_LONGEST or not operator.isprintable():
+        raise Refusal("VALIDATION_ERROR", f"An operator's name has 1 to {OPERATOR_LONGEST} printable characters")
+    if len(reason) > REASON_LONGEST or not (reason.isprintable() or not reason):
+        raise Refusal("VALIDATION_ERROR", f"A reason has at most {REASON_LONGEST} printable characters")
+    return msgspec.structs.replace(act, operator=operator, reason=reason)
+
+
+def changes(before: Any, after: Any) -> tuple[str, str]:
+    """The safe fields in which two records differ, as they were and as they are. `before` is None for a new one."""
+    was, becomes = _safe(before), _safe(after)
+    moved = [name for name in becomes if was.get(name) != becomes[name]]
+    return _text({name: was[name] for name in moved if name in was}), _text({name: becomes[name] for name in moved})
+
+
+def _safe(record: Any) -> dict[str, str]:
+    values = {name: getattr(record, name) for name in SAFE.get(type(record), ())}
+    if isinstance(record, Account):
+        values |= shown_settings(record)
+    return {name: _word(value) for name, value in values.items()}
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Enum):
+        return str(value.value)
+    return iso(value) if isinstance(value, datetime) else str(value)
+
+
+def _text(values: Mapping[str, str]) -> str:
+    text = " ".join(f"{name}={value}" for name, value in values.items() if value != "-" or len(values) == 1)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,74 @@
+"""When the payer window answers, and which of its faces it shows (docs/window.md "Back to the shop",
+"How long it is there")."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from ..payments.payments import LATE_WINDOW, Payment, PaymentStatus
+from ..web_addresses import is_web_address
+
+MINUTE = timedelta(minutes=1)
+"""How long the window outlives the end of a payment."""
+
+RETURN_SECONDS = 5
+"""What the window counts after success before it returns the payer by itself."""
+
+
+class Face(StrEnum):
+    """What the payer sees. Not the status: `paid` and `settled` look alike to a payer, and one `pending` has three
+    faces."""
+
+    PREPARING = "preparing"
+    """The bank has not given its QR yet."""
+    WAITING = "waiting"
+    CHECKING = "checking"
+    """The deadline has passed and the verdict is outstanding: nobody should start paying now."""
+    PROCESSING = "processing"
+    PAID = "paid"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    REVIEW = "review"
+
+
+FINAL_FACES = frozenset({Face.PAID, Face.FAILED, Face.CANCELLED})
+"""Nothing that a payer should watch for comes after these."""
+
+_S = PaymentStatus
+_CLOSING = {_S.PAID: Face.PAID, _S.SETTLED: Face.PAID, _S.FAILED: Face.FAILED, _S.CANCELLED: Face.CANCELLED}
+
+
+def face(payment: Payment, now: datetime) -> Face | None:
+    """What the window shows at `now`, or None when it is closed (the link answers 404).
+
+    The minute runs from `closed_at`, which a late payment moves, so that it reopens the window; the instant at which
+    it is over is closed already.
+    """
+    if payment.status in _CLOSING:
+        shown = payment.closed_at is not None and now < payment.closed_at + MINUTE
+        return _CLOSING[payment.status] if shown else None
+    if payment.status is _S.EXPIRED:
+        return Face.EXPIRED if now < payment.created_at + LATE_WINDOW else None
+    if payment.status is _S.AMOUNT_MISMATCH:
+        return Face.REVIEW
+    if payment.status is _S.PROCESSING:
+        return Face.PROCESSING
+    if payment.status is _S.PENDING:
+        return _pending(payment, now)
+    return None
+
+
+def _pending(payment: Payment, now: datetime) -> Face:
+    if now >= payment.expires_at:
+        return Face.CHECKING
+    if payment.qr_payload is None and payment.bank_link is None:
+        return Face.PREPARING
+    return Face.WAITING
+
+
+def web_link(text: str | None) -> str | None:
+    """The address when a payer may be sent there, else None.
+
+    The second look at what was stored: `javascript:` must not become a link by whatever way it came in.
+    """
+    return text if text is not None and is_web_address(text) else None

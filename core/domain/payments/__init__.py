@@ -1,0 +1,1 @@
+"""Payments: orders, states, what reports of banks make of them, proofs of delivery, tallies."""

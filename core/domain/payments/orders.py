@@ -1,0 +1,282 @@
+"""What a merchant asks for with POST /payments, and the order in which it is refused: RULES
+(docs/payments.md "Taking one"; docs/concepts.md "What is refused first")."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ..accounts.accounts import Caller, Shop
+from ..accounts.terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
+from ..errors import Refusal, shape_error, value_error
+from ..money import Rub
+from ..shapes import check_text, check_uuid, has_control
+from ..web_addresses import WEB_ADDRESS, is_web_address
+from .payments import CONTACT_KEY, MINIMUM
+
+CLIENT_INFO_BYTES = 4096
+EXTERNAL_ID_LONGEST = 256
+
+RESERVED_METADATA = frozenset(
+    (
+        "bindingNoCharge",
+        "provider_data",
+        "terminalCode",
+        "methodId",
+        "tariffCoreReview",
+        "payerNameMasked",
+        CONTACT_KEY,
+        "payerCardMasked",
+        "nameMatch",
+        "charge_recovery",
+    )
+)
+"""Service keys that a merchant's metadata may not carry; dropped in silence (docs/payments.md "Taking one")."""
+
+_E164 = re.compile(r"\+[0-9]{10,15}\Z")
+_DOCUMENT = re.compile(r"[^\W_]{5,32}\Z")
+
+
+class Payer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who pays (docs/payments.md "Taking one"). Its repr says nothing: it is personal data."""
+
+    full_name: str
+    document_number: str
+    kyc_reference: str | None = None
+    kyc_completed_at: str | None = None
+
+    def __repr__(self) -> str:
+        return "Payer(…)"
+
+
+class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /payments, word for word. A null counts as absent."""
+
+    amount_rub: str
+    payment_method: str | None = None
+    method_id: str | None = None
+    external_id: str | None = None
+    client_phone: str | None = None
+    client_email: str | None = None
+    description: str | None = None
+    payer: Payer | None = None
+    metadata: dict[str, Any] | None = None
+    shop_id: str | None = None
+    ttl_minutes: int | None = None
+    client_info: dict[str, Any] | None = None
+    auto_return: bool | None = None
+    webhook_url: str | None = None
+
+    def __repr__(self) -> str:
+        return f"PaymentOrder(amount_rub={self.amount_rub!r}, …)"
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """An order with all that its rules look at, read beforehand."""
+
+    order: PaymentOrder
+    caller: Caller
+    now: datetime
+    shop: Shop | None
+    """Of `shop_id`, the default one without; None when there is none."""
+    terminal: Terminal | None
+    """Of `method_id`; without, the account's oldest enabled one of the payment method, so that leaving `method_id`
+    out escapes no rule of it. None when there is none, and while the account's terminals are off."""
+
+    @cached_property
+    def amount(self) -> Rub:
+        """Only after the rule of shape. Raises: ValueError."""
+        return Rub.parse(self.order.amount_rub)
+
+
+def _shape(case: Case) -> None:
+    order = case.order
+    try:
+        case.amount  # noqa: B018 - read here, because it may not be readable
+    except ValueError as error:
+        raise shape_error("amount_rub", str(error)) from None
+    if order.payment_method is not None and order.payment_method not in PAYMENT_METHODS:
+        raise shape_error("payment_method", f"must be one of: {', '.join(PAYMENT_METHODS)}")
+    check_uuid("method_id", order.method_id)
+    check_uuid("shop_id", order.shop_id)
+    check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+    check_text("client_email", order.client_email, 254)
+    check_text("description", order.description, 255)
+    if order.client_phone is not None and len(order.client_phone) > 256:  # all else is a rule of its value
+        raise shape_error("client_phone", "has at most 256 characters")
+    if order.ttl_minutes is not None and order.ttl_minutes < 1:
+        raise shape_error("ttl_minutes", "must be at least 1")
+    if order.client_info is not None and len(msgspec.json.encode(order.client_info)) > CLIENT_INFO_BYTES:
+        raise shape_error("client_info", f"has at most {CLIENT_INFO_BYTES} bytes as JSON")
+    if order.webhook_url is not None and not is_web_address(order.webhook_url):
+        raise shape_error("webhook_url", WEB_ADDRESS)
+
+
+def _check_payer(payer: Payer, now: datetime) -> None:
+    name = payer.full_name
+    if not name.strip() or len(name) > 255 or has_control(name) or any(char == "," or char.isdigit() for char in name):
+        raise value_error("payer.full_name", "1 to 255 characters, no digits, no commas and no control characters")
+    if not _DOCUMENT.match(payer.document_number):
+        raise value_error("payer.document_number", "letters and digits, 5 to 32 characters")
+    if payer.kyc_reference is not None and (len(payer.kyc_reference) > 256 or has_control(payer.kyc_reference)):
+        raise value_error("payer.kyc_reference", "has at most 256 characters and no control characters")
+    if payer.kyc_completed_at is not None:
+        try:
+            completed = datetime.fromisoformat(payer.kyc_completed_at)
+        except ValueError:
+            completed = None
+        if completed is None or completed.tzinfo is None:
+            raise value_error("payer.kyc_completed_at", "must be ISO 8601 with a time zone")
+        if completed > now:
+            raise value_error("payer.kyc_completed_at", "must not be later than now")
+
+
+def _values(case: Case) -> None:
+    order = case.order
+    if order.payer is not None:
+        _check_payer(order.payer, case.now)
+    if order.client_phone is not None and not _E164.match(order.client_phone):
+        raise value_error("client_phone", "must be E.164: + and 10 to 15 digits")
+    longest = case.caller.account.settings.ttl_minutes_max
+    if order.ttl_minutes is not None and order.ttl_minutes > longest:
+        raise value_error("ttl_minutes", f"is at most {longest}")
+
+
+def _acceptance(case: Case) -> None:
+    if not case.caller.account.settings.acceptance:
+        raise Refusal("PAYMENT_UNAVAILABLE", "Acceptance is not available for this account")
+
+
+def _shop_is_known(case: Case) -> None:
+    if case.shop is None or case.shop.account_id != case.caller.account_id:
+        raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
+
+
+def _shop_is_enabled(case: Case) -> None:
+    if case.shop is not None and not case.shop.enabled:
+        raise Refusal("SHOP_DISABLED", "The shop is disabled")
+
+
+def _shop_has_markup(case: Case) -> None:
+    if case.shop is not None and case.shop.markup is None:
+        raise Refusal("SHOP_MARKUP_NOT_SET", "The shop's markup is not set")
+
+
+def _selection_is_on(case: Case) -> None:
+    if case.order.method_id is not None and not case.caller.account.settings.terminals:
+        raise Refusal("METHOD_SELECTION_DISABLED", "Choosing a terminal is off for this account", status=400)
+
+
+def _method_is_available(case: Case) -> None:
+    terminal = case.terminal
+    if case.order.method_id is None:
+        return
+    if terminal is None or terminal.account_id != case.caller.account_id or not terminal.enabled:
+        raise Refusal("METHOD_NOT_AVAILABLE", "The account offers no terminal of this method_id")
+
+
+def _methods_agree(case: Case) -> None:
+    terminal, named = case.terminal, case.order.payment_method
+    if terminal is not None and named is not None and terminal.payment_method != named:
+        raise shape_error("payment_method", f"is {terminal.payment_method} by this terminal")
+
+
+def _exchange_bounds(case: Case) -> None:
+    is_exchange = case.terminal is not None and case.terminal.is_exchange
+    if is_exchange and not EXCHANGE_LOWEST <= case.amount <= EXCHANGE_HIGHEST:
+        raise shape_error("amount_rub", f"must be from {EXCHANGE_LOWEST} to {EXCHANGE_HIGHEST} RUB by this terminal")
+
+
+def _above_zero(case: Case) -> None:
+    if case.amount <= Rub(0):
+        raise Refusal("INVALID_AMOUNT", "amount_rub must be above zero")
+
+
+def _minimum(case: Case) -> None:
+    if case.amount < MINIMUM:
+        raise Refusal("AMOUNT_BELOW_MINIMUM", f"The minimum amount is {MINIMUM} RUB")
+
+
+def _maximum(case: Case) -> None:
+    largest = case.caller.account.settings.amount_rub_max
+    if case.terminal is None and case.amount > largest:
+        raise Refusal("INVALID_AMOUNT", f"amount_rub is at most {largest}")
+
+
+def _required_fields(case: Case) -> None:
+    if case.terminal is None:
+        return
+    missing = [name for name in case.terminal.required_fields if _is_missing(getattr(case.order, name))]
+    if missing:
+        raise Refusal(
+            "PAYER_DATA_REQUIRED", f"This method requires: {', '.join(missing)}", details={"missing_fields": missing}
+        )
+
+
+def _is_missing(value: object) -> bool:
+    """Absent, null, or a text that says nothing."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
+
+    name: str
+    check: Callable[[Case], None]
+
+
+RULES = (
+    Rule("shape", _shape),
+    Rule("values", _values),
+    Rule("acceptance", _acceptance),
+    Rule("shop is known", _shop_is_known),
+    Rule("shop is enabled", _shop_is_enabled),
+    Rule("shop has markup", _shop_has_markup),
+    Rule("selection is on", _selection_is_on),
+    Rule("method is available", _method_is_available),
+    Rule("methods agree", _methods_agree),
+    Rule("exchange bounds", _exchange_bounds),
+    Rule("above zero", _above_zero),
+    Rule("minimum", _minimum),
+    Rule("maximum", _maximum),
+    Rule("required fields", _required_fields),
+)
+"""The order in which POST /payments is refused by what is known without asking others. What asks others comes after:
+the client's verification, then the routes (usecases/payments/payments.py)."""
+
+
+def judge(case: Case) -> None:
+    """Raises: the Refusal of the first rule that the order breaks."""
+    for rule in RULES:
+        rule.check(case)
+
+
+def kept_metadata(order: PaymentOrder) -> dict[str, Any] | None:
+    """The merchant's keys without the reserved ones."""
+    if order.metadata is None:
+        return None
+    return {key: value for key, value in order.metadata.items() if key not in RESERVED_METADATA}
+
+
+def private_data(order: PaymentOrder) -> bytes | None:
+    """What is stored sealed and never returned, as JSON; None when there is nothing of it."""
+    data = {
+        "payer": order.payer,
+        "client_phone": order.client_phone,
+        "client_email": order.client_email,
+        "client_info": order.client_info,
+    }
+    given = {name: value for name, value in data.items() if value is not None}
+    return msgspec.json.encode(given) if given else None
+
+
+def contact_mask(order: PaymentOrder) -> str | None:
+    """`***` and the last 4 digits of the payer's phone, for `payerContactMasked`; None without a phone."""
+    return None if order.client_phone is None else f"***{order.client_phone[-4:]}"
+
+
+ReadOrder = Callable[[], PaymentOrder]
+"""Reads the body when it is needed: a repeat of a known key never looks at it."""

@@ -1,0 +1,1 @@
+"""Refunds, and money in suspense that is sent back."""

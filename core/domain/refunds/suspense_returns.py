@@ -1,0 +1,30 @@
+"""Sending money in suspense back, attempt by attempt. Each is an operation of its own at the bank, because a bank
+answers one that it knows as it did before (docs/payments.md "Money that cannot count";
+ARCHITECTURE.md "Three ends")."""
+
+from ..payments.payments import Suspense
+
+MOST_TRIES = 10
+"""Attempts for one sum; what goes back no way by then is for people to settle."""
+
+RETURN_FAILED = "return_failed"
+RETURN_REVERSED = "return_reversed"
+"""Reasons of money that is in suspense still, or again: the bank could not send it, or it came back."""
+RETURNED_ANEW = "returned_anew"
+"""Reason of money of which a further attempt is under way, or went."""
+
+ENDED = (RETURN_FAILED, RETURN_REVERSED)
+"""Its present attempt is over, and an operator may begin another."""
+
+
+def return_operation(suspense: Suspense) -> str:
+    """The bank's operation of the present attempt. The first is named like the money itself."""
+    return suspense.id if suspense.attempt == 1 else f"{suspense.id}#{suspense.attempt}"
+
+
+def returned_money(operation: str) -> tuple[tuple[str, int], ...]:
+    """Which money an operation may send back, at which attempt: the likeliest first. There is another reading only
+    where the operation ends as those of further attempts do, because a bank's transfer id may end so, too."""
+    money, mark, number = operation.rpartition("#")
+    further = {str(attempt): attempt for attempt in range(2, MOST_TRIES + 1)}
+    return ((operation, 1), (money, further[number])) if mark and number in further else ((operation, 1),)

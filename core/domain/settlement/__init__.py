@@ -1,0 +1,1 @@
+"""Statements, withdrawals and rates."""

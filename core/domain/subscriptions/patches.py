@@ -1,0 +1,117 @@
+"""What a merchant changes with PATCH /subscriptions/{id}, and the order in which it is refused: PATCH_RULES
+(docs/subscriptions.md "Changing and ending")."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ..errors import Refusal
+from ..money import Rub
+from .orders import check_amount
+from .subscriptions import Subscription, SubscriptionStatus
+
+
+class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of PATCH /subscriptions/{id}, word for word. A null counts as absent, but for `cap_window_rub`, which it
+    removes."""
+
+    amount_rub: str | None = None
+    cap_amount_rub: str | None = None
+    cap_window_rub: str | None | UnsetType = UNSET
+
+
+class PatchCase(msgspec.Struct, frozen=True, kw_only=True):
+    """A patch and what it is for; None when the caller has no such subscription in this mode."""
+
+    patch: SubscriptionPatch
+    subscription: Subscription | None
+
+    @property
+    def found(self) -> Subscription:
+        """The subscription, after the rule that it is found."""
+        if self.subscription is None:
+            raise ValueError("the subscription was not found")
+        return self.subscription
+
+
+class Prices(msgspec.Struct, frozen=True, kw_only=True):
+    """The amounts that result from a patch."""
+
+    amount: Rub
+    cap_amount: Rub
+    cap_window: Rub | None
+
+
+def _prices(case: PatchCase) -> Prices:
+    patch, present = case.patch, case.found
+    window = present.cap_window if patch.cap_window_rub is UNSET else patch.cap_window_rub
+    return Prices(
+        amount=present.amount if patch.amount_rub is None else Rub.parse(patch.amount_rub),
+        cap_amount=present.cap_amount if patch.cap_amount_rub is None else Rub.parse(patch.cap_amount_rub),
+        cap_window=Rub.parse(window) if isinstance(window, str) else window,
+    )
+
+
+def _patch_shape(case: PatchCase) -> None:
+    patch = case.patch
+    if patch.amount_rub is None and patch.cap_amount_rub is None and patch.cap_window_rub is UNSET:
+        raise Refusal("VALIDATION_ERROR", "Give at least one of: amount_rub, cap_amount_rub, cap_window_rub")
+    check_amount("amount_rub", patch.amount_rub)
+    check_amount("cap_amount_rub", patch.cap_amount_rub)
+    if isinstance(patch.cap_window_rub, str):
+        check_amount("cap_window_rub", patch.cap_window_rub)
+
+
+def _patch_finds(case: PatchCase) -> None:
+    if case.subscription is None:
+        raise Refusal("SUBSCRIPTION_NOT_FOUND", "No subscription of this id")
+
+
+_PATCHED = (SubscriptionStatus.PENDING_BINDING, SubscriptionStatus.ACTIVE)
+
+
+def _patch_state(case: PatchCase) -> None:
+    if case.found.status not in _PATCHED:
+        raise Refusal("INVALID_STATE", f"The subscription is {case.found.status}; its amounts cannot be changed")
+
+
+def _patch_above_zero(case: PatchCase) -> None:
+    prices = _prices(case)
+    for name, amount in (
+        ("amount_rub", prices.amount),
+        ("cap_amount_rub", prices.cap_amount),
+        ("cap_window_rub", prices.cap_window),
+    ):
+        if amount is not None and amount <= Rub(0):
+            raise Refusal("INVALID_AMOUNT", f"{name} must be above zero")
+
+
+def _patch_within_cap(case: PatchCase) -> None:
+    prices = _prices(case)
+    if prices.amount > prices.cap_amount:
+        raise Refusal("INVALID_AMOUNT", f"amount_rub {prices.amount} is above cap_amount_rub {prices.cap_amount}")
+
+
+class PatchRule(msgspec.Struct, frozen=True):
+    """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
+
+    name: str
+    check: Callable[[PatchCase], None]
+
+
+PATCH_RULES = (
+    PatchRule("shape", _patch_shape),
+    PatchRule("subscription is found", _patch_finds),
+    PatchRule("state", _patch_state),
+    PatchRule("above zero", _patch_above_zero),
+    PatchRule("within cap", _patch_within_cap),
+)
+"""The order in which PATCH is refused: the object and its state before the amounts."""
+
+
+def judge_patch(case: PatchCase) -> Prices:
+    """The amounts after the patch. Raises: the Refusal of the first rule that it breaks."""
+    for rule in PATCH_RULES:
+        rule.check(case)
+    return _prices(case)

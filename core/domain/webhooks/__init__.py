@@ -1,0 +1,1 @@
+"""Events, their signatures, and when a delivery is tried again."""
