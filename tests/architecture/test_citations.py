@@ -64,12 +64,12 @@ def _folders() -> Iterator[tuple[str, list[str]]]:
 
 
 @cache
-def headings(page: str) -> frozenset[str] | None:
+def headings(page: str) -> tuple[str, ...] | None:
     """The headings of a page, without marks; None where there is no such page."""
     path = ROOT / page
     if not path.is_file():
         return None
-    return frozenset(each.replace("`", "") for each in _HEADING.findall(_FENCED.sub("", path.read_text("utf-8"))))
+    return tuple(each.replace("`", "") for each in _HEADING.findall(_FENCED.sub("", path.read_text("utf-8"))))
 
 
 def anchor(heading: str) -> str:
@@ -94,8 +94,9 @@ def faults(text: str, path: str = "somewhere.py") -> Iterator[tuple[int, str]]:
             continue
         for quoted in _QUOTED.findall(found["headings"]):
             heading = _SPACE.sub(" ", quoted)
-            if heading not in known:
-                yield found.start(), f'cites a heading that is not there: {found["page"]} "{heading}"'
+            if known.count(heading) != 1:
+                there = "there twice" if heading in known else "not there"
+                yield found.start(), f'cites a heading that is {there}: {found["page"]} "{heading}"'
     if path.endswith(".md"):
         for found in _LINKED.finditer(text):
             page = os.path.normpath(Path(path).parent / found["page"])

@@ -59,7 +59,7 @@ class PendingAct(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """`act_<uuid>`; rises with time."""
     use_case: str
-    """What carries it out (core/usecases/acts/decisions.py)."""
+    """What carries it out (core/usecases/operators/pending_acts.py)."""
     act: str
     """The audit log's word for it: `refund.approve`."""
     object_id: str
