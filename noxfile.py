@@ -1,5 +1,6 @@
 """The project's tasks. `nox -l` lists them; each installs what it needs into an environment of its own."""
 
+import tomllib
 from pathlib import Path
 
 import nox
@@ -121,3 +122,43 @@ def schemathesis(session: nox.Session) -> None:
     """Made-up requests to a running service, good and bad: some five minutes. `-- --max-examples 50` asks more."""
     session.install("-e", ".[server,client]", "schemathesis>=4.20")
     session.run("python", "-m", "tests.fuzzing", *(session.posargs or ["--max-examples", "8"]))
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """What the image installs, each file by its hash. What still fits stays; `-- --upgrade` takes the newest."""
+    session.install("uv>=0.9")
+    build = Path(session.create_tmp(), "build.in")
+    build.write_text("\n".join(tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["build-system"]["requires"]))
+    for asked, into in (
+        (["pyproject.toml", "--extra", "server", "--no-emit-package", "cambist"], "deploy/requirements.lock"),
+        ([str(build), "--no-annotate"], "deploy/build-requirements.lock"),
+    ):
+        for platform in _PLATFORMS:
+            before = Path(into).read_text("utf-8") if Path(into).exists() else ""
+            session.run(
+                *("uv", "pip", "compile", "-q", *asked, "-o", into, "--generate-hashes", "--no-emit-index-url"),
+                *("--python-version", _PYTHON, "--python-platform", platform),
+                *("--custom-compile-command", "nox -s lock", *session.posargs),
+                silent=True,
+            )
+            if platform != _PLATFORMS[0] and before != Path(into).read_text("utf-8"):
+                session.error(f"{into} is another for {platform} than for {_PLATFORMS[0]}: it needs one for each")
+
+
+_PYTHON = "3.11.13"
+"""Of the image (deploy/pin-images.sh)."""
+_PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
+
+
+@nox.session
+def sbom(session: nox.Session) -> None:
+    """What the image is made of, as CycloneDX' JSON, in build/sbom.cdx.json; no network is needed."""
+    session.run("python", "deploy/sbom.py", "build/sbom.cdx.json")
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Asks the public list of vulnerabilities about every package of the lock: needs the network."""
+    session.install("pip-audit>=2.9")
+    session.run("pip-audit", "--require-hashes", "--disable-pip", "-r", "deploy/requirements.lock", *session.posargs)

@@ -53,7 +53,7 @@ def ours(compose: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_only_settings_that_exist_are_named() -> None:
     for path in sorted(DEPLOY.rglob("*")):
-        if path.is_file() and "secrets" not in path.parts:
+        if path.is_file() and not {"secrets", "__pycache__"} & set(path.parts):
             named = set(re.findall(r"CAMBIST_[A-Z_]+[A-Z]", path.read_text("utf-8")))
             assert named <= KNOWN, path
 
@@ -113,15 +113,8 @@ def test_containers_hold_no_right_that_they_do_not_need(compose: dict[str, Any])
     assert "/readyz" in dockerfile
 
 
-def test_nothing_is_called_latest(compose: dict[str, Any]) -> None:
-    images = [service["image"] for service in compose["services"].values()]
-    images += re.findall(r"^ARG PYTHON=(\S+)$", (DEPLOY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-    assert len(images) >= 4
-    assert all(re.search(r":[0-9]+\.[0-9]+", image) for image in images), images
-
-
 def test_the_image_is_built_from_all_that_the_package_is_made_of() -> None:
-    """The folder `cambist` holds links only; what they lead to must come along."""
+    """What the links of the folder `cambist` lead to must come along."""
     copied = " ".join(
         re.findall(r"^COPY (?!--from)(.*)$", (DEPLOY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     ).split()
@@ -133,9 +126,8 @@ def test_the_image_is_built_from_all_that_the_package_is_made_of() -> None:
         "README.md",
         "LICENSE",
         "cambist",
-        *(each.name for each in (ROOT / "cambist").iterdir()),
+        *(each.name for each in (ROOT / "cambist").iterdir() if each.is_symlink()),
     }
-    needed.discard("__pycache__")
     assert needed <= set(copied)
     assert needed <= let_in
 
