@@ -256,6 +256,11 @@ class BankRoutes(msgspec.Struct, frozen=True, kw_only=True):
         except KeyError:
             raise NotConfigured(f"no bank named {name} is wired") from None
 
+    def capabilities_of(self, name: str | None) -> BankCapabilities | None:
+        """What the bank of a stored payment can do; None where it has none, or one that is no longer wired."""
+        bank = self.banks.get(name or "")
+        return None if bank is None else bank.capabilities
+
     def of_mode(self, mode: str, names: Sequence[str] = ()) -> tuple[Bank, ...]:
         """The banks of a mode, the first tried first: in the order of `names`, where any are given.
 

@@ -12,12 +12,13 @@ from ...ports.faults import NotConfigured
 
 def is_played(ports: Ports, bank: str | None) -> bool:
     """Whether the clock is being advanced over an object of a simulated bank."""
-    if not _is_advanced(ports) or bank is None:
-        return False
-    try:
-        return ports.banks.named(bank).capabilities.simulated
-    except NotConfigured:
-        return False
+    return _is_advanced(ports) and is_simulated(ports, bank)
+
+
+def is_simulated(ports: Ports, bank: str | None) -> bool:
+    """Whether the bank is a simulator. One that is not wired any more is none."""
+    known = ports.banks.capabilities_of(bank)
+    return known is not None and known.simulated
 
 
 def is_played_on_chain(ports: Ports, watcher: str | None) -> bool:

@@ -12,11 +12,10 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from ...core.domain.accounts.quota import API
-from ...core.domain.errors import Refusal
 from ...ports.bundle import Ports
 from .door.access import enter
-from .door.answers import JSON, Answer
-from .door.errors import envelope, refusal_of
+from .door.answers import Answer
+from .door.errors import refusal_of, refused
 from .door.headers import headers_of
 from .payments import create_one, read_one
 
@@ -42,10 +41,8 @@ class HotPaths:
         except ConnectionResetError:
             return
         except Exception as error:  # noqa: BLE001 - as the framework's handlers have it: everything is answered
-            answer = _refused(refusal_of(error))
-        headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(answer.body)), *answer.headers]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+            answer = refused(refusal_of(error))
+        await answer.write(send)
 
     async def _answer(self, scope: HTTPScope, receive: Receive) -> Answer:
         """Raises: what the use cases raise; ConnectionResetError when the client went away."""
@@ -84,8 +81,3 @@ async def _body(receive: Receive) -> bytes:
         if not message.get("more_body"):
             return b"".join([*parts, message["body"]]) if parts else message["body"]
         parts.append(message["body"])
-
-
-def _refused(refusal: Refusal) -> Answer:
-    headers = [] if refusal.retry_after is None else [(b"retry-after", b"%d" % refusal.retry_after)]
-    return Answer(envelope(refusal.code, refusal.message, refusal.details), refusal.status, headers)

@@ -9,12 +9,10 @@ from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...ports.bundle import Ports
 from .door.access import ApiRequest
-from .door.answers import REPLAYED, Answer, answer, encode
+from .door.answers import Answer, answer, encode, made
 from .door.bodies import page_of, read_body
 from .door.routing import Router
 from .views import payment_view, payments_view
-
-_REPLAYED = tuple((name.lower().encode(), value.encode()) for name, value in REPLAYED.items())
 
 
 def payments_router(ports: Ports) -> Router:
@@ -45,9 +43,8 @@ def payments_router(ports: Ports) -> Router:
 
 async def create_one(ports: Ports, caller: Caller, key: str | None, content_type: str | None, body: bytes) -> Answer:
     """POST /payments. Raises: what `create_payment` raises."""
-    made = await create_payment(ports, caller, key, lambda: read_body(body, content_type, PaymentOrder))
-    view = encode(payment_view(ports, made.resource))
-    return Answer(view, 200, _REPLAYED) if made.replayed else Answer(view, 201)
+    payment = await create_payment(ports, caller, key, lambda: read_body(body, content_type, PaymentOrder))
+    return made(payment_view(ports, payment.resource), replayed=payment.replayed)
 
 
 async def read_one(ports: Ports, caller: Caller, payment_id: str) -> Answer:

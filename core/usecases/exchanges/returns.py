@@ -16,7 +16,6 @@ from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnabl
 from ...domain.tron import is_tron_address
 from ..accounts.accounts import find_account
 from ..acts.four_eyes import gated
-from ..refunds.bank_refunds import sends_back
 from ..test_clock import in_its_time
 from ..units import retrying
 from .return_progress import RETURN_EXCHANGE, RETURN_RACES
@@ -85,11 +84,8 @@ def _checked(ports: Ports, exchange: Exchange, address: str | None) -> str | Non
     if not exchange.takes_usdt:
         if address is not None:
             raise shape_error("address", "is for USDT: RUB go back to who paid them")
-        try:
-            can = exchange.invoice_reference is not None and sends_back(ports, exchange.bank)
-        except NotConfigured:
-            can = False
-        if not can:
+        bank = ports.banks.capabilities_of(exchange.bank)
+        if bank is None or exchange.invoice_reference is None or not bank.refunds:
             raise Refusal("INVALID_STATE", "The bank of this money does not send any back")
         return None
     if address is None or not is_tron_address(address) or address == exchange.crypto_deposit_address:

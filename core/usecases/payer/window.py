@@ -7,7 +7,6 @@ import msgspec
 
 from ....ports.bank import InvoiceStatus, Pretence
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop
 from ...domain.ids import PAYMENT, is_prefixed
@@ -15,6 +14,7 @@ from ...domain.money import Rub
 from ...domain.payer.window import Face, face, web_link
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus
 from ..sandbox.sandbox import simulate_payment
+from ..simulated import is_simulated
 from ..test_clock import find_world, in_its_time
 
 
@@ -91,7 +91,7 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
         return_url=web_link(shop.return_url) or web_link(account.settings.return_url),
         auto_return=payment.auto_return,
         test_mode=payment.mode is Mode.TEST,
-        simulated=is_simulated(ports, payment),
+        simulated=is_simulated(ports, payment.bank),
         acts=acts(ports, payment, present.face),
     )
 
@@ -107,7 +107,7 @@ async def standing(ports: Ports, payment_id: str) -> Standing | None:
 
 def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
     """What may be played at a payment that looks so; an expired one can only be paid late."""
-    if payment.bank_reference is None or not is_simulated(ports, payment):
+    if payment.bank_reference is None or not is_simulated(ports, payment.bank):
         return ()
     return _ACTS.get(shown, ())
 
@@ -121,7 +121,7 @@ async def play(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -
     """
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
-    if payment is None or not is_simulated(ports, payment):
+    if payment is None or not is_simulated(ports, payment.bank):
         return False
     shown = face(payment, ports.clock.now())
     if shown is None:
@@ -141,16 +141,6 @@ def _pretence(act: Act, payment: Payment, reason: FailureReason) -> Pretence:
 def half_of(amount: Rub) -> Rub:
     """What an underpaying payer sends."""
     return Rub(amount.kopecks // 2)
-
-
-def is_simulated(ports: Ports, payment: Payment) -> bool:
-    """Its bank is a simulator. A bank that is not wired any more is not one."""
-    if payment.bank is None:
-        return False
-    try:
-        return ports.banks.named(payment.bank).capabilities.simulated
-    except NotConfigured:
-        return False
 
 
 async def _payment(unit: Unit, payment_id: str) -> Payment | None:

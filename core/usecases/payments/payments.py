@@ -3,7 +3,6 @@
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured
 from ....ports.jobs import Job
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Shop
@@ -154,15 +153,8 @@ async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | N
     if terminal is not None and terminal.is_exchange:
         return None
     allowed = caller.account.settings.direct_links or (terminal is not None and terminal.direct_link)
-    if not allowed or not _bank_hands_out(ports, payment):
+    bank = ports.banks.capabilities_of(payment.bank)
+    if not allowed or bank is None or not bank.direct_link:
         raise Refusal("DIRECT_LINK_NOT_ALLOWED", "Direct links are not allowed for this payment")
     payable = payment.status is PENDING and ports.clock.now() < payment.expires_at
     return payment.bank_link if payable else None
-
-
-def _bank_hands_out(ports: Ports, payment: Payment) -> bool:
-    """The bank's link may be used without our window. A bank that is not wired any more cannot be asked."""
-    try:
-        return ports.banks.named(payment.bank or "").capabilities.direct_link
-    except NotConfigured:
-        return False

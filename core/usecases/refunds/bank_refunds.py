@@ -66,11 +66,6 @@ async def read_refund(ports: Ports, of: Banked, operation: str) -> RefundState |
         return await bank.find_refund(operation)
 
 
-def sends_back(ports: Ports, bank_name: str | None) -> bool:
-    """Whether the bank can send money back at all. Raises: NotConfigured when it is not wired any more."""
-    return ports.banks.named(bank_name or "").capabilities.refunds
-
-
 def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
     """When the bank is asked again, after `asked` times; for ever, since the money is out until it says otherwise."""
     return next_ask(None if state is None else state.check_after, asked, now)

@@ -14,7 +14,7 @@ import msgspec
 from ....ports.bank import RefundRequest, RefundState
 from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, Stale, Unavailable
+from ....ports.faults import Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
@@ -25,7 +25,7 @@ from ..holding import holds_back
 from ..schedule import set_due
 from ..simulated import is_played
 from ..units import retrying
-from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
+from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from .contradictions import heard_of_failed
 from .money import take
 from .steps import RACES, drop_job, payment_of, plan, turn
@@ -83,11 +83,10 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
             # It stays pending and nothing is taken for it, until the copy was compared with the world.
             return refund, False
         payment = await payment_of(unit, refund)
-        try:
-            can = payment.bank_reference is not None and sends_back(ports, payment.bank)
-        except NotConfigured:
+        bank = ports.banks.capabilities_of(payment.bank)
+        if bank is None and payment.bank_reference is not None:
             return refund, False
-        if not can:
+        if bank is None or payment.bank_reference is None or not bank.refunds:
             await drop_job(unit, refund.id)
             return await turn(ports, unit, refund, (_T.REJECTED,), failure=NOT_SUPPORTED), False
         taken = await take(ports, unit, payment, refund)

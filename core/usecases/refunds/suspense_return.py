@@ -13,7 +13,7 @@ import msgspec
 from ....ports.bank import RefundRequest, RefundState
 from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, Stale
+from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
@@ -36,7 +36,7 @@ from ..ledger.ledger import post
 from ..schedule import set_due
 from ..test_clock import in_its_time
 from ..units import retrying
-from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back, sends_back
+from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 
 RETURN = "suspense.return"
 
@@ -79,11 +79,8 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
         if suspense.resolved_at is not None:
             raise Refusal("INVALID_STATE", "The money is not in suspense any more")
         payment = await _payment_of(unit, suspense)
-        try:
-            can = payment.bank_reference is not None and sends_back(ports, payment.bank)
-        except NotConfigured:
-            can = False
-        if not can:
+        bank = ports.banks.capabilities_of(payment.bank)
+        if bank is None or payment.bank_reference is None or not bank.refunds:
             raise Refusal("INVALID_STATE", "The bank of this money does not send any back")
         is_over = suspense.reason in ENDED
         if is_over and suspense.attempt >= MOST_TRIES:

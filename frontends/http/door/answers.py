@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 from litestar import Response
+from litestar.types import Send
 
 _ENCODER = msgspec.json.Encoder()
 encode = _ENCODER.encode
-REPLAYED = {"Idempotent-Replayed": "true"}
 JSON = b"application/json"
+_REPLAYED = ((b"idempotent-replayed", b"true"),)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -24,17 +25,23 @@ class Answer(msgspec.Struct, frozen=True):
         headers = {name.decode(): value.decode() for name, value in self.headers}
         return Response(self.body, status_code=self.status, media_type=JSON.decode(), headers=headers)
 
+    async def write(self, send: Send) -> None:
+        """Send it without the framework."""
+        headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(self.body)), *self.headers]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
 
 def answer(view: Any, *, status: int = 200) -> Response[bytes]:
     """A JSON answer."""
-    return Response(_ENCODER.encode(view), status_code=status, media_type="application/json")
+    return Answer(encode(view), status).of_framework()
+
+
+def made(view: Any, *, replayed: bool) -> Answer:
+    """201 the first time; 200 and `Idempotent-Replayed` for a repeat (docs/concepts.md "Idempotency")."""
+    return Answer(encode(view), 200, _REPLAYED) if replayed else Answer(encode(view), 201)
 
 
 def created(view: Any, *, replayed: bool) -> Response[bytes]:
-    """201 the first time; 200 and `Idempotent-Replayed` for a repeat (docs/concepts.md "Idempotency")."""
-    return Response(
-        _ENCODER.encode(view),
-        status_code=200 if replayed else 201,
-        media_type="application/json",
-        headers=REPLAYED if replayed else None,
-    )
+    """The same as a response."""
+    return made(view, replayed=replayed).of_framework()

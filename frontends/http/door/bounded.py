@@ -4,8 +4,9 @@
 
 from typing import Any
 
+from .answers import JSON
 from .corked import CorkedProtocol
-from .errors import JSON, envelope
+from .errors import envelope
 
 HEAD = 32 * 1024
 """Bytes of a head with its address, or of a body's framing and trailers, that may follow one another."""
@@ -17,7 +18,7 @@ _REFUSED = envelope("HEADERS_TOO_LARGE", "The head of the request is over 32 KB,
 _ANSWER = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"Content-Type: %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
-) % (JSON.encode(), len(_REFUSED), _REFUSED)
+) % (JSON, len(_REFUSED), _REFUSED)
 
 
 class BoundedProtocol(CorkedProtocol):

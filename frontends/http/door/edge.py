@@ -21,7 +21,7 @@ from ....ports.clock import Ids
 from ...guard.asker import request_asks
 from ...telemetry.logs import request_context
 from ...telemetry.requests import RequestWatch
-from .errors import envelope, internal_error
+from .errors import internal_error, refused
 from .headers import headers_of
 
 BODY_LIMIT = 102_400
@@ -80,16 +80,16 @@ class Edge:
                 extra += headers(verdict)
                 if verdict.over:
                     self._watch.hits.count(verdict)
-                    await _refuse(send_with_headers, Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))
+                    await refused(Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message)).write(send_with_headers)
                     return
             if not _HOST.match(known.get(b"host", b"")):
-                await _refuse(send_with_headers, Refusal("VALIDATION_ERROR", "The header Host is malformed"))
+                await refused(Refusal("VALIDATION_ERROR", "The header Host is malformed")).write(send_with_headers)
                 return
             try:
                 if not (_is_short(known) or _is_upload(scope)):
                     receive = await _bounded(known, receive)
             except TooLarge:
-                await _refuse(send_with_headers, Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))
+                await refused(Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB")).write(send_with_headers)
                 return
             try:
                 # Whoever calls may serve many requests in one task: none leaves the world behind that it entered.
@@ -99,7 +99,7 @@ class Edge:
                 log.exception("an error came through the application")
                 if started:
                     raise
-                await _refuse(send_with_headers, internal_error())
+                await refused(internal_error()).write(send_with_headers)
 
     async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
         relative = api_path(path)
@@ -162,15 +162,3 @@ async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()  # type: ignore[return-value]  # then it is a disconnect
 
     return replay
-
-
-async def _refuse(send: Send, refusal: Refusal) -> None:
-    body = envelope(refusal.code, refusal.message)
-    await send(
-        {
-            "type": "http.response.start",
-            "status": refusal.status,
-            "headers": [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))],
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": False})

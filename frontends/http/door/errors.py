@@ -12,10 +12,9 @@ from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFou
 
 from ....core.domain.errors import Refusal
 from ....ports.faults import Stale, Unavailable
+from .answers import Answer
 
 log = logging.getLogger("cambist.http")
-
-JSON = "application/json"
 
 
 def envelope(code: str, message: str, details: Any = None) -> bytes:
@@ -26,16 +25,15 @@ def envelope(code: str, message: str, details: Any = None) -> bytes:
     return msgspec.json.encode({"error": error})
 
 
-def _answer(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response[bytes]:
-    extra = dict(headers or {})
+def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:
+    """The answer that a refusal is, on every way out of the service."""
     if refusal.retry_after is not None:
-        extra["Retry-After"] = str(refusal.retry_after)
-    return Response(
-        envelope(refusal.code, refusal.message, refusal.details),
-        status_code=refusal.status,
-        media_type=JSON,
-        headers=extra,
-    )
+        headers = (*headers, (b"retry-after", b"%d" % refusal.retry_after))
+    return Answer(envelope(refusal.code, refusal.message, refusal.details), refusal.status, headers)
+
+
+def _answer(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Response[bytes]:
+    return refused(refusal, *headers).of_framework()
 
 
 def endpoint_not_found() -> Refusal:
@@ -58,8 +56,8 @@ def on_not_found(_: Request[Any, Any, Any], __: NotFoundException) -> Response[b
 
 def on_wrong_method(_: Request[Any, Any, Any], error: MethodNotAllowedException) -> Response[bytes]:
     refusal = Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
-    allow = {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
-    return _answer(refusal, allow)
+    allow = [(b"allow", value.encode()) for name, value in (error.headers or {}).items() if name.lower() == "allow"]
+    return _answer(refusal, *allow)
 
 
 def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:

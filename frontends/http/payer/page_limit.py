@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from litestar import Response
 
 from ....core.domain.accounts.quota import Network
+from ....core.domain.errors import Refusal
 from ....core.usecases.accounts.admission import PAGES, Counted, admit_stranger
 from ....core.usecases.accounts.limit_hits import HitCounter
 from ....ports.bundle import Ports
-from ..door.errors import JSON, envelope
+from ..door.errors import refused
 from ..door.origin import origin
 from .pages import HEADERS, Asked
 
@@ -59,6 +60,7 @@ class PageLimit:
 
 
 def _said(found: Counted) -> Response[bytes]:
-    body = envelope("RATE_LIMIT_EXCEEDED", "Too many requests for pages from this address; see Retry-After")
-    headers = {**HEADERS, "Retry-After": str(found.wait)}
-    return Response(body, status_code=429, media_type=JSON, headers=headers)
+    text = "Too many requests for pages from this address; see Retry-After"
+    response = refused(Refusal("RATE_LIMIT_EXCEEDED", text, retry_after=found.wait)).of_framework()
+    response.headers.update(HEADERS)
+    return response
