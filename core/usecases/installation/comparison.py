@@ -30,7 +30,7 @@ from ...domain.refunds.suspense_returns import returned_money
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..acts.audit import on
 from ..ledger.ledger import LEDGER_RULES
-from ..settlement.withdrawal_progress import announce_withdrawal, book, job_of
+from ..settlement.withdrawal_progress import announce_withdrawal, book_payout, job_of
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
 from ..units import retrying
 
@@ -202,7 +202,7 @@ async def _write(ports: Ports, sent: SentTransfer, account_id: str, sender: str)
             created_at=ports.clock.now(),
             sequence=1,
         )
-        book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Withdrawal].add(withdrawal)
         unit[Job].add(job_of(withdrawal))

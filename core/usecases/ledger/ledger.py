@@ -1,6 +1,8 @@
 """Booking: the one room that writes the journal and the running balances (ARCHITECTURE.md "Money")."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Protocol
 
 import msgspec
 
@@ -10,11 +12,13 @@ from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.ledger import (
     LEDGER,
+    EntryKind,
     JournalEntry,
     LedgerAccount,
     Purse,
     balance_ids,
     balances_moved,
+    journal_entry,
     ledger_account_id,
 )
 from ...domain.money import Usdt
@@ -46,6 +50,33 @@ def post(unit: Unit, *entries: JournalEntry) -> None:
                 row = msgspec.structs.replace(known, balance=known.balance + row.balance)
             moved[row.id] = row
     unit[LedgerAccount].accrue(*moved.values())
+
+
+class Owned(Protocol):
+    """What money is booked for: a payment, a refund, a payout, …"""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def account_id(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
+
+
+def book(
+    ports: Ports, unit: Unit, kind: EntryKind, owned: Owned, postings: Mapping[Purse, int], *, revision: int = 1
+) -> None:
+    """Book one entry of an object now, in the caller's unit; as `post`."""
+    entry = journal_entry(
+        kind,
+        owned.id,
+        account_id=owned.account_id,
+        mode=owned.mode,
+        at=ports.clock.now(),
+        postings=postings,
+        revision=revision,
+    )
+    post(unit, entry)
 
 
 async def may_take(unit: Unit, account_id: str, mode: Mode, amount: Usdt, *, overdraft: Usdt) -> bool:

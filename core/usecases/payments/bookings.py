@@ -2,10 +2,10 @@
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.ledger import EntryKind, Purse, journal_entry
+from ...domain.ledger import EntryKind, Purse
 from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, Suspense
 from ...domain.payments.tallies import took_money
-from ..ledger.ledger import post
+from ..ledger.ledger import book
 
 
 async def book_move(ports: Ports, unit: Unit, move: PaymentMove) -> None:
@@ -33,17 +33,7 @@ def book_noted(ports: Ports, unit: Unit, payment: Payment) -> None:
 def book_suspense(ports: Ports, unit: Unit, suspense: Suspense, source: Purse = Purse.BANK) -> None:
     """Book money that may move nothing; `source` is REVIEW where it was under review before."""
     amount = suspense.amount.kopecks
-    post(
-        unit,
-        journal_entry(
-            EntryKind.SUSPENSE,
-            suspense.id,
-            account_id=suspense.account_id,
-            mode=suspense.mode,
-            at=ports.clock.now(),
-            postings={source: -amount, Purse.SUSPENSE: amount},
-        ),
-    )
+    book(ports, unit, EntryKind.SUSPENSE, suspense, {source: -amount, Purse.SUSPENSE: amount})
 
 
 def _book(ports: Ports, unit: Unit, payment: Payment, kind: EntryKind, source: Purse, target: Purse) -> None:
@@ -54,14 +44,4 @@ def _book(ports: Ports, unit: Unit, payment: Payment, kind: EntryKind, source: P
     if not amount:
         # A symbolic binding: confirmed, and nothing debited.
         return
-    post(
-        unit,
-        journal_entry(
-            kind,
-            payment.id,
-            account_id=payment.account_id,
-            mode=payment.mode,
-            at=ports.clock.now(),
-            postings={source: -amount, target: amount},
-        ),
-    )
+    book(ports, unit, kind, payment, {source: -amount, target: amount})

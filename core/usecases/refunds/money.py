@@ -10,12 +10,12 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
-from ...domain.ledger import EntryKind, Purse, journal_entry
+from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Correction, Settlement, at_market
-from ..ledger.ledger import may_take, post
+from ..ledger.ledger import book, may_take
 
 
 async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund] | None:
@@ -41,7 +41,7 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
             Purse.CONVERTED_RUB: -kopecks,
             Purse.REFUNDING: kopecks,
         }
-    _post(ports, unit, refund, EntryKind.REFUND_TAKEN, postings)
+    book(ports, unit, EntryKind.REFUND_TAKEN, refund, postings)
     return msgspec.structs.replace(payment, refund_taken=payment.refund_taken + refund.amount), refund
 
 
@@ -55,7 +55,7 @@ async def _market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
 def paid(ports: Ports, unit: Unit, refund: Refund) -> None:
     """The bank has sent it: the RUB have left."""
     kopecks = refund.amount.kopecks
-    _post(ports, unit, refund, EntryKind.REFUND_PAID, {Purse.REFUNDING: -kopecks, Purse.BANK: kopecks})
+    book(ports, unit, EntryKind.REFUND_PAID, refund, {Purse.REFUNDING: -kopecks, Purse.BANK: kopecks})
 
 
 def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, reversed_: bool) -> Payment:
@@ -87,19 +87,5 @@ def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, rev
                 )
             )
     kind = EntryKind.REFUND_REVERSED if reversed_ else EntryKind.REFUND_RETURNED
-    _post(ports, unit, refund, kind, postings)
+    book(ports, unit, kind, refund, postings)
     return msgspec.structs.replace(payment, refund_taken=payment.refund_taken - refund.amount)
-
-
-def _post(ports: Ports, unit: Unit, refund: Refund, kind: EntryKind, postings: dict[Purse, int]) -> None:
-    post(
-        unit,
-        journal_entry(
-            kind,
-            refund.id,
-            account_id=refund.account_id,
-            mode=refund.mode,
-            at=ports.clock.now(),
-            postings=postings,
-        ),
-    )

@@ -17,7 +17,7 @@ from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
-from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
+from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
 from ...domain.payments.payments import Payment, Suspense, suspended_transfer
 from ...domain.refunds.suspense_returns import (
     ENDED,
@@ -32,7 +32,7 @@ from ..accounts.accounts import storable
 from ..acts.audit import unaudited
 from ..acts.four_eyes import gated
 from ..forgotten import may_be_forgotten
-from ..ledger.ledger import post
+from ..ledger.ledger import book
 from ..schedule import set_due
 from ..test_clock import in_its_time
 from ..units import retrying
@@ -200,18 +200,7 @@ async def _heard_late(unit: Unit, suspense: Suspense, attempt: int, state: Refun
 
 def _book(ports: Ports, unit: Unit, suspense: Suspense, kind: EntryKind, revision: int) -> None:
     amount = suspense.amount.kopecks if kind is EntryKind.SUSPENSE else -suspense.amount.kopecks
-    post(
-        unit,
-        journal_entry(
-            kind,
-            suspense.id,
-            account_id=suspense.account_id,
-            mode=suspense.mode,
-            at=ports.clock.now(),
-            postings={Purse.BANK: -amount, Purse.SUSPENSE: amount},
-            revision=revision,
-        ),
-    )
+    book(ports, unit, kind, suspense, {Purse.BANK: -amount, Purse.SUSPENSE: amount}, revision=revision)
 
 
 async def on_return_notice(ports: Ports, operation: str) -> None:

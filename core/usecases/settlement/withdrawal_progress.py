@@ -17,7 +17,7 @@ from ....ports.jobs import Job
 from ....ports.payouts import SignedTransfer, TransferState, UsdtSender
 from ....ports.storage import Unit
 from ...domain.days import iso
-from ...domain.ledger import EntryKind, Purse, journal_entry
+from ...domain.ledger import EntryKind, Purse
 from ...domain.machine import IllegalMove
 from ...domain.payloads import WithdrawalPayload
 from ...domain.settlement.withdrawals import (
@@ -32,7 +32,7 @@ from ...domain.settlement.withdrawals import (
     way,
 )
 from ...domain.webhooks.events import EventType
-from ..ledger.ledger import post
+from ..ledger.ledger import book
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, look_pause, sign, sign_pause, stored
@@ -195,13 +195,13 @@ async def advance(
     if last is withdrawal:
         return withdrawal
     if last.status in GIVEN_BACK:
-        book(ports, unit, last, EntryKind.PAYOUT_RELEASED, Purse.RESERVED, Purse.AVAILABLE)
+        book_payout(ports, unit, last, EntryKind.PAYOUT_RELEASED, Purse.RESERVED, Purse.AVAILABLE)
     elif last.status is _S.COMPLETED:
-        book(ports, unit, last, EntryKind.PAYOUT_SENT, Purse.RESERVED, Purse.PAID_OUT)
+        book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, Purse.RESERVED, Purse.PAID_OUT)
     return unit[Withdrawal].save(last)
 
 
-def book(
+def book_payout(
     ports: Ports,
     unit: Unit,
     withdrawal: Withdrawal,
@@ -214,18 +214,7 @@ def book(
     """Book the payout's amount from one purse of its merchant to another; or the units by which what was booked so is
     `corrected`, which may be below zero."""
     units = withdrawal.amount.units if corrected is None else corrected
-    post(
-        unit,
-        journal_entry(
-            kind,
-            withdrawal.id,
-            account_id=withdrawal.account_id,
-            mode=withdrawal.mode,
-            at=ports.clock.now(),
-            postings={source: -units, target: units},
-            revision=1 if corrected is None else 2,
-        ),
-    )
+    book(ports, unit, kind, withdrawal, {source: -units, target: units}, revision=1 if corrected is None else 2)
 
 
 async def announce_withdrawal(

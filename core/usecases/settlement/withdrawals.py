@@ -26,7 +26,7 @@ from ..ledger.ledger import LEDGER_RULES, may_take, purses
 from ..test_clock import in_its_time, in_the_account_time
 from ..units import retrying
 from .transfers import sent_before
-from .withdrawal_progress import advance, announce_withdrawal, book, enter_signed, job_id, job_of
+from .withdrawal_progress import advance, announce_withdrawal, book_payout, enter_signed, job_id, job_of
 
 LONGEST_REASON = 255
 
@@ -82,7 +82,7 @@ async def pay_out(
             settlement_id=settlement_id,
             sequence=1,
         )
-        book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Job].add(job_of(withdrawal))
         if settlement_id is not None:
@@ -202,7 +202,9 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
             raise Refusal("INVALID_STATE", "The wallet sent nothing by it, or cannot be asked")
         more = sent.units - withdrawal.amount.units
         if more:
-            book(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED, corrected=more)
+            book_payout(
+                ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED, corrected=more
+            )
         job = await unit[Job].get(job_id(withdrawal.id))
         if job is not None:
             unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
