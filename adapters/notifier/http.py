@@ -39,7 +39,6 @@ class HttpNotifier:
         loopback: bool = False,
         limit: float = 10.0,
         per_host: int = 64,
-        connections: int = 1280,
         keep_alive: float = 30.0,
         tls: ssl.SSLContext | None = None,
         resolver: AbstractResolver | None = None,
@@ -48,10 +47,9 @@ class HttpNotifier:
         """Opens nothing yet.
 
         `loopback`: letters of test mode may go to this machine itself, where other services may listen.
-        `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host` and
-        `connections`: how many may be in use at once towards one host and port, and in all, for each kind of letter;
-        further letters wait, which is not charged to the receiver. Whoever posts gives out the turns
-        (core/usecases/webhooks/limiter.py, with the same bounds); these hold whatever it does. `keep_alive`: seconds
+        `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host`: how many may
+        be under way at once to one host and port, of each kind; further ones wait, which is not charged to the
+        receiver. How many may be in all is for whoever posts (core/usecases/webhooks/limiter.py). `keep_alive`: seconds
         an idle connection is kept. `tls`: other than the system's trust, for receivers under a private authority.
         `exchange`: how letters go out over connections (exchanges.py).
         """
@@ -62,7 +60,7 @@ class HttpNotifier:
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
         self._make_exchange = exchange
-        self._shares = {kind: Shares(per_host=per_host, total=connections) for kind in (False, True)}
+        self._shares = {kind: Shares(per_host) for kind in (False, True)}
         self._checked: dict[tuple[str, bool], tuple[URL, Host]] = {}
         self._exchanges: dict[bool, Exchange] = {}
         self._deadlines: Deadlines | None = None

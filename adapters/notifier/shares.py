@@ -1,4 +1,8 @@
-"""How many letters may be on their way at once: to one host, and in all."""
+"""How many letters may be on their way to one host at once, whoever posts them.
+
+Deliveries ask core/usecases/webhooks/limiter.py before they come here, in all and by host; test letters, which a
+merchant asks for, do not, and many merchants may name one host.
+"""
 
 import asyncio
 from collections import deque
@@ -44,38 +48,27 @@ class Shares:
     Not the connector's own limits: its queue runs on the letter's time, and would charge our wait to the receiver.
     """
 
-    def __init__(self, *, per_host: int, total: int) -> None:
+    def __init__(self, per_host: int) -> None:
         self._per_host = per_host
-        self._total = Gate(total)
         self._gates: dict[Host, Gate] = {}
         """One that nobody holds is forgotten, so that memory follows what is under way."""
 
     async def enter(self, host: Host) -> None:
-        """Wait for a turn at this host; `leave` ends it. Who waits for a host takes no place in all."""
+        """Wait for a turn at this host; `leave` ends it."""
         gate = self._gates.get(host)
         if gate is None:
             gate = self._gates[host] = Gate(self._per_host)
+        if gate.free:
+            gate.free -= 1
+            return
         try:
-            if gate.free:
-                gate.free -= 1
-            else:
-                await gate.wait()
+            await gate.wait()
         except BaseException:
-            self._forget(host, gate)
-            raise
-        try:
-            if self._total.free:
-                self._total.free -= 1
-            else:
-                await self._total.wait()
-        except BaseException:
-            gate.give_back()
             self._forget(host, gate)
             raise
 
     def leave(self, host: Host) -> None:
         """The turn is over."""
-        self._total.give_back()
         gate = self._gates[host]
         gate.give_back()
         self._forget(host, gate)

@@ -376,18 +376,6 @@ async def test_one_receiver_gets_no_more_connections_than_its_share(receiver: Re
     assert receiver.most_at_once <= 3
 
 
-async def test_all_receivers_together_get_no_more_connections_than_allowed(receiver: Receiver) -> None:
-    async with Receiver() as other, notifier(connections=1) as made:
-        other.answer_with(silence())
-        first = asyncio.create_task(made.post(letter(other.url)))
-        await other.arrived()
-        second = asyncio.create_task(made.post(letter(receiver.url)))
-        with pytest.raises(TimeoutError):
-            await receiver.arrived(within=SHORT)
-        first.cancel()
-        assert (await second).status == 200
-
-
 async def test_a_receiver_without_letters_is_forgotten(receiver: Receiver) -> None:
     """Merchants come and go; a worker runs for months."""
     made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
@@ -415,8 +403,7 @@ async def test_the_measured_time_does_not_hold_the_wait_for_a_free_connection(re
 
 
 async def test_a_dead_receiver_does_not_hold_up_another(receiver: Receiver) -> None:
-    """The bound is per receiver, and letters that wait for theirs take no place in all."""
-    async with Receiver() as dead, notifier(per_host=2, connections=3) as made:
+    async with Receiver() as dead, notifier(per_host=2) as made:
         dead.answer_with(silence())
         stuck = [asyncio.create_task(made.post(letter(dead.url))) for _ in range(10)]
         await dead.arrived(2)

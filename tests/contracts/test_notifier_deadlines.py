@@ -73,7 +73,7 @@ async def test_cancelled_in_the_moment_of_the_deadline_the_cancelling_goes_on() 
 
 
 async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> None:
-    shares = Shares(per_host=1, total=10)
+    shares = Shares(1)
     here = ("receiver", 443)
     await shares.enter(here)
     came: list[int] = []
@@ -95,10 +95,10 @@ async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> No
 
 
 async def test_who_gives_up_after_all_others_left_leaves_nothing_behind() -> None:
-    shares = Shares(per_host=1, total=1)
+    shares = Shares(1)
     here, there = ("receiver", 443), ("other", 443)
     await shares.enter(here)
-    waiting = [asyncio.create_task(shares.enter(where)) for where in (here, there)]
+    waiting = [asyncio.create_task(shares.enter(here)) for _ in range(2)]
     await asyncio.sleep(0)
     for task in waiting:
         task.cancel()
