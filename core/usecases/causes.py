@@ -1,5 +1,6 @@
 """Ids of what sends money: in live mode they follow from their causes, so that a database that was restored from a
-backup asks its providers about the operations that they know, instead of making new ones (docs/decisions.md).
+backup asks its providers about the operations that they know, instead of making new ones
+(docs/decisions.md "What a restored database has forgotten").
 
 In test mode they are new ones: no money is sent there, and what was made by a key may be deleted and made again by it.
 """

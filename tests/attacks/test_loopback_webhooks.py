@@ -1,5 +1,5 @@
 """A merchant's name for this machine leads no webhook of a public installation to what listens here
-(docs/decisions.md "Webhooks")."""
+(docs/decisions.md "Receivers' addresses")."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

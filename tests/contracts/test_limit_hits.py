@@ -1,4 +1,4 @@
-"""How often limits were hit, on every storage: processes add up, old rows go (docs/decisions.md "Operators")."""
+"""How often limits were hit, on every storage: processes add up, old rows go (docs/decisions.md "Lists and search")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -203,7 +203,7 @@ async def test_a_storage_does_not_open_on_a_schema_that_does_not_fit(tmp_path: P
 async def test_a_newer_schema_says_whether_this_program_may_work_on_it(
     empty_postgres: str, beside: str, opens: bool
 ) -> None:
-    """docs/versioning.md "The database": in a rolling upgrade one of the older processes may have to start again."""
+    """In a rolling upgrade one of the older processes may have to start again (docs/versioning.md "The database")."""
     await migrate(empty_postgres)
     server = await asyncpg.connect(empty_postgres)
     assert await server.fetchval("SELECT obj_description('alembic_version'::regclass)") == f"beside {BESIDE}"

@@ -188,7 +188,7 @@ async def test_without_a_hearer_the_receipt_says_so() -> None:
 
 
 async def test_requests_that_its_http_face_refuses_are_there_for_the_console(tmp_path: Path) -> None:
-    """docs/operations.md "Metrics": every process writes what limits refused, at its end at the latest."""
+    """Every process writes what limits refused, at its end at the latest (docs/operations.md "Metrics")."""
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     async with cambist.open(url) as service:
         transport = httpx.ASGITransport(service.asgi())

@@ -258,7 +258,7 @@ async def test_check_tells_what_the_verifier_did_not(kyc: KycHouse, ending: Endi
 
 
 async def test_a_key_is_of_one_account_and_of_one_check(kyc: KycHouse) -> None:
-    """The key of another client, and a key that was used (docs/decisions.md "KYC")."""
+    """The key of another client, and a key that was used (docs/decisions.md "Uploads")."""
     mine = await kyc.documents()
     assert (await kyc.register(mine)).status_code == 200
     for name in ("selfie_key", "document_key"):

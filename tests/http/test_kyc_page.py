@@ -130,7 +130,7 @@ async def test_without_a_living_link_there_is_nothing(kyc: KycHouse) -> None:
 
 
 async def test_a_link_acts_for_its_own_client_only(kyc: KycHouse) -> None:
-    """A key of another client is none (docs/decisions.md "KYC")."""
+    """A key of another client is none (docs/decisions.md "Hosted page")."""
     mine, theirs = session_of(await link(kyc)), session_of(await link(kyc, OTHER))
     keys = {"selfie_key": await upload(kyc, mine), "document_key": await upload(kyc, mine)}
     assert code(await call(kyc, "register", theirs, **keys)) == (400, "VALIDATION_ERROR")

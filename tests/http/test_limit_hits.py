@@ -1,5 +1,5 @@
 """Requests that a limit refused are counted for operators, and a flood of them is none of writes (docs/decisions.md
-"Operators")."""
+"Lists and search")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""PUT /uploads/{key}: every misuse of a granted address (docs/kyc.md "In live mode"; docs/decisions.md "KYC")."""
+"""PUT /uploads/{key}: every misuse of a granted address (docs/kyc.md "In live mode"; docs/decisions.md "Uploads")."""
 
 import asyncio
 import logging

@@ -164,7 +164,7 @@ class TestStop:
         assert "Traceback" not in service.err
 
     async def test_limits_that_were_hit_are_written_before_the_end(self, sqlite_place: Installation) -> None:
-        """docs/operations.md "Metrics": what a process counted is written at its end at the latest."""
+        """What a process counted is written at its end at the latest (docs/operations.md "Metrics")."""
         account = await sqlite_place.account()
         service, base = sqlite_place.serve()
         async with merchant(base, account.test) as shop:

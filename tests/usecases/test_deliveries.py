@@ -1,5 +1,5 @@
 """The delivery engine: who is served when, side by side and after failures of every kind
-(docs/webhooks.md "When you do not answer"; docs/decisions.md "Webhooks")."""
+(docs/webhooks.md "When you do not answer"; docs/decisions.md "Slow receivers")."""
 
 import asyncio
 import contextlib
@@ -180,7 +180,8 @@ async def place() -> AsyncIterator[Place]:
 
 
 class TestSideBySide:
-    """A bound per account and in all: one slow or dead receiver delays nobody else (docs/decisions.md "Webhooks")."""
+    """A bound per account and in all: one slow or dead receiver delays nobody else
+    (docs/decisions.md "Slow receivers")."""
 
     async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, place: Place) -> None:
         """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at

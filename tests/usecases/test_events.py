@@ -148,7 +148,7 @@ def span(house: TestHouse, **more: Any) -> EventQuery:
 
 class TestResendRange:
     async def test_a_job_sends_all_of_a_range_again_some_at_a_time(self, house: TestHouse) -> None:
-        """In bounded batches, by a durable job (docs/decisions.md "Webhooks")."""
+        """In bounded batches, by a durable job (docs/decisions.md "Sending again, keeping")."""
         ids = await happen(house, 250)
         await house.work()
         house.postman.letters.clear()

@@ -1,6 +1,6 @@
 """RUB that the payer's bank takes back once their exchange is over: what something was given for is the service's loss,
-booked as such and shown to operators; what waits in suspense waits no more (docs/decisions.md "Exchanges"). The books
-are held against the objects at the end of each."""
+booked as such and shown to operators; what waits in suspense waits no more (docs/decisions.md "Invoices and holds").
+The books are held against the objects at the end of each."""
 
 import asyncio
 from collections.abc import AsyncIterator

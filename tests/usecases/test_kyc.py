@@ -279,7 +279,7 @@ async def test_a_refusal_that_is_reviewed(kyc: KycHouse) -> None:
 
 
 async def test_verified_and_then_refused_is_blocked_once(kyc: KycHouse) -> None:
-    """Verified and then refused is blocked (docs/decisions.md "KYC"); no event has a previous `verified`."""
+    """Verified and then refused is blocked (docs/decisions.md "Checks"); no event has a previous `verified`."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
     await kyc.decide(CheckStatus.FAILED, doubled=True)

@@ -1,4 +1,4 @@
-"""The worker: what it claims beside what, and how long a job is its own (docs/decisions.md "Webhooks": one slow
+"""The worker: what it claims beside what, and how long a job is its own (docs/decisions.md "Slow receivers": one slow
 receiver delays nobody else, and no other job does; a worker that dies)."""
 
 import asyncio

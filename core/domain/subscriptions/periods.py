@@ -43,7 +43,7 @@ BUDGETS: Mapping[tuple[Interval, int], Budget] = {
     (Interval.WEEK, 2): Budget(4, 24),
 }
 OTHER_BUDGET = Budget(4, 20)
-"""All periods that no row of the table names, days x2, x4, x5 and x6 among them (docs/decisions.md "Charges")."""
+"""All periods that no row of the table names, days x2, x4, x5 and x6 among them (docs/decisions.md "Periods")."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
