@@ -41,6 +41,7 @@ def _facts(act: PendingAct) -> list[tuple[str, Any]]:
         ("status", act.status),
         ("asked by", act.operator),
         ("act", act.act),
+        *(fact for line in act.shown for fact in _told(line)),
         ("reason", act.reason or None),
         ("object", act.object_id),
         ("mode", act.mode or "both"),
@@ -52,10 +53,9 @@ def _facts(act: PendingAct) -> list[tuple[str, Any]]:
     ]
 
 
-def _body(act: PendingAct) -> str:
-    """One value on each line."""
-    told = ((line.field, line.before, f"→ {line.after}" if line.after != line.before else "") for line in act.shown)
-    return "\n".join(text for field, before, after in told for text in (f"{field}: {before}", after) if text)
+def _told(line: Line) -> list[tuple[str, Any]]:
+    """What it changes, one value on each line."""
+    return [(line.field, line.before)] + ([] if line.before == line.after else [("→", line.after)])
 
 
 async def _timeline(ports: Ports, act: PendingAct) -> list[Moment]:
@@ -113,7 +113,6 @@ ACTS = Kind(
     read=_read,
     get=_get,
     facts=_facts,
-    body=_body,
     filters=(Filter(name="status", choices=tuple(each for each in ActStatus if each is not ActStatus.EXPIRED)),),
     timeline=_timeline,
     acts=(

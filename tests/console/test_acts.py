@@ -10,6 +10,7 @@ from textual.widgets import Button
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.operators.audit import AuditEntry
+from cambist.core.domain.operators.pending_acts import PendingAct
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.browse.search import kind_of_id
 from cambist.core.usecases.settlement.withdrawals import pay_out_now
@@ -18,6 +19,7 @@ from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.desk import Desk
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds import ConsoleAct
+from cambist.ports.bundle import FourEyes
 from tests.books import everything
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
@@ -224,3 +226,26 @@ async def too_late(desk: Sitting, row: Row, act: ConsoleAct, seen: Any, given: d
     assert await everything(desk.ports, AuditEntry) == before
     await desk.press("escape")
     assert not row.on or isinstance(desk.front(), DetailScreen)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_dialog_says_that_an_act_waits_before_and_after(size: tuple[int, int]) -> None:
+    async def seed(refunds: RefundHouse) -> None:
+        await refunds.paid()
+
+    async with sitting(size, seed) as desk:
+        account_id = desk.refunds.house.account.account_id
+        strict = msgspec.structs.replace(desk.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
+        screen = await desk.open("account", account_id)
+        act = next(each for each in screen.acts() if each.key == "s")
+        desk.app.push_screen(ActDialog(Desk(ports=strict, operator="olga"), act, screen.record))
+        await desk.settle()
+        assert "takes effect" not in desk.shown(), "another setting needs one operator"
+        given = {"name": "payout_wallet", "value": OTHER}
+        desk.fill("by mail", given)
+        await desk.pilot.pause()
+        assert "once another operator confirms it" in " ".join(desk.shown().split())
+        said = await desk.confirm("by mail", given)
+        assert "Not done yet: it waits until" in said
+        [waiting] = await everything(desk.ports, PendingAct)
+        assert waiting.arguments == {"payout_wallet": OTHER}
