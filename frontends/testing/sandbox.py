@@ -26,7 +26,7 @@ from ..client.webhooks import Webhook, WebhookEvent
 from ..compose import open_house, system_clock, virtual_time
 from ..settings import Settings
 from .receivers import Delivery, InApp, Postbox, Receiver
-from .stage import BASE_URL, Answered, Asked, Stage
+from .runtime import BASE_URL, Answered, Asked, Runtime
 from .transports import AsyncSandboxTransport, SandboxApp, SandboxTransport
 
 P = ParamSpec("P")
@@ -77,7 +77,7 @@ class Sandbox:
     """See the top."""
 
     def __init__(
-        self, stage: Stage, ports: Ports, advance: Advance, account: accounts.NewAccount, postbox: Postbox
+        self, stage: Runtime, ports: Ports, advance: Advance, account: accounts.NewAccount, postbox: Postbox
     ) -> None:
         self._stage = stage
         self._ports = ports
@@ -228,7 +228,7 @@ async def _account(ports: Ports, options: SandboxOptions) -> accounts.NewAccount
 
 
 @contextmanager
-def open_on(stage: Stage, options: SandboxOptions) -> Iterator[Sandbox]:
+def open_on(stage: Runtime, options: SandboxOptions) -> Iterator[Sandbox]:
     """A sandbox on a stage."""
     clock, ids, advance = virtual_time(options.start)
     own_time = system_clock().now if options.receiver_time == "machine" else None

@@ -6,7 +6,7 @@ from typing import Any
 import anyio.to_thread
 import httpx
 
-from .stage import BASE_URL, Answered, Asked
+from .runtime import BASE_URL, Answered, Asked
 
 Ask = Callable[[Asked], Answered]
 """Blocks until the sandbox has answered. Not from its own thread."""
