@@ -72,7 +72,10 @@ def _configuration(folder: Path, port: int, upstreams: Sequence[str]) -> str:
     kept = "".join(
         f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
+    # As whom it was started: others cannot read the folders of tests.
+    user = "user root root;" if os.getuid() == 0 else ""
     return f"""daemon off;
+{user}
 worker_processes 2;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log info;

@@ -1,0 +1,182 @@
+"""nginx as it is deployed, before a service: floods are kept out, whoever is within cambist's limits is not, and what
+nginx answers by itself is understood (docs/operations.md "Deployment")."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.quota import networks
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.accounts.accounts import NewAccount
+from cambist.frontends.http.server import running
+from cambist.frontends.settings import Settings
+from tests.nginx import Nginx, own_nginx
+from tests.servers import _free_port
+
+BURST = 1200
+"""Requests that one address may make at once (deploy/nginx/cambist.conf)."""
+AT_ONCE = 512
+"""Its connections with a request under way."""
+
+
+@dataclass
+class Flooded:
+    """What was answered: how often each status, and the last answer of it."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    last: dict[int, str] = field(default_factory=dict)
+
+
+class Front:
+    """A service behind nginx, and a merchant."""
+
+    def __init__(self, nginx: Nginx, account: NewAccount) -> None:
+        self.nginx = nginx
+        self.port = int(nginx.base.rpartition(":")[2])
+        self._keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
+
+    def client(self, address: str = "127.0.0.2") -> httpx.AsyncClient:
+        transport = httpx.AsyncHTTPTransport(local_address=address)
+        return httpx.AsyncClient(base_url=self.nginx.base, headers=self._keys, transport=transport, timeout=30)
+
+    async def payment(self) -> str:
+        async with self.client("127.0.0.9") as merchant:
+            made = await merchant.post(
+                "/api/v1/payments", json={"amount_rub": "100.00"}, headers={"Idempotency-Key": str(uuid4())}
+            )
+        assert made.status_code == 201, made.text
+        return str(made.json()["id"])
+
+    async def flood(self, count: int, path: str = "/nothing") -> "Flooded":
+        """So many requests from 127.0.0.2 as fast as they go."""
+        flooded = Flooded()
+
+        async def burst(number: int) -> None:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=("127.0.0.2", 0))
+            one = b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode()
+            writer.write(one * (number - 1) + one[:-2] + b"Connection: close\r\n\r\n")
+            said = (await reader.read()).decode()
+            writer.close()
+            for answer in said.split("HTTP/1.1 ")[1:]:
+                flooded.statuses[int(answer[:3])] += 1
+                flooded.last[int(answer[:3])] = answer
+
+        await asyncio.gather(*(burst(250) for _ in range(count // 250)))
+        return flooded
+
+
+@asynccontextmanager
+async def fronted(folder: Path) -> AsyncIterator[Front]:
+    settings = Settings(database_url="memory://", port=0, trusted_proxies=networks(["127.0.0.1"]))
+    async with running(settings, works=False) as service:
+        account = await accounts.create_account(service.house.ports, "Merchant")
+        upstream = service.house.settings.base_url.removeprefix("http://")
+        with own_nginx(folder / "nginx", [upstream, upstream]) as nginx:
+            yield Front(nginx, account)
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Front]:
+    async with fronted(tmp_path) as opened:
+        yield opened
+
+
+async def test_who_is_within_the_services_limits_is_not_held_up_and_a_flood_is(front: Front) -> None:
+    within = await front.flood(1000)
+    assert within.statuses == {404: 1000}, "a minute's requests at once are the service's business"
+    flooded = await front.flood(5000)
+    assert set(flooded.statuses) == {404, 429}
+    assert flooded.statuses[429] > BURST
+    head, _, body = flooded.last[429].partition("\r\n\r\n")
+    assert msgspec.json.decode(body)["error"]["code"] == "RATE_LIMIT_EXCEEDED"
+    assert {"Content-Type: application/json", "Retry-After: 10"} <= set(head.split("\r\n"))
+    assert "Strict-Transport-Security" in head
+    async with front.client("127.0.0.3") as other:
+        assert (await other.get("/api/v1/rates")).status_code == 200
+    assert not [line for line in front.nginx.errors if "[error]" in line], "a flood is no flood of lines"
+
+
+async def test_a_flood_of_pages_is_told_by_a_page(front: Front) -> None:
+    flooded = await front.flood(5000, "/p/pay_1")
+    head, _, body = flooded.last[429].partition("\r\n\r\n")
+    assert {"Content-Type: text/html; charset=utf-8", "Retry-After: 10", "Cache-Control: no-store"} <= set(
+        head.split("\r\n")
+    )
+    assert "Слишком много запросов" in body
+    assert 'http-equiv="refresh"' in body
+
+
+async def test_an_open_page_follows_its_payment_while_its_network_floods(front: Front) -> None:
+    payment = await front.payment()
+    async with front.client() as payer, front.client("127.0.0.9") as merchant, AsyncExitStack() as held:
+        stream = await held.enter_async_context(payer.stream("GET", f"/p/{payment}/events"))
+        heard = stream.aiter_text()
+        assert "waiting" in await anext(heard)
+        assert (await front.flood(5000)).statuses[429]
+        body = {"outcome": "paid"}
+        assert (await merchant.post(f"/api/v1/sandbox/payments/{payment}/simulate", json=body)).status_code == 200
+        async with asyncio.timeout(30):
+            assert '"face":"paid"' in await anext(heard)
+        await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def test_what_nginx_finds_too_large_it_says_as_the_service_does(front: Front) -> None:
+    async with front.client() as one:
+        assert (await one.get("/api/v1/rates", headers={"X-Much": "x" * 20_000})).status_code == 200
+        for head in ({"X-Much": "x" * 40_000}, {f"X-{n}": "x" * 9_000 for n in range(4)}):
+            much = await one.get("/api/v1/rates", headers=head)
+            assert (much.status_code, much.json()["error"]["code"]) == (431, "HEADERS_TOO_LARGE")
+        long = await one.get(f"/api/v1/{'x' * 40_000}")
+        assert (long.status_code, long.json()["error"]["code"]) == (431, "HEADERS_TOO_LARGE")
+        for size, message in ((110_000, "100 KB"), (2_000_000, "100 KB")):
+            body = await one.post("/api/v1/payments", content=b"x" * size)
+            assert (body.status_code, body.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+            assert message in body.json()["error"]["message"]
+        page = await one.post("/p/pay_1/simulate", content=b"x" * 200_000)
+        assert page.status_code == 413
+        file = await one.put(f"/uploads/{'0' * 64}", content=b"x" * (10 * 1024 * 1024 + 1))
+        assert (file.status_code, file.json()["error"]["message"]) == (413, "The file is over 10485760 bytes")
+
+
+async def test_connections_of_one_address_are_bounded_and_others_are_served(front: Front) -> None:
+    head = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n"
+    async with AsyncExitStack() as held:
+        readers = []
+        for _ in range(AT_ONCE + 8):
+            reader, writer = await asyncio.open_connection("127.0.0.1", front.port, local_addr=("127.0.0.2", 0))
+            held.callback(writer.close)
+            writer.write(head)
+            await writer.drain()
+            readers.append(reader)
+        answers = [asyncio.create_task(reader.readuntil(b"\r\n")) for reader in readers]
+        async with asyncio.timeout(30):
+            while sum(each.done() for each in answers) < 8:
+                await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
+                answers = [each for each in answers if not each.done() or each.result().startswith(b"HTTP/1.1 503")]
+        async with front.client() as one, front.client("127.0.0.3") as other:
+            refused = await one.get("/api/v1/rates")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "PROVIDER_UNAVAILABLE")
+            assert refused.headers["retry-after"] == "5"
+            assert (await other.get("/api/v1/rates")).status_code == 200
+        for each in answers:
+            each.cancel()
+
+
+async def test_a_service_that_is_away_is_told_in_its_own_form(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{_free_port()}"
+    with own_nginx(tmp_path / "nginx", [nobody, nobody]) as nginx:
+        async with httpx.AsyncClient(base_url=nginx.base) as one:
+            away = await one.post("/api/v1/payments", json={})
+            assert (away.status_code, away.json()["error"]["code"]) == (503, "PROVIDER_UNAVAILABLE")
+            assert away.headers["retry-after"] == "5"
+            page = await one.get("/p/pay_1?lang=en")
+            assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+            assert "Temporarily unavailable" in page.text
