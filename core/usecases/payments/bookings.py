@@ -9,11 +9,11 @@ from ..ledger.ledger import book
 
 
 async def book_move(ports: Ports, unit: Unit, move: PaymentMove) -> None:
-    """Book the money that a payment's move brought; to be called in the unit that saves it. What settlement and refunds
-    move is booked by themselves.
+    """Book the money that a payment's move brought. Call it in the unit that saves the move; settlement and refunds
+    book what they move by themselves.
 
-    Money that came with the move is at the bank; money of a review that ends was booked when it came, unless the
-    bank never told of it and the operator did.
+    Money that came with the move is at the bank. Money of a review that ends was booked when it came, unless the bank
+    never told of it and only the operator did.
     """
     before, after = move.before, move.after
     if after.transfer_id != before.transfer_id and after.status is PaymentStatus.AMOUNT_MISMATCH:

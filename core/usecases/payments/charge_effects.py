@@ -30,9 +30,8 @@ log = logging.getLogger("cambist.charges")
 
 
 async def follow_charge(ports: Ports, unit: Unit, move: PaymentMove) -> None:
-    """Let a subscription follow the move of its charge, in the caller's unit: the anchor, the attempts, the mandate,
-    and the events of these. Of any other payment it does nothing, nor where money that came before is settled or
-    refunded."""
+    """Update a subscription after the move of its charge, in the caller's unit: the anchor, the attempts, the mandate,
+    and their events. It does nothing for any other payment, nor where earlier money is settled or refunded."""
     after = move.after
     if not after.is_charge or move.before.status in TOOK_MONEY:
         return

@@ -110,7 +110,7 @@ async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -
 
 
 async def _days(seen: Snapshot, wanted: _Wanted) -> dict[str, int]:
-    """How many of the wanted payments each day has. Only days that are cut are counted payment by payment."""
+    """The number of wanted payments of each day. Only days that the range cuts are counted payment by payment."""
     edges = {day_of(moment) for moment in (wanted.low, wanted.high) if moment is not None}
     first = None if wanted.low is None else day_of(wanted.low)
     last = None if wanted.high is None else day_of(wanted.high)

@@ -41,7 +41,7 @@ RACES = ("suspense_id",)
 
 
 async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None:
-    """Let a report take effect: move, event and suspense in one unit. None when there is no such payment."""
+    """Apply a bank's report: move, event and suspense in one unit. Returns None when there is no such payment."""
 
     async def work(unit: Unit) -> Payment | None:
         payment = await unit[Payment].get(payment_id)
@@ -117,8 +117,8 @@ def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | No
 async def suspend(
     ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
 ) -> bool:
-    """Keep money that may move nothing, once per transfer; False where that was done before. `source` is where the
-    ledger has it so far."""
+    """Put money that may move nothing into suspense, once per transfer. Returns False when that was done before.
+    `source` is the purse that has the money so far."""
     record_id = suspense_id(payment, arrival.id)
     if await unit[Suspense].get(record_id) is not None:
         return False

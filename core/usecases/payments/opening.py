@@ -51,8 +51,8 @@ def first_watch(payment: Payment, due: datetime) -> Job:
 
 
 def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
-    """The payment, not yet written, with the invoice that its bank lets us draw up, or as it is where the bank must be
-    asked; and its watch, which looks at the deadline, or soon."""
+    """Draw up the payment's invoice where its bank lets us. Returns the payment, not yet written, and its watch, which
+    looks at the deadline, or soon where the bank must be asked first."""
     bank = ports.banks.named(payment.bank or "")
     invoice = None
     if bank.capabilities.draws_invoices:
@@ -111,14 +111,16 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
 
 
 def routeless(ports: Ports, mode: Mode) -> Refusal:
-    """For where no bank can take it: for good, or, where the mode has no bank at all, until one is connected."""
+    """The refusal where no bank can take the payment: for good, or until one is connected where the mode has no bank at
+    all."""
     if ports.banks.order.get(mode.value):
         return no_route(away=False)
     return Refusal("PROVIDER_NOT_CONFIGURED", f"No bank is connected in {mode} mode yet")
 
 
 def no_route(*, away: bool) -> Refusal:
-    """No bank takes the payment; `away`: for now, because one could not be reached or is taken out of service."""
+    """The refusal where no bank takes the payment. `away` says that it is for now, because one could not be reached or
+    is out of service."""
     if away:
         return Refusal(
             "PAYMENT_ROUTE_UNAVAILABLE",
@@ -130,11 +132,11 @@ def no_route(*, away: bool) -> Refusal:
 
 
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
-    """After a bank's no: write down which bank is asked next, before it is asked; with none left, take the payment
-    back and return None.
+    """Record after a bank's no which bank is asked next, before it is asked. With none left, take the payment back and
+    return None.
 
-    The request and the watch may both be asking. Where the other went on meanwhile, nothing is written, and the
-    payment is returned as the other left it.
+    The request and the watch may both be asking. Where the other went on meanwhile, this writes nothing and returns
+    the payment as the other left it.
     """
 
     async def work(unit: Unit) -> Payment | None:
@@ -153,8 +155,8 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
 
 
 async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
-    """The bank after the payment's own in its order of routes, or the first, where its own is not in it any more; those
-    that are down are passed over."""
+    """The next bank in the order of routes after the payment's own, or the first where its own is not among them any
+    more. It passes over banks that are down."""
     return await first_open(ports, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
 
 
@@ -177,9 +179,9 @@ def _is_asking(payment: Payment) -> bool:
 
 
 async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
-    """Keep the bank's references, and set the watch for its first look.
+    """Save the bank's references, and set the watch for its first look.
 
-    Tried first without reading, on the versions at hand: in the usual case nobody else knows the payment yet.
+    The first try uses the versions at hand and reads nothing, because usually nobody else knows the payment yet.
     """
     look_at = _first_look(ports, payment, invoice)
     if payment.opening is ASKING:
@@ -208,8 +210,9 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
 
 
 def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str, Any]:
-    """What a payment has of its invoice. The reference with the bank that gave it, whichever is being asked meanwhile.
-    An opening that the merchant was told is unknown stays so: its key keeps the 502."""
+    """The payment with what its invoice says. It takes the reference together with the bank that gave it, whichever
+    bank is being asked meanwhile. An outcome that the merchant was told is unknown stays so, because its key keeps the
+    502."""
     return {
         "opening": OPEN if present.opening is ASKING else present.opening,
         "bank": asked.bank,
@@ -242,7 +245,7 @@ def outcome_unknown() -> Refusal:
 
 
 async def take_back(ports: Ports, payment: Payment) -> None:
-    """Nothing exists at any bank: remove the payment, its watch and its key, so that the key is free again."""
+    """Remove the payment, its watch and its key, because nothing exists at any bank. The key is free again."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Payment].get(payment.id)

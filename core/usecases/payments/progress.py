@@ -1,6 +1,6 @@
-"""How a payment lives on after its creation: what the bank says of it when asked, the clock, and when to ask again.
+"""Follows a payment after its creation: asks the bank, keeps the deadlines, and decides when to ask again.
 
-A notice of the bank comes by notices.py.
+Notices of the bank come by notices.py.
 """
 
 from datetime import datetime, timedelta
@@ -108,7 +108,8 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
 
 
 def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> datetime | None:
-    """When the bank is asked about this payment again by ourselves; None: only its notices count from now on."""
+    """The next moment at which we ask the bank about this payment by ourselves; None when only its notices count from
+    now on."""
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
         if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
             # After the last it is the operator's (docs/operations.md "What needs a person").

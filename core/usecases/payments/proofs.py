@@ -93,7 +93,7 @@ async def _payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
 
 
 async def _check_now(ports: Ports, unit: Unit, payment_id: str) -> None:
-    """The check begins anew. A worker that is at the hash before loses its write, because the job has moved."""
+    """Start the check anew. A worker that still checks the former hash loses its write, because the job has moved."""
     now = ports.clock.now()
     job = Job(id=check_id(payment_id), kind=CHECK, argument=payment_id, due=now, created_at=now)
     waiting = await unit[Job].get(job.id)

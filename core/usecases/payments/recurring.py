@@ -1,7 +1,7 @@
 """What bindings and charges share: the record Subscription with its events, and the payments of method `recurring`.
 
-Whoever changes a subscription saves it by `save_subscription`, which tells what is to be told; whoever asks money of
-its payer makes the payment by `new_recurring_payment`.
+Every change of a subscription is saved by `save_subscription`, which writes its events. Every request for money makes
+its payment by `new_recurring_payment`.
 """
 
 from datetime import datetime
@@ -69,8 +69,8 @@ def new_recurring_payment(
 
 
 async def save_subscription(ports: Ports, unit: Unit, before: Subscription, after: Subscription) -> Subscription:
-    """Save a change that a function of the domain made, and tell of it where it is to be told: one way for every change
-    of a subscription. Returns it as it will stand; where nothing changed, nothing is written.
+    """Save a change that a function of the domain made, and write its event where there is one. Every change of a
+    subscription passes here. Returns the subscription as it will stand; where nothing changed, nothing is written.
 
     One unit saves a subscription once; of several steps give the first `before` and the last `after`.
     """

@@ -26,8 +26,8 @@ from .signing import Signers, signed_letter
 _LOW = 16
 """Deliveries in hand below which more are read, while the letters of these are under way."""
 _ENOUGH = 64
-"""Outcomes that are worth a commit while further letters are under way: a receiver that answers at once would else
-cost one for each few. So many letters at most, and those under way, a kill -9 makes go out again."""
+"""How many results are worth a commit while further letters are under way: a receiver that answers at once would else
+cost a commit for every few. After a kill -9 at most so many letters, and those under way, are sent again."""
 _ACCOUNT_SECONDS = 1.0
 """How old what is known of the account may be, its address and its secrets among it (docs/decisions.md "Storage": two
 seconds)."""
@@ -152,8 +152,8 @@ class Service:
         )
 
     async def _drain(self) -> bool:
-        """Send what is due, the oldest first, until nothing more is or may be sent; all of it is entered then. True
-        when the job was let go together with the last of it."""
+        """Send what is due, the oldest first, until nothing more is due or may be sent, and commit every result.
+        Returns True when the last commit also let the job go."""
         self._backlog.complete = False
         while True:
             await self._keep_up()
@@ -177,8 +177,8 @@ class Service:
         return answered or bool(self._backlog.too_old)
 
     async def _probe(self) -> None:
-        """Send one delivery to a receiver that may be back: the oldest, or the next one after the last that was tried
-        in vain, so that one bad event does not keep all others waiting."""
+        """Send one delivery to a receiver that may be back. It is the oldest, or the one after the last that failed, so
+        that one bad event does not hold up all others."""
         await self._look()
         after = self._outlook.expected.probed or ""
         later = [each for each in self._queue if each.delivery.id > after]
@@ -199,7 +199,7 @@ class Service:
         return bool(self._tasks) and await self._tenure.was_asked()
 
     async def _look(self) -> None:
-        """Take what is due in hand. The job is read with it: what is asked for after that is asked anew."""
+        """Read what is due, and the job with it. Whatever is asked for after that is a new request."""
         async with self._ports.storage.unit() as unit:
             if self._looked and not self._tenure.is_still_ours(await unit[Job].get(self._tenure.job.id)):
                 return
@@ -322,7 +322,7 @@ class Service:
         return not await tenure.read()
 
     async def _keep_up(self) -> None:
-        """While it lasts, hear of another address or secret, and of the job's loss."""
+        """Watch for another address or secret, and for the loss of the job, while the context lasts."""
         now = self._ports.clock.monotonic()
         if now - self._read_at > _ACCOUNT_SECONDS:
             self._read_at = now

@@ -134,7 +134,8 @@ async def _give_positions(ports: Ports, account_id: str) -> int:
 
 
 def listening_secret(vault: Vault, account_id: str) -> str:
-    """What signs the feed of an account that has no webhook secret yet: always the same, and kept nowhere."""
+    """The secret that signs the feed of an account without a webhook secret. It is derived, always the same, and stored
+    nowhere."""
     return "whsec_" + base64.b64encode(vault.fingerprint(f"listening:{account_id}")).decode("ascii")
 
 

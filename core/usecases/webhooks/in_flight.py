@@ -1,5 +1,5 @@
-"""A receiver's breaker for whoever serves it: as it is stored, and as it will be with the outcomes that are not entered
-yet, by which letters begin or wait."""
+"""The endpoint's breaker, including results that are not committed yet. It decides how many letters may be in
+flight."""
 
 from collections.abc import Iterable
 
@@ -18,25 +18,25 @@ class Outlook:
         self._lane = lane
         self._most = most
         self.stored: Breaker | None = None
-        """As it was read or entered last; None where there is none yet."""
+        """The breaker as the storage has it, read or committed last; None while there is none."""
         self.take(None)
 
     def take(self, stored: Breaker | None, yet: Iterable[Sent] = ()) -> None:
-        """It stands so now; what came of `yet` is to be entered."""
+        """Take over the breaker that the storage has now. The results in `yet` are still to be committed."""
         self.stored = stored
         self._expect(stored or new_breaker(self._lane.account_id, self._lane.mode))
         for each in yet:
             self.note(each.delivery, each.outcome)
 
     def note(self, delivery: Delivery, outcome: Outcome) -> None:
-        """What came of a letter."""
+        """Take the result of one letter."""
         # Of good ones in a row the next changes nothing.
         if not outcome.good or self.expected.failures:
             self._expect(after_delivery(self.expected, delivery, outcome)[0])
 
     def trust(self, *, slow: bool) -> Trust:
-        """What is known of the receiver. `slow`: a letter was late since this process began; before that, and at other
-        processes, one that got no answer in time tells it."""
+        """How far the limiter trusts this receiver. `slow` says that a letter was late since this process began; a
+        timeout that is stored says it for earlier times and other processes."""
         breaker = self.expected
         if slow or (breaker.failures and breaker.last_answer == Answer.TIMEOUT):
             return Trust.SLOW

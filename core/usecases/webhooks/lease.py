@@ -1,5 +1,5 @@
-"""Holding a claimed job for as long as its work takes: the worker keeps its lease (frontends/worker), and the work
-notices here when it was lost all the same."""
+"""Holds a claimed job for as long as its work takes. The worker renews the lease (frontends/worker); here the work
+notices when the lease was lost all the same."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ class Tenure:
     def __init__(self, ports: Ports, job: Job) -> None:
         self._ports = ports
         self.job = job
-        """As it was when it was read last: whoever asks for it after that is not forgotten."""
+        """The job as it was read last, so that a request made after that is noticed."""
         self.lost = False
         """Another worker has it: our lease ended."""
         self.ahead = timedelta(0)

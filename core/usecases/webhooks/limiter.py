@@ -1,8 +1,8 @@
-"""How many letters may be under way at once, in all and to one host, and whose turn is next.
+"""Limits how many letters are under way at once, in all and to one host, and decides whose turn is next.
 
-A letter that hangs holds its place for as long as a receiver may take, one that is answered for some milliseconds. So
-receivers that are known to be slow have a part of the places for themselves, and cannot take those of the others; who
-is slow is known a second after it began to be. Turns come in the order in which they were asked for.
+A letter that hangs holds its place until the receiver's time is over; one that is answered holds it for some
+milliseconds. So slow receivers share a part of the places and cannot take the others'. A receiver counts as slow a
+second after its letter began. Turns come in the order in which they were asked for.
 """
 
 from collections import Counter
@@ -20,18 +20,19 @@ LATE = 1.0
 """Seconds after which a letter under way makes its receiver a slow one."""
 
 MOST_WAIT = 256
-"""So many slow receivers wait for a place at most, so many new ones, and so many that wait for their host alone.
-Further ones leave, and come back: who waits holds a claimed job, and a worker has no more than so many of these."""
+"""The most slow receivers, new receivers, and receivers kept back by their host alone that may wait for a place.
+Further ones leave and come back later, because a receiver that waits holds a claimed job, and a worker has a bounded
+number of these."""
 
 _LONGEST_DETOUR = 60.0
 """Seconds."""
 
 _REMEMBERED = 10_000
-"""Slow receivers that are known at most; the first of them are forgotten first."""
+"""The most slow receivers that are remembered; the oldest are forgotten first."""
 
 
 def host_of(url: str) -> str:
-    """Host and port of an address, by which those are told that many receivers share."""
+    """Host and port of an address. They tell which hosts many receivers share."""
     try:
         parts = urlsplit(url)
         port = parts.port or (80 if parts.scheme == "http" else 443)
@@ -41,7 +42,8 @@ def host_of(url: str) -> str:
 
 
 class Detour:
-    """When those come back for whom there is no room to wait: one after the other, about as fast as places get free."""
+    """Decides when receivers return that found no room to wait: one after the other, about as fast as places get
+    free."""
 
     def __init__(self, shortest: float, between: float) -> None:
         self._shortest = shortest
@@ -55,7 +57,7 @@ class Detour:
 
 
 class Place:
-    """What a letter needs to be under way: a place in all, and one at its host."""
+    """What a letter needs before it is sent: a place of all, and a place of its host."""
 
     __slots__ = ("began", "host", "receiver", "trust")
 
@@ -74,7 +76,7 @@ class Wait(Enum):
     HOST = "host"
     """For a place at a host, and not slow."""
     PROVEN = "proven"
-    """For a place in all, and proven: this is bounded by nothing but what a worker claims."""
+    """A proven receiver that waits for a place of all. Only the jobs that a worker claims bound how many there are."""
 
 
 class Asked(NamedTuple):
@@ -87,7 +89,7 @@ class Asked(NamedTuple):
 
     @property
     def how(self) -> Wait:
-        """By what it is bounded how many wait so."""
+        """The bound of how many may wait in this way."""
         if self.trust is Trust.SLOW:
             return Wait.SLOW
         if not self.there:
@@ -129,7 +131,8 @@ class Slots:
         return min(there, self._all.share(trust, mine))
 
     def take(self, customer: Customer, receiver: str, host: str, trust: Trust) -> Place | None:
-        """A place; or none, and a turn in the queue for one. Who waits for a host takes no place in all."""
+        """Take a place. Returns None when there is none, and queues the customer for one. A customer that waits for
+        its host holds no place of all."""
         asked = self._asked.get(customer)
         if asked is not None and (asked.host != host or asked.trust is not trust):
             self.decline(customer)
@@ -150,13 +153,14 @@ class Slots:
         return place
 
     def turned_away(self, trust: Trust) -> float | None:
-        """Whether one that is trusted so need not even ask for a place, and shall come back in so many seconds."""
+        """Seconds after which a receiver of this trust should come back without asking for a place; None when it may
+        ask."""
         if trust is Trust.SLOW and self._waits[Wait.SLOW] >= MOST_WAIT:
             return self._detours[Wait.SLOW].seconds(self._now())
         return None
 
     def sent_off(self, customer: Customer) -> float | None:
-        """Whether one that found no place may not wait for one, and shall come back in so many seconds."""
+        """Seconds after which a receiver that found no place should come back; None when it may wait here."""
         asked = self._asked.get(customer)
         detour = None if asked is None else self._detours.get(asked.how)
         if asked is None or detour is None or self._waits[asked.how] <= MOST_WAIT:
@@ -165,8 +169,8 @@ class Slots:
         return detour.seconds(self._now())
 
     def goes_on(self, place: Place) -> bool:
-        """Its letter ended. Whether another one may begin on the same place: not when somebody waits who could have
-        it, nor when the receiver is slow, which then asks as such."""
+        """End a letter. Returns whether the next letter may use the same place. It may not when somebody waits who
+        could have the place, nor when the receiver is slow: a slow receiver has to ask as such."""
         self._end(place)
         if place.trust is Trust.SLOW or place.receiver in self._slow:
             return False

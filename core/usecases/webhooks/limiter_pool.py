@@ -1,5 +1,5 @@
-"""A pool of places for letters: who gets one, by how a receiver is trusted, and in which turn. limiter.py has one for
-all letters and one for each host."""
+"""A pool of places for letters. It decides who gets a place, by the trust in a receiver and in which turn. limiter.py
+has one pool for all letters and one for each host."""
 
 from enum import IntEnum
 from itertools import count
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Customer(Protocol):
-    """Who takes places: the service of one receiver. Told when its turn has come."""
+    """The service of one receiver, which takes places. It is told when its turn has come."""
 
     def stir(self) -> None: ...
 
@@ -24,8 +24,8 @@ class Trust(IntEnum):
 
 
 class Pool:
-    """A number of places. Slow receivers take two fifths of them at most; those and new ones together leave a fifth to
-    those that are proven, however many come at once and hang."""
+    """A fixed number of places. Slow receivers take at most two fifths of them; slow and new receivers together leave
+    one fifth to proven ones, however many come at once and hang."""
 
     def __init__(self, places: int, per_receiver: int) -> None:
         self._places = places
@@ -46,8 +46,8 @@ class Pool:
         return not any(self._taken) and not any(self._waiting)
 
     def share(self, trust: Trust, mine: int) -> int:
-        """How many one receiver may have, which has `mine`: one where others have a quarter of the places, so that
-        there are some for as many receivers as possible. Who has more keeps them."""
+        """The most places that a receiver with `mine` of them may have. Once others have a quarter of all places it is
+        one, so that as many receivers as possible get some. A receiver that has more keeps them."""
         if trust is Trust.SLOW:
             taken, places = self._taken[Trust.SLOW], self._most_slow
         else:
@@ -75,8 +75,8 @@ class Pool:
         self._hand_on()
 
     def slow_down(self, trust: Trust) -> None:
-        """Who has a place turned out to be slow: it is counted among theirs, however many these have already. They
-        take no further one, then, until they are as few again as they may be."""
+        """Count the holder of a place among the slow ones, however many these hold already. Slow ones take no further
+        place until they are below their share again."""
         self._taken[trust] -= 1
         self._taken[Trust.SLOW] += 1
 

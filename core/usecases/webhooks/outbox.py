@@ -1,5 +1,4 @@
-"""Announcing lives here and nowhere else: an event is written in the unit that makes it true
-(docs/webhooks.md "Events")."""
+"""Writes events, here and nowhere else: each in the unit that makes it true (docs/webhooks.md "Events")."""
 
 from datetime import timedelta
 from functools import partial
@@ -64,7 +63,8 @@ def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Pay
 
 
 def announce(ports: Ports, unit: Unit, event: Event, *, receives: bool) -> None:
-    """Write an event that this unit makes true. `receives`: its account does, as read in the same unit."""
+    """Write an event that this unit makes true. `receives` says whether the account receives webhooks, as read in the
+    same unit."""
     delivery = Delivery(
         id=event.id,
         account_id=event.account_id,
@@ -86,15 +86,15 @@ def deliver_id(lane: str) -> str:
 
 
 def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
-    """Have all that is due at a receiver sent, once the unit is committed; to be called in the unit that makes
-    something due. The one job of that receiver (dispatcher.py) is written, or asked again where it stands."""
+    """Have everything sent that is due at a receiver, once this unit is committed. Call it in the unit that makes
+    something due. It writes the receiver's one job (dispatcher.py), or asks again where the job exists."""
     now = ports.clock.now()
     lane = lane_id(account_id, mode)
     unit[Job].accrue(Job(id=deliver_id(lane), kind=DELIVER, argument=lane, due=now, created_at=now, asked=1))
 
 
 async def release(ports: Ports, unit: Unit, account_id: str) -> None:
-    """Have the account's held events sent, once address and secret are both set; to be called in that unit."""
+    """Have the account's held events sent. Call it in the unit that leaves both address and secret set."""
     now = ports.clock.now()
     job = Job(id=f"{RELEASE}:{account_id}", kind=RELEASE, argument=account_id, due=now, created_at=now)
     waiting = await unit[Job].get(job.id)
@@ -105,7 +105,7 @@ async def release(ports: Ports, unit: Unit, account_id: str) -> None:
 
 
 async def release_held(ports: Ports, job: Job) -> None:
-    """The job behind `release`: a batch at a time, so that a year of held events does not make one huge unit."""
+    """The job behind `release`. It works batch by batch, so that a year of held events does not make one huge unit."""
 
     async def one_batch(unit: Unit, mode: Mode) -> int:
         account = await unit[Account].get(job.argument)

@@ -24,9 +24,10 @@ _BATCH = 100
 
 
 async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> Told:
-    """Send an event again now, whatever became of it: a new ladder, with its attempts numbered on. Without a caller
-    the operator asks, for whichever account. Behind an open breaker it waits for that, and without a receiver it is
-    held.
+    """Send an event again now, whatever became of it. It gets a new ladder, and its attempts are numbered on.
+
+    Without a caller an operator asks, for any account. Behind an open breaker the event waits for it; without a
+    receiver it is held.
 
     Raises: Refusal EVENT_NOT_FOUND.
     """

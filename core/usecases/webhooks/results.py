@@ -1,8 +1,8 @@
-"""What letters came to, entered: the deliveries, a row for every attempt, the breaker, and when to look again, all in
-one unit (docs/webhooks.md "When you do not answer").
+"""Record the results of webhook attempts. One unit saves the deliveries, one row per attempt, the breaker, and the next
+wake-up (docs/webhooks.md "When you do not answer").
 
-A receiver's job (outbox.py: `ask_to_deliver`) stands while something is due. What is due later only is remembered by
-the receiver's timer: one job, due no later than the first of them. It asks for the other one when it rings.
+A receiver's job (outbox.py: `ask_to_deliver`) exists while something is due. The receiver's timer remembers what is due
+later: one job, due no later than the first of them, which asks for the receiver's job when its time comes.
 """
 
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ _NEW = ("attempts_id", "breakers_id", "jobs_id")
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
-    """A letter that was answered, or was not: the delivery as it was, and the outcome."""
+    """The result of one letter, answered or not: the delivery as it was before, and the outcome."""
 
     delivery: Delivery
     outcome: Outcome
 
 
 class Entered(msgspec.Struct, frozen=True):
-    """What is stored now. `left`: the receiver's job is gone, because nothing more is due."""
+    """What the storage has now. `left` says that the receiver's job is gone, because nothing more is due."""
 
     breaker: Breaker | None
     left: bool
@@ -69,8 +69,8 @@ async def enter(
     *,
     leave: Job | None,
 ) -> Entered:
-    """Enter outcomes in the order in which they came. `breaker` is the stored one; `leave` the receiver's job as it
-    was before the last look, to be removed with the last outcomes unless somebody asked for more meanwhile."""
+    """Commit results in the order in which they came. `breaker` is the stored one. `leave` is the receiver's job as it
+    was before the last look: the last results remove it, unless somebody asked for more meanwhile."""
     again = False
 
     async def work(unit: Unit) -> Entered:
@@ -119,8 +119,8 @@ async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
 
 
 async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
-    """Let the receiver's job go, with a timer for whatever comes later. False when somebody asked for more since
-    `job` was read. `unsure`: nothing was found due, so that it is looked up what is due when."""
+    """Remove the receiver's job, and set a timer for what is due later. Returns False when somebody asked for more
+    since `job` was read. With `unsure` the storage is asked what is due when, because nothing was found due."""
     probe_at = None if breaker is None else breaker.next_probe_at
 
     async def work(unit: Unit) -> bool:
@@ -140,8 +140,8 @@ async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, 
 
 
 async def put_off(ports: Ports, unreadable: Sequence[Delivery]) -> None:
-    """Deliveries whose events cannot be read come due again after a while: by then a program may be there that can, and
-    until then they are in nobody's way."""
+    """Postpone deliveries whose events cannot be read. A later version of the program may read them; until then they
+    hold up no others."""
 
     async def work(unit: Unit) -> None:
         due = ports.clock.now() + _PUT_OFF
@@ -156,8 +156,8 @@ async def put_off(ports: Ports, unreadable: Sequence[Delivery]) -> None:
 
 
 async def rest(ports: Ports, job: Job, due: datetime) -> None:
-    """A receiver whose job failed again and again: it goes, and the timer brings it back at `due`. So whoever asks
-    for it meanwhile has it tried at once. Raises: Stale when it moved since."""
+    """Replace the job of a receiver that failed again and again by its timer, due at `due`. Whoever asks for the
+    receiver meanwhile has it tried at once. Raises: Stale when the job moved since."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
@@ -169,9 +169,9 @@ async def rest(ports: Ports, job: Job, due: datetime) -> None:
 
 
 async def set_timer(ports: Ports, unit: Unit, lane: Lane, due: datetime) -> None:
-    """Have the receiver looked at when `due` comes; never later than it would have been.
+    """Set the receiver's timer to `due`, never later than it is set already.
 
-    The timer is written even where it stands right: one that rings at this moment then reads again what is due.
+    The timer is written even where its time is right: a timer job that runs now goes stale and reads anew what is due.
     """
     timer_id = f"{TIMER}:{lane.id}"
     timer = await unit[Job].get(timer_id)
@@ -183,7 +183,7 @@ async def set_timer(ports: Ports, unit: Unit, lane: Lane, due: datetime) -> None
 
 
 async def ring(ports: Ports, job: Job) -> None:
-    """The timer's job: have what is due sent, and set itself to what is due next."""
+    """The timer's job: it has what is due sent, and sets the timer to what is due next."""
     lane = Lane(*lane_of(job.argument))
 
     async def work(unit: Unit) -> None:
@@ -203,7 +203,8 @@ async def ring(ports: Ports, job: Job) -> None:
 
 
 async def park(ports: Ports, lane: Lane) -> None:
-    """What comes due behind an open breaker waits for nothing but its turn: then all leave in order of age."""
+    """Make deliveries due at once that come due behind an open breaker. They wait for the breaker alone, and then leave
+    in the order of their age."""
 
     async def one_batch(unit: Unit) -> int:
         came_due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
@@ -217,7 +218,7 @@ async def park(ports: Ports, lane: Lane) -> None:
 
 
 async def hold(ports: Ports, lane: Lane) -> None:
-    """Address or secret were taken away: what is pending waits until both are set again."""
+    """Hold pending deliveries when address or secret were removed, until both are set again."""
 
     async def one_batch(unit: Unit) -> int:
         account = await unit[Account].get(lane.account_id)
@@ -235,7 +236,8 @@ async def hold(ports: Ports, lane: Lane) -> None:
 
 
 async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
-    """The account's receiver is another one from now on; to be called in the unit that says so."""
+    """Close the breakers of the account's receiver, because its address or secret changed. Call it in the unit that
+    saves the change."""
     account = await unit[Account].get(account_id)
     for mode in Mode:
         with ports.clock.entered(None if account is None else world_of(account, mode)):

@@ -46,7 +46,8 @@ def signed_letter(
     body: bytes,
     now: datetime,
 ) -> Letter:
-    """What is posted to the account's receiver at `now`. Raises: VaultError; ValueError where there is no receiver."""
+    """The request that is posted to the account's receiver at `now`. Raises: VaultError; ValueError where there is no
+    receiver."""
     secret, address = account.webhook_secret, account.settings.webhook_url
     if secret is None or address is None:
         raise ValueError("the account has no receiver")
