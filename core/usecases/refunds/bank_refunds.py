@@ -1,5 +1,5 @@
-"""Asking a bank to send money back, and how often it is asked about until there is an end
-(ARCHITECTURE.md "Three ends"). The same for a refund and for money in suspense."""
+"""Asks a bank to send money back, and asks about it until there is an end (ARCHITECTURE.md "Three ends"). The same for
+a refund and for money in suspense."""
 
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -12,7 +12,7 @@ from ..gateways.watch import watched
 from ..schedule import next_ask, next_late_look
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
-"""After the money went: when we look whether it came back, in case the notice of that was lost."""
+"""When we look, after money was sent, whether it came back: the notice of that may have been lost."""
 
 _NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
 """A read that failed, for whatever reason: it says nothing about the money."""
@@ -28,7 +28,7 @@ class Banked(Protocol):
 
 
 async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_before: bool) -> RefundState | None:
-    """Have the money sent back; how that stands, or None while nobody knows.
+    """Have the bank send the money back. Returns how that stands, or None while nobody knows.
 
     `asked_before`: the bank may have this operation, so it is asked about it first; only the same operation is ever
     repeated. A definite no is FAILED, with the bank's reason.
@@ -67,10 +67,12 @@ async def read_refund(ports: Ports, of: Banked, operation: str) -> RefundState |
 
 
 def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
-    """When the bank is asked again, after `asked` times; for ever, since the money is out until it says otherwise."""
+    """The next moment to ask the bank, after `asked` times. We ask for ever, since the money is out until the bank says
+    otherwise."""
     return next_ask(None if state is None else state.check_after, asked, now)
 
 
 def next_reversal_look(since: datetime, now: datetime, *, played: bool = False) -> datetime | None:
-    """When we look next whether money that went at `since` came back; None: only notices count from now on."""
+    """The next moment to look whether money that was sent at `since` came back; None when only notices count from now
+    on."""
     return next_late_look(REVERSAL_LOOKS, since, now, played=played)

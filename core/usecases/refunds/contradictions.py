@@ -19,7 +19,8 @@ from ..units import retrying
 
 
 def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:
-    """What the bank's word of a refund that had failed changes: it went, or it came back after that."""
+    """The refund after the bank's word about one that had failed: the money was sent after all, or came back after
+    that."""
     at = refund.contradicted_at
     if state.status is AtBank.DONE and at is None:
         at = ports.clock.now()
@@ -31,7 +32,7 @@ def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState
 
 
 async def list_contradicted(unit: Unit, limit: int) -> list[Refund]:
-    """Those that wait for an operator, the first heard of first."""
+    """The refunds that wait for an operator, in the order in which we heard of them."""
     return await unit[Refund].find(
         contradicted_at=AtLeast(LONG_AGO), contradiction_seen=False, order="contradicted_at", limit=limit, readable=True
     )
@@ -45,8 +46,8 @@ async def contradicted_refunds(ports: Ports, *, limit: int = 1000) -> list[Refun
 
 @in_its_time(Refund)
 async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
-    """The operator's word that it is settled with bank and merchant. Raises: Refusal REFUND_NOT_FOUND; INVALID_STATE
-    where there is nothing to settle."""
+    """Record the operator's word that the refund is settled with bank and merchant. Raises: Refusal REFUND_NOT_FOUND;
+    INVALID_STATE where there is nothing to settle."""
 
     async def work(unit: Unit) -> Refund:
         refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
@@ -60,6 +61,6 @@ async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
 
 
 def is_contradicted(refund: Refund) -> bool:
-    """It waits for an operator."""
+    """Whether the refund waits for an operator."""
     is_failed = refund.status is RefundStatus.FAILED
     return is_failed and refund.contradicted_at is not None and not refund.contradiction_seen

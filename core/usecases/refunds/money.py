@@ -53,7 +53,7 @@ async def _market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
 
 
 def paid(ports: Ports, unit: Unit, refund: Refund) -> None:
-    """The bank has sent it: the RUB have left."""
+    """Book that the bank has sent the refund: the RUB have left."""
     kopecks = refund.amount.kopecks
     book(ports, unit, EntryKind.REFUND_PAID, refund, {Purse.REFUNDING: -kopecks, Purse.BANK: kopecks})
 

@@ -51,7 +51,7 @@ log = logging.getLogger("cambist.refunds")
 
 
 async def carry_out(ports: Ports, job: Job) -> None:
-    """The job that follows a refund: takes the money, asks the bank, looks again until there is an end."""
+    """The job that follows a refund. It takes the money, asks the bank, and looks again until there is an end."""
     refund, is_fresh = await begin(ports, job.argument)
     state = None
     if refund is not None:
@@ -103,7 +103,7 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
 
 
 async def _ask(ports: Ports, refund: Refund, *, is_fresh: bool) -> RefundState | None:
-    """What the bank says of a refund that is on its way or was done; None: nothing is asked, or nobody knows."""
+    """The bank's state of a refund that is on its way or was done; None when nothing is asked, or nobody knows."""
     if refund.status not in (_S.PROCESSING, _S.COMPLETED):
         return None
     async with ports.storage.unit() as unit:
@@ -121,7 +121,7 @@ async def _ask(ports: Ports, refund: Refund, *, is_fresh: bool) -> RefundState |
 
 
 async def send(ports: Ports, refund_id: str) -> Refund | None:
-    """Begin and ask the bank once, here and now, as the job would; the refund as it then stands."""
+    """Begin the refund and ask the bank once, here and now, as the job would. Returns the refund as it then stands."""
     refund, is_fresh = await begin(ports, refund_id)
     if refund is None:
         return None
@@ -130,8 +130,8 @@ async def send(ports: Ports, refund_id: str) -> Refund | None:
 
 
 async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund | None:
-    """Let the bank's word take effect, in one unit: refund, money, payment, events. None when there is no such
-    refund. It may come late, twice, or from a notice and our own question at once."""
+    """Apply the bank's word in one unit: refund, money, payment, events. Returns None when there is no such refund. The
+    word may come late, twice, or by a notice and our own question at once."""
 
     async def work(unit: Unit) -> Refund | None:
         refund = await unit[Refund].get(refund_id)
@@ -175,7 +175,7 @@ async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
 
 
 def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, *, played: bool) -> datetime | None:
-    """When the refund's job is done again; None: there is nothing to be done."""
+    """The next moment for the refund's job; None when there is nothing left to do."""
     if refund.status is _S.PENDING:
         ready = refund.approved_at is not None and refund.pending_reason is None
         return next_look(None, asked, now) if ready else None

@@ -42,7 +42,7 @@ ReadRefundOrder = Callable[[], RefundOrder]
 
 
 def require_refunds(caller: Caller) -> None:
-    """Until the refund API is enabled for the account its paths are not there (docs/refunds.md "Asking for one").
+    """Refuse the paths of refunds until the refund API is enabled for the account (docs/refunds.md "Asking for one").
     Raises: Refusal NOT_FOUND."""
     if not caller.account.settings.refunds:
         raise Refusal("NOT_FOUND", "Endpoint not found")
@@ -113,8 +113,8 @@ async def _payment(unit: Unit, payment_id: str) -> Payment | None:
 async def _applied_for(
     ports: Ports, unit: Unit, refund_id: str, order: RefundOrder, payment: Payment | None, settings: Settings
 ) -> Refund:
-    """The refund that this order makes, for the caller to add; its payment is saved, so that of two applications at
-    once the later one sees the other, and its job is written where it needs no approval. Raises: Refusal."""
+    """Make the refund of an order, for the caller to add. It saves the payment, so that of two applications at once the
+    later one sees the other, and writes the refund's job where no approval is needed. Raises: Refusal."""
     case = RefundCase(
         order=order,
         payment=payment,
@@ -196,8 +196,8 @@ def _not_pending(refund: Refund) -> Refusal:
 
 @in_its_time(Refund)
 async def approve_refund(ports: Ports, refund_id: str) -> Refund:
-    """The operator's yes. Of one that waits for money it means: try now. Raises: Refusal REFUND_NOT_FOUND,
-    INVALID_STATE; Waits for one that needs two operators."""
+    """Approve a pending refund as an operator. A refund that waits for money is tried now. Raises: Refusal
+    REFUND_NOT_FOUND, INVALID_STATE; Waits for one that needs two operators."""
     ports = gated(ports, "approve_refund", refund_id)
 
     async def work(unit: Unit) -> Refund:
@@ -218,8 +218,8 @@ async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Re
 
 @in_its_time(Refund)
 async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
-    """The operator's no; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR, REFUND_NOT_FOUND,
-    INVALID_STATE."""
+    """Reject a pending refund as an operator; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR,
+    REFUND_NOT_FOUND, INVALID_STATE."""
     told = reason.strip()
     if not 1 <= len(told) <= REASON_LONGEST or not told.isprintable():
         raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {REASON_LONGEST} printable characters")

@@ -40,8 +40,8 @@ def carry_out_id(refund_id: str) -> str:
 
 
 async def plan(ports: Ports, unit: Unit, refund_id: str, due: datetime) -> None:
-    """Have the refund's job done at `due`. A job that is there is written in any case: whoever was about to remove it
-    goes stale, and looks again."""
+    """Have the refund's job done at `due`. An existing job is written in any case, so that a worker that is about to
+    remove it goes stale and looks again."""
     job = await unit[Job].get(carry_out_id(refund_id))
     if job is None:
         now = ports.clock.now()
@@ -51,7 +51,7 @@ async def plan(ports: Ports, unit: Unit, refund_id: str, due: datetime) -> None:
 
 
 async def drop_job(unit: Unit, refund_id: str) -> None:
-    """The refund has nothing to be done."""
+    """Remove the refund's job, because there is nothing left to do."""
     job = await unit[Job].get(carry_out_id(refund_id))
     if job is not None:
         unit[Job].remove(job)
