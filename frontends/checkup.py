@@ -14,6 +14,7 @@ import msgspec
 from ..core.usecases.operators.checkup import Finding, Progress, clocks_apart, failed, ok, warning
 from ..ports.presence import Part
 from .compose import key_file, system_clock
+from .operator import Names
 from .options import OPTIONS
 from .presence import counts_alone
 from .settings import PREFIX, Loaded, Settings, is_near
@@ -65,6 +66,10 @@ def _faults_of_network(settings: Settings) -> list[str]:
         faults.append(
             "base_url is https, so a proxy stands before the service, but trusted_proxies is empty: all requests count "
             "as the proxy's own, against one limit"
+        )
+    if settings.four_eyes and settings.operator_names == Names.GIVEN:
+        faults.append(
+            "four_eyes wants two operators, but who runs cambist names himself (operator_names): one may be two"
         )
     if settings.log_level == "debug":
         faults.append("log_level is debug: meant for development")

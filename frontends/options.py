@@ -16,6 +16,7 @@ import msgspec
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from ..core.domain.web_addresses import is_web_address
+from .operator import Names
 from .plugins import KINDS, PluginError, found, reads_name, reads_names
 
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
@@ -342,6 +343,11 @@ _ROWS = (
         read=_rub,
         shown=str,
         meaning="with refunds in four_eyes: from which sum of a payment's refunds on, in RUB; 0: each",
+    ),
+    Option(
+        name="operator_names",
+        read=_choice(*Names),
+        meaning="whose word an operator's name is: given (CAMBIST_OPERATOR, --operator), or login (who logged in)",
     ),
     Option(name="four_eyes_days", read=_integer(1, 90), meaning="how many days an act waits for the second operator"),
     Option(name="tracing", read=_boolean, meaning="whether to trace with OpenTelemetry, as the OTEL_* variables say"),

@@ -109,6 +109,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Which acts of operators wait for a second one (core/domain/operators/pending_acts.py: `Guarded`)."""
     four_eyes_refund_above: Rub = Rub(0)
     four_eyes_days: int = 3
+    operator_names: str = "given"
+    """Whose word an operator's name is (frontends/operator.py: `Names`)."""
     tracing: bool = False
 
     def __post_init__(self) -> None:

@@ -4,13 +4,13 @@ import os
 
 import click
 
-from ..operator import operator_name
+from ..operator import Names, operator_name
 from .session import guarded, loaded_settings
 
 
 @click.command()
 @click.option("--demo", "is_demo", is_flag=True, help="A living service in memory, to look at; it is gone afterwards.")
-@click.option("--operator", help="Your name in the audit log; without: CAMBIST_OPERATOR, else your user's.")
+@click.option("--operator", help="Your name in the audit log; without: CAMBIST_OPERATOR, else your login.")
 def console(*, is_demo: bool, operator: str | None) -> None:
     """What needs a person, and what a person can do, on the service's own database.
 
@@ -18,7 +18,10 @@ def console(*, is_demo: bool, operator: str | None) -> None:
     """
 
     def run() -> None:
-        name = operator or operator_name(os.environ)
+        settings = loaded_settings().settings
+        if operator is not None and settings.operator_names == Names.LOGIN and not is_demo:
+            raise click.UsageError("operators are named by their logins here (operator_names)")
+        name = operator or operator_name(os.environ, settings.operator_names)
         try:
             from ..console.run import run as run_console
             from ..console.run import run_demo
@@ -29,6 +32,6 @@ def console(*, is_demo: bool, operator: str | None) -> None:
         if is_demo:
             run_demo(name)
         else:
-            run_console(loaded_settings().settings, name)
+            run_console(settings, name)
 
     guarded(run)

@@ -46,7 +46,7 @@ def loaded_settings(**flags: Any) -> Loaded:
 def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
     """Open the house, do the work there, close it. What it writes is the operator's act, and audited as such."""
     settings = loaded_settings().settings
-    act = _act(click.get_current_context())
+    act = _act(click.get_current_context(), operator_name(os.environ, settings.operator_names))
     from ..compose import open_house
 
     async def inside() -> T:
@@ -56,13 +56,13 @@ def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
     return asyncio.run(inside())
 
 
-def _act(context: click.Context) -> Act:
+def _act(context: click.Context, operator: str) -> Act:
     """`cambist refund approve ref_…` is the act `refund.approve` on the object of its first id."""
     given = context.params
     names = sorted((name for name in given if name.endswith("_id")), key=lambda name: name == "account_id")
     reason = given.get("reason")
     return Act(
-        operator=operator_name(os.environ),
+        operator=operator,
         name=".".join(context.command_path.split()[1:]),
         object_id=next((given[name] for name in names if given[name]), None),
         reason=reason if isinstance(reason, str) else "",

@@ -1,7 +1,12 @@
 """`cambist act …`: the first command says what it waits for, another operator's confirms it."""
 
+import os
+import pwd
+from pathlib import Path
+
 import pytest
 
+from cambist.frontends.operator import Names, login_name, operator_name
 from tests.cli.conftest import Call
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -61,3 +66,36 @@ def test_an_unknown_act_is_refused(call: Call, account_id: str) -> None:
     for verb in ("show", "confirm", "reject"):
         answer = call("act", verb, "act_none", "--json", env=IVAN)
         assert (answer.status, answer.document["error"]["code"]) == (1, "ACT_NOT_FOUND")
+
+
+class TestNames:
+    def test_the_given_name_counts_unless_logins_do(self, tmp_path: Path) -> None:
+        login = tmp_path / "loginuid"
+        login.write_text("0")
+        given = {"CAMBIST_OPERATOR": " olga "}
+        assert operator_name(given, login=login) == "olga"
+        assert operator_name(given, Names.LOGIN, login=login) == "root"
+        assert operator_name({}, login=login) == "root"
+
+    def test_no_variable_changes_a_login(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("LOGNAME", "USER", "SUDO_USER"):
+            monkeypatch.setenv(name, "somebody-else")
+        assert login_name(tmp_path / "none") == pwd.getpwuid(os.getuid()).pw_name
+
+    @pytest.mark.parametrize("said", ["4294967295", "", "x"])
+    def test_who_did_not_log_in_is_whom_the_process_belongs_to(self, tmp_path: Path, said: str) -> None:
+        (tmp_path / "loginuid").write_text(said)
+        assert login_name(tmp_path / "loginuid") == pwd.getpwuid(os.getuid()).pw_name
+
+    def test_a_user_without_a_name_is_unknown(self, tmp_path: Path) -> None:
+        (tmp_path / "loginuid").write_text("4123456789")
+        assert login_name(tmp_path / "loginuid") == "unknown"
+
+    def test_with_logins_one_shell_is_one_operator(self, call: Call, account_id: str) -> None:
+        """Whatever names it gives itself."""
+        logins = {"CAMBIST_OPERATOR_NAMES": "login"}
+        told = ("account", "set", account_id, f"payout_wallet={WALLET}", "--json")
+        asked = call(*told, env=OLGA | logins).document
+        assert asked["operator"] == login_name()
+        assert call("act", "confirm", asked["act_id"], env=IVAN | logins).status == 1
+        assert call("console", "--operator", "ivan", env=logins).status == 2

@@ -15,6 +15,7 @@ from cambist.frontends.settings import CONFIG, for_many_processes, load
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+OPERATORS = DEPLOY / "operators" / "cambist"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 DRAIN = 20
 """Seconds beyond CAMBIST_SHUTDOWN_SECONDS: the database's connections are let go of within 15."""
@@ -184,3 +185,25 @@ class TestNginx:
         assert 'proxy_set_header Connection "";' in self.text
         [form] = re.findall(r"log_format cambist (.*?);", self.text, re.DOTALL)
         assert not re.search(r"\$(request|request_uri|args|query_string|http_\w+|arg_\w+)\b", form)
+
+
+class TestOperators:
+    """The script by which operators run `cambist` with settings that they cannot choose."""
+
+    def test_it_takes_no_option_before_the_command(self) -> None:
+        for option in ("--config=/tmp/mine.toml", "--data-dir", "-h"):
+            done = subprocess.run([OPERATORS, option, "x"], capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (2, "cambist: no options before the command\n")
+
+    def test_it_passes_no_variable_on(self, tmp_path: Path) -> None:
+        program = tmp_path / "program"
+        program.write_text('#!/bin/sh\necho "$@"\nenv\n')
+        program.chmod(0o755)
+        script = tmp_path / "cambist"
+        script.write_text(OPERATORS.read_text().replace("/opt/cambist/bin/cambist", str(program)))
+        script.chmod(0o755)
+        environ = {"CAMBIST_FOUR_EYES": "", "CAMBIST_OPERATOR": "ivan", "PYTHONPATH": "/tmp", "PATH": "/usr/bin:/bin"}
+        done = subprocess.run([script, "act", "list"], env=environ, capture_output=True, text=True, check=True)
+        said, *variables = done.stdout.splitlines()
+        assert said == "--config /etc/cambist/cambist.toml act list"
+        assert {each.partition("=")[0] for each in variables} <= {"PATH", "HOME", "LANG", "TERM", "PWD", "SHLVL", "_"}
