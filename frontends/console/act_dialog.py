@@ -22,7 +22,7 @@ from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.acts.audit import acting, has_written, note
 from ...core.usecases.acts.decisions import Waits
 from .desk import NO_ANSWER, Desk, words
-from .kinds import Change, ConsoleAct, Doing, Entry, Once
+from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
 
 _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}

@@ -14,7 +14,7 @@ from .choose_dialog import ChooseDialog
 from .desk import Desk, DeskScreen
 from .detail import DetailScreen, OpenList, OpenObject
 from .home import HomeScreen
-from .kinds import Kind, Wish
+from .kinds.kinds import Kind, Wish
 from .listing import ListScreen
 from .search_dialog import SearchDialog
 from .texts import INK, plain

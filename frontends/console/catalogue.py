@@ -1,25 +1,25 @@
 """All kinds that have a screen, in the order of the footer. A new one is a file of its own and one name here."""
 
-from .kind_accounts import ACCOUNTS
-from .kind_acts import ACTS
-from .kind_audit import AUDIT
-from .kind_clients import CLIENTS
-from .kind_events import EVENTS
-from .kind_exchanges import EXCHANGES
-from .kind_gateways import GATEWAYS
-from .kind_keys import KEYS
-from .kind_ledger import JOURNAL, LEDGER
-from .kind_payments import PAYMENTS
-from .kind_receivers import RECEIVERS
-from .kind_refunds import REFUNDS
-from .kind_settlements import SETTLEMENTS
-from .kind_shops import SHOPS
-from .kind_statements import CORRECTIONS, LINES, STATEMENTS
-from .kind_subscriptions import SUBSCRIPTIONS
-from .kind_suspense import SUSPENSE
-from .kind_terminals import TERMINALS
-from .kind_withdrawals import WITHDRAWALS
-from .kinds import Kind
+from .kinds.accounts import ACCOUNTS
+from .kinds.acts import ACTS
+from .kinds.audit import AUDIT
+from .kinds.clients import CLIENTS
+from .kinds.events import EVENTS
+from .kinds.exchanges import EXCHANGES
+from .kinds.gateways import GATEWAYS
+from .kinds.keys import KEYS
+from .kinds.kinds import Kind
+from .kinds.ledger import JOURNAL, LEDGER
+from .kinds.payments import PAYMENTS
+from .kinds.receivers import RECEIVERS
+from .kinds.refunds import REFUNDS
+from .kinds.settlements import SETTLEMENTS
+from .kinds.shops import SHOPS
+from .kinds.statements import CORRECTIONS, LINES, STATEMENTS
+from .kinds.subscriptions import SUBSCRIPTIONS
+from .kinds.suspense import SUSPENSE
+from .kinds.terminals import TERMINALS
+from .kinds.withdrawals import WITHDRAWALS
 
 KINDS: tuple[Kind, ...] = (
     PAYMENTS,

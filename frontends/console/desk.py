@@ -16,7 +16,7 @@ from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from .keys_line import KeysLine
-from .kinds import ConsoleAct
+from .kinds.kinds import ConsoleAct
 
 T = TypeVar("T")
 

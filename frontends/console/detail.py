@@ -14,7 +14,7 @@ from textual.widgets.data_table import ColumnKey
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
 from .desk import Desk, DeskScreen
-from .kinds import Change, ConsoleAct, Doing, Kind
+from .kinds.kinds import Change, ConsoleAct, Doing, Kind
 from .texts import SOURCES, lines, plain, short, styled
 
 _REFRESH = 3.0

@@ -15,7 +15,7 @@ from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
 from .desk import Desk, DeskScreen
 from .detail import DetailScreen
-from .kinds import ConsoleAct, Filter, Kind, Wish
+from .kinds.kinds import ConsoleAct, Filter, Kind, Wish
 from .texts import plain, styled
 
 PAGE = 100

@@ -18,7 +18,7 @@ from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.desk import Desk
 from cambist.frontends.console.detail import DetailScreen
-from cambist.frontends.console.kinds import ConsoleAct
+from cambist.frontends.console.kinds.kinds import ConsoleAct
 from cambist.ports.bundle import FourEyes
 from tests.books import everything
 from tests.console.kit import SIZES, Sitting, sitting

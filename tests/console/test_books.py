@@ -11,7 +11,7 @@ from cambist.core.usecases.acts.audit import note
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.detail import DetailScreen
-from cambist.frontends.console.kinds import Wish
+from cambist.frontends.console.kinds.kinds import Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.books import everything

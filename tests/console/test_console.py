@@ -11,7 +11,7 @@ from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import Column
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
-from cambist.frontends.console.kinds import Kind
+from cambist.frontends.console.kinds.kinds import Kind
 from cambist.frontends.console.listing import PAGE, ListScreen
 from tests.console.kit import SIZES, mismatch, sitting, waiting
 from tests.refund_house import RefundHouse

@@ -11,7 +11,7 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.browse.search import kind_of_id, search
 from cambist.frontends.console.catalogue import KINDS, kind_of
-from cambist.frontends.console.kinds import Kind, Wish
+from cambist.frontends.console.kinds.kinds import Kind, Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.books import everything

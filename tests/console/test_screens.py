@@ -8,7 +8,7 @@ from cambist.core.usecases.browse.search import search
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import chosen
 from cambist.frontends.console.detail import DetailScreen
-from cambist.frontends.console.kinds import Filter, Kind
+from cambist.frontends.console.kinds.kinds import Filter, Kind
 from cambist.frontends.console.listing import ListScreen
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import everything_there_is

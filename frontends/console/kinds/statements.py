@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from ...core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from ...core.usecases.browse.books import list_corrections, list_statement_items, list_statements
-from ...core.usecases.browse.timeline import Moment, read_timeline
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_payments import wanted
+from ....core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
+from ....core.usecases.browse.books import list_corrections, list_statement_items, list_statements
+from ....core.usecases.browse.timeline import Moment, read_timeline
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Filter, Kind, Part, Wish, by_id
+from .payments import wanted
 
 _BATCH = Filter(name="batch", hint="a batch's id, such as live:2026-11-21")
 _STATEMENT = Filter(name="statement", hint="a statement's id")

@@ -4,20 +4,20 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain import ids
-from ...core.domain.accounts.accounts import Mode
-from ...core.domain.exchanges.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
-from ...core.domain.exchanges.funds import ExchangeTransfer, returnable
-from ...core.domain.ledger import Currency
-from ...core.usecases.browse.browse import browse
-from ...core.usecases.browse.timeline import Moment, amount, read_timeline
-from ...core.usecases.exchanges.exchanges import cancel_any_exchange, create_rub_usdt
-from ...core.usecases.exchanges.returns import exchange_money, return_money
-from ...core.usecases.sealed import open_exchange_phone
-from ...ports.bundle import Ports
-from .columns import Column, when
-from .kind_payments import wanted
+from ....core.domain import ids
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.exchanges.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
+from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
+from ....core.domain.ledger import Currency
+from ....core.usecases.browse.browse import browse
+from ....core.usecases.browse.timeline import Moment, amount, read_timeline
+from ....core.usecases.exchanges.exchanges import cancel_any_exchange, create_rub_usdt
+from ....core.usecases.exchanges.returns import exchange_money, return_money
+from ....core.usecases.sealed import open_exchange_phone
+from ....ports.bundle import Ports
+from ..columns import Column, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .payments import wanted
 
 _ARROWS = {Direction.USDT_TO_RUB: "USDT→RUB", Direction.RUB_TO_USDT: "RUB→USDT"}
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...core.domain.ledger import EntryKind, JournalEntry, currency_of
-from ...core.usecases.browse.books import (
+from ....core.domain.ledger import EntryKind, JournalEntry, currency_of
+from ....core.usecases.browse.books import (
     LedgerState,
     PurseView,
     get_purse,
@@ -11,14 +11,14 @@ from ...core.usecases.browse.books import (
     list_entries,
     list_purses,
 )
-from ...core.usecases.browse.search import kind_of_id
-from ...core.usecases.browse.timeline import Moment, amount, postings
-from ...core.usecases.ledger.check import LedgerReport, verify_ledger
-from ...ports.bundle import Ports
-from ...ports.storage import Unit
-from .columns import Column, when
-from .kind_payments import wanted
+from ....core.usecases.browse.search import kind_of_id
+from ....core.usecases.browse.timeline import Moment, amount, postings
+from ....core.usecases.ledger.check import LedgerReport, verify_ledger
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ..columns import Column, when
 from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish
+from .payments import wanted
 
 _TOLD = 20
 """Balances that are off, as far as they are listed."""

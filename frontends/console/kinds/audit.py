@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ...core.domain.errors import shape_error
-from ...core.domain.operators.audit import AuditEntry
-from ...core.usecases.browse.books import AuditWish, browse_audit
-from ...core.usecases.browse.search import kind_of_id
-from ...core.usecases.browse.timeline import Moment
-from ...ports.bundle import Ports
-from .columns import Column, when
+from ....core.domain.errors import shape_error
+from ....core.domain.operators.audit import AuditEntry
+from ....core.usecases.browse.books import AuditWish, browse_audit
+from ....core.usecases.browse.search import kind_of_id
+from ....core.usecases.browse.timeline import Moment
+from ....ports.bundle import Ports
+from ..columns import Column, when
 from .kinds import Filter, Kind, Wish, by_id
 
 _MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"

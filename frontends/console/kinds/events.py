@@ -4,19 +4,19 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain import ids
-from ...core.domain.webhooks.breaker import Breaker
-from ...core.domain.webhooks.delivery import AT_ONCE
-from ...core.domain.webhooks.events import DeliveryStatus, Event, EventType
-from ...core.usecases.browse.events import TrackedEvent, browse_events, track_event
-from ...core.usecases.browse.timeline import Moment, event_moments, read_acts
-from ...core.usecases.webhooks.resends import resend_event
-from ...ports.bundle import Ports
-from ..terminal_texts import json_text
-from .columns import Column, when
-from .kind_payments import wanted
+from ....core.domain import ids
+from ....core.domain.webhooks.breaker import Breaker
+from ....core.domain.webhooks.delivery import AT_ONCE
+from ....core.domain.webhooks.events import DeliveryStatus, Event, EventType
+from ....core.usecases.browse.events import TrackedEvent, browse_events, track_event
+from ....core.usecases.browse.timeline import Moment, event_moments, read_acts
+from ....core.usecases.webhooks.resends import resend_event
+from ....ports.bundle import Ports
+from ...terminal_texts import json_text
+from ..columns import Column, when
+from ..texts import moment
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
-from .texts import moment
+from .payments import wanted
 
 PERSONAL = ("payer_name", "client_phone", "phone", "metadata")
 """Fields of bodies that name a person, or may: a merchant puts whatever it likes into its metadata."""

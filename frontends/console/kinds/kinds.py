@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.operators.pending_acts import Guarded
-from ...core.usecases.accounts.accounts import storable
-from ...core.usecases.browse.timeline import Moment, read_timeline
-from ...ports.bundle import Ports
-from ...ports.storage import R
-from .columns import Column
+from ....core.domain.operators.pending_acts import Guarded
+from ....core.usecases.accounts.accounts import storable
+from ....core.usecases.browse.timeline import Moment, read_timeline
+from ....ports.bundle import Ports
+from ....ports.storage import R
+from ..columns import Column
 
 Tell = Callable[[str], None]
 """Says how far an act is."""

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from ...core.domain.accounts.accounts import Mode
-from ...core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
-from ...core.usecases.browse.browse import browse
-from ...core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_payments import wanted
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
+from ....core.usecases.browse.browse import browse
+from ....core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story
+from .payments import wanted
 
 _LOOKS = 8
 _PAUSE = 1.0

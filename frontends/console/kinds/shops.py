@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from ...core.domain.accounts.accounts import Shop
-from ...core.usecases.accounts.shops import disable_shop, enable_shop, rename_shop, set_shop
-from ...core.usecases.browse.browse import Way, merged
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
+from ....core.domain.accounts.accounts import Shop
+from ....core.usecases.accounts.shops import disable_shop, enable_shop, rename_shop, set_shop
+from ....core.usecases.browse.browse import Way, merged
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Wish, by_id, switches
 
 

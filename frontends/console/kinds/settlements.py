@@ -3,16 +3,16 @@
 from datetime import timedelta
 from typing import Any
 
-from ...core.domain.accounts.accounts import Mode
-from ...core.domain.errors import Refusal
-from ...core.domain.settlement.settlement import Settlement, SettlementBatch
-from ...core.usecases.browse.browse import Way, merged
-from ...core.usecases.browse.timeline import Moment, read_timeline
-from ...core.usecases.operators.settlement import Pace, settle_asked
-from ...ports.bundle import Ports
-from .columns import Column, when
-from .kind_statements import TOTALS, totals
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.errors import Refusal
+from ....core.domain.settlement.settlement import Settlement, SettlementBatch
+from ....core.usecases.browse.browse import Way, merged
+from ....core.usecases.browse.timeline import Moment, read_timeline
+from ....core.usecases.operators.settlement import Pace, settle_asked
+from ....ports.bundle import Ports
+from ..columns import Column, when
 from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Part, Wish, by_id
+from .statements import TOTALS, totals
 
 _STATEMENTS = 1000
 _BOTH = "both"

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from ...core.domain.kyc.clients import Client, ClientStatus, client_status
-from ...core.usecases.browse.browse import browse
-from ...core.usecases.kyc.clients import set_blocked, stored_as
-from ...core.usecases.sealed import open_client_phone
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_payments import wanted
+from ....core.domain.kyc.clients import Client, ClientStatus, client_status
+from ....core.usecases.browse.browse import browse
+from ....core.usecases.kyc.clients import set_blocked, stored_as
+from ....core.usecases.sealed import open_client_phone
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+from .payments import wanted
 
 
 async def _read(ports: Ports, wish: Wish, after: Client | None, limit: int) -> list[Client]:

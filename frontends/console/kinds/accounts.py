@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
-from ...core.domain.accounts.accounts import Account, Mode
-from ...core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
-from ...core.domain.operators.pending_acts import Guarded
-from ...core.usecases.accounts.accounts import create_account, set_settings
-from ...core.usecases.accounts.shops import create_shop
-from ...core.usecases.accounts.terminals import create_terminal
-from ...core.usecases.browse.browse import browse_accounts
-from ...ports.bundle import Ports
-from .columns import Column, when
-from .kind_withdrawals import pay_out_and_follow
+from ....core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
+from ....core.domain.accounts.accounts import Account, Mode
+from ....core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
+from ....core.domain.operators.pending_acts import Guarded
+from ....core.usecases.accounts.accounts import create_account, set_settings
+from ....core.usecases.accounts.shops import create_shop
+from ....core.usecases.accounts.terminals import create_terminal
+from ....core.usecases.browse.browse import browse_accounts
+from ....ports.bundle import Ports
+from ..columns import Column, when
 from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Wish, by_id
+from .withdrawals import pay_out_and_follow
 
 _MAKE, _TYPED, _NONE = "make one", "as typed", "none"
 _YES_NO = ("true", "false")

@@ -4,16 +4,16 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.webhooks.breaker import Breaker, lane_of
-from ...core.domain.webhooks.events import Delivery
-from ...core.usecases.accounts.accounts import storable
-from ...core.usecases.browse.events import browse_receivers, given_up, resend_given_up
-from ...core.usecases.browse.timeline import Moment, read_acts
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_events import receiver_state
-from .kind_payments import wanted
+from ....core.domain.webhooks.breaker import Breaker, lane_of
+from ....core.domain.webhooks.events import Delivery
+from ....core.usecases.accounts.accounts import storable
+from ....core.usecases.browse.events import browse_receivers, given_up, resend_given_up
+from ....core.usecases.browse.timeline import Moment, read_acts
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
+from .events import receiver_state
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
+from .payments import wanted
 
 _LISTED = 100
 

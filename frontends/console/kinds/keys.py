@@ -3,11 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-from ...core.domain.accounts.accounts import ApiKey
-from ...core.usecases.accounts.accounts import LONGEST_KEY_OVERLAP, rotate_key
-from ...core.usecases.browse.browse import Way, merged
-from ...ports.bundle import Ports
-from .columns import Column, merchant
+from ....core.domain.accounts.accounts import ApiKey
+from ....core.usecases.accounts.accounts import LONGEST_KEY_OVERLAP, rotate_key
+from ....core.usecases.browse.browse import Way, merged
+from ....ports.bundle import Ports
+from ..columns import Column, merchant
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Kind, Once, Wish, by_id
 
 _OVERLAPS = {

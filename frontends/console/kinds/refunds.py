@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from ...core.domain.operators.pending_acts import Guarded
-from ...core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
-from ...core.usecases.browse.browse import browse
-from ...core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
-from ...core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_payments import wanted
+from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from ....core.usecases.browse.browse import browse
+from ....core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
+from ....core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
+from .payments import wanted
 
 
 async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:

@@ -4,17 +4,17 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.accounts.accounts import Mode
-from ...core.domain.money import Rub
-from ...core.domain.operators.pending_acts import Guarded
-from ...core.domain.payments.payments import Payment, PaymentStatus
-from ...core.domain.refunds.refunds import Refund
-from ...core.usecases.browse.browse import Wanted, browse
-from ...core.usecases.browse.timeline import Moment
-from ...core.usecases.operators.review import resolve_mismatch
-from ...core.usecases.sealed import open_payer_name, private_place
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.money import Rub
+from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....core.domain.refunds.refunds import Refund
+from ....core.usecases.browse.browse import Wanted, browse
+from ....core.usecases.browse.timeline import Moment
+from ....core.usecases.operators.review import resolve_mismatch
+from ....core.usecases.sealed import open_payer_name, private_place
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story
 
 

@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ...core.domain.accounts.accounts import Mode
-from ...core.domain.gateways.gateways import BY_HAND, GatewayReason, GatewayStatus
-from ...core.domain.gateways.health import Minute
-from ...core.usecases.browse.gateways import KnownGateway, known_gateways
-from ...core.usecases.browse.timeline import Moment, read_acts
-from ...core.usecases.gateways.gateways import read_reason, read_status, set_gateway
-from ...ports.bundle import Ports
-from .columns import Column
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.gateways.gateways import BY_HAND, GatewayReason, GatewayStatus
+from ....core.domain.gateways.health import Minute
+from ....core.usecases.browse.gateways import KnownGateway, known_gateways
+from ....core.usecases.browse.timeline import Moment, read_acts
+from ....core.usecases.gateways.gateways import read_reason, read_status, set_gateway
+from ....ports.bundle import Ports
+from ..columns import Column
 from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Wish
 
 _MINUTE = 60

@@ -4,18 +4,18 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain import ids
-from ...core.domain.payments.payments import Payment
-from ...core.domain.subscriptions.charge_decisions import ChargeWindow
-from ...core.domain.subscriptions.charges import subscription_window
-from ...core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, binding_ends_at, pause_ends_at
-from ...core.usecases.browse.browse import browse
-from ...core.usecases.browse.timeline import Moment, read_timeline
-from ...core.usecases.test_clock import living_with
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_payments import wanted
+from ....core.domain import ids
+from ....core.domain.payments.payments import Payment
+from ....core.domain.subscriptions.charge_decisions import ChargeWindow
+from ....core.domain.subscriptions.charges import subscription_window
+from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, binding_ends_at, pause_ends_at
+from ....core.usecases.browse.browse import browse
+from ....core.usecases.browse.timeline import Moment, read_timeline
+from ....core.usecases.test_clock import living_with
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Filter, Kind, Wish
+from .payments import wanted
 
 _CHARGES = 200
 """The newest ones that a detail lists."""

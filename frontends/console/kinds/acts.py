@@ -4,14 +4,14 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.operators.pending_acts import ActStatus, Line, PendingAct, status_at
-from ...core.usecases.acts.audit import list_audit
-from ...core.usecases.browse.acts import browse_acts
-from ...core.usecases.browse.search import kind_of_id
-from ...core.usecases.browse.timeline import Moment
-from ...core.usecases.operators.pending_acts import confirm_act, reject_act
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
+from ....core.domain.operators.pending_acts import ActStatus, Line, PendingAct, status_at
+from ....core.usecases.acts.audit import list_audit
+from ....core.usecases.browse.acts import browse_acts
+from ....core.usecases.browse.search import kind_of_id
+from ....core.usecases.browse.timeline import Moment
+from ....core.usecases.operators.pending_acts import confirm_act, reject_act
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
 
 _BESIDE = 40

@@ -4,19 +4,19 @@ from typing import Any
 
 import msgspec
 
-from ...core.domain.exchanges.funds import ExchangeTransfer, returnable
-from ...core.domain.ledger import Currency
-from ...core.domain.operators.pending_acts import Guarded
-from ...core.domain.payments.payments import Suspense
-from ...core.usecases.accounts.accounts import storable
-from ...core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
-from ...core.usecases.browse.timeline import Moment, amount, read_timeline
-from ...core.usecases.exchanges.returns import return_money
-from ...core.usecases.refunds.suspense_return import return_suspense
-from ...ports.bundle import Ports
-from .columns import Column, merchant, when
-from .kind_payments import wanted
+from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
+from ....core.domain.ledger import Currency
+from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.payments.payments import Suspense
+from ....core.usecases.accounts.accounts import storable
+from ....core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
+from ....core.usecases.browse.timeline import Moment, amount, read_timeline
+from ....core.usecases.exchanges.returns import return_money
+from ....core.usecases.refunds.suspense_return import return_suspense
+from ....ports.bundle import Ports
+from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .payments import wanted
 
 _RETURNED = "sent back"
 
