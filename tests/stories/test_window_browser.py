@@ -240,6 +240,29 @@ async def test_where_streams_do_not_pass_the_page_polls(shop: Shop, payer: Payer
     tab.complaints.clear()
 
 
+async def test_an_open_page_stays_while_its_network_asks_too_much_and_then_goes_on(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells()
+    tab = await payer.opens(payment)
+    await tab.shows("Pay by SBP")
+    refused = 0
+
+    async def too_many(route: Route) -> None:
+        nonlocal refused
+        refused += 1
+        busy = '<main id="window" data-face="busy"><h1>Too many requests</h1></main>'
+        await route.fulfill(status=429, content_type="text/html", body=busy)
+
+    address = f"{shop.base}/p/{payment['id']}"
+    await tab.page.route(address, too_many, times=2)
+    clicking = await payer.opens(payment)
+    await clicking.page.get_by_role("button", name="Pay ₽1,234.56").click()
+    await clicking.shows("Paid")
+    await tab.shows("Paid")
+    assert refused == 2
+    assert all("429" in complaint for complaint in tab.complaints)
+    tab.complaints.clear()
+
+
 async def test_the_countdown_follows_the_service_s_clock_and_not_the_payer_s(shop: Shop, payer: Payer) -> None:
     """By what the page itself brought: the service, whose time goes on as it likes, answers nothing further."""
 
