@@ -74,6 +74,47 @@ class _Watched(redis.Redis):
         log.warning("Redis is %s", "away; workers look for jobs every second" if away else "back; kicks are sent")
 
 
+class _Looks:
+    """What comes for one queue, in our own words. Who can write to Redis may write anything, and the name of another
+    queue alone would end the thread that works: whatever a message says, it says no more than "look", once."""
+
+    def __init__(self, consumer: Any, queue_name: str) -> None:
+        self._consumer = consumer
+        self._queue_name = queue_name
+
+    def __getattr__(self, name: str) -> Any:
+        """All else as theirs."""
+        return getattr(self._consumer, name)
+
+    def __iter__(self) -> "_Looks":
+        return self
+
+    def __next__(self) -> Any:
+        """Raises: for what is no message at all; then it is gone, and the thread begins anew after a pause."""
+        came = next(self._consumer)
+        if came is None:
+            return None
+        options = came.options if isinstance(came.options, dict) else {}
+        return dramatiq.MessageProxy(
+            dramatiq.Message(
+                queue_name=self._queue_name,
+                actor_name=_ACTOR,
+                args=(),
+                kwargs={},
+                options={"redis_message_id": str(options.get("redis_message_id"))},
+                message_id=came.message_id,
+            )
+        )
+
+
+class _Broker(RedisBroker):
+    """Theirs, whose messages are read as ours."""
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
+        """What comes for a queue."""
+        return _Looks(super().consume(queue_name, prefetch, timeout), queue_name)
+
+
 class DramatiqQueue:
     """Sends kicks from any process; takes them in from the first `wait` on."""
 
@@ -85,7 +126,7 @@ class DramatiqQueue:
         """
         self._clock = clock
         self._redis = _client(url)
-        self._broker: Any = RedisBroker(  # type: ignore[no-untyped-call]  # theirs
+        self._broker: Any = _Broker(  # type: ignore[no-untyped-call]  # theirs
             client=self._redis, namespace=namespace, middleware=[], heartbeat_timeout=5000, maintenance_chance=1_000_000
         )
         self._actor = dramatiq.actor(broker=self._broker, queue_name=_QUEUE, actor_name=_ACTOR)(self._look)

@@ -1,0 +1,128 @@
+"""Who can write to Redis forges no work: a message of the queue says "look", whatever it says
+(docs/operations.md, Settings and secrets)."""
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from cambist.adapters.clock import SystemClock
+from cambist.adapters.queue.dramatiq import DramatiqQueue
+from cambist.ports.jobs import Job
+from tests.redis_servers import forget, redis_server
+
+CANARY = "forged\x1b[2J\nlevel=critical"
+
+
+def message(**other: Any) -> bytes:
+    """A message as Dramatiq writes it, with what is forged in it."""
+    plain = {
+        "queue_name": "kicks",
+        "actor_name": "look",
+        "args": [],
+        "kwargs": {},
+        "options": {"redis_message_id": "forged"},
+        "message_id": secrets.token_hex(8),
+        "message_timestamp": 0,
+    }
+    return json.dumps({**plain, **other}).encode()
+
+
+FORGED: dict[str, bytes | None] = {
+    "no message of the id": None,
+    "bytes that are no text": b"\xff\xfe\x00",
+    "a pickle": b"cposix\nsystem\n(S'touch /tmp/forged'\ntR.",
+    "no JSON": b"{",
+    "JSON of another shape": b"[1, 2]",
+    "a field that is missing": b'{"queue_name": "kicks"}',
+    "nested deeply": b"[" * 100_000,
+    "an unknown actor": message(actor_name=CANARY),
+    "an actor that is a class of ours": message(actor_name="pay_out_now", args=["acc_1", "live"]),
+    "arguments": message(args=[CANARY], kwargs={"account": CANARY}),
+    "another queue": message(queue_name=CANARY),
+    "a time in the past": message(options={"redis_message_id": "forged", "eta": 1}),
+    "a time that is none": message(options={"redis_message_id": "forged", "eta": CANARY}),
+    "options that are none": message(options=None),
+    "callbacks": message(options={"redis_message_id": "x", "on_success": "look", "pipe_target": {"actor_name": "x"}}),
+    "a megabyte": message(args=["x" * 1_000_000]),
+}
+
+
+@pytest.fixture
+def place() -> Iterator[tuple[str, str]]:
+    """A Redis, and the beginning of this test's keys."""
+    with redis_server() as url:
+        namespace = f"cambist-test-{secrets.token_hex(6)}"
+        yield url, namespace
+        forget(url, f"{namespace}:*")
+
+
+def forge(url: str, namespace: str, data: bytes | None, *, queue: str = "kicks") -> str:
+    """Push it as Dramatiq's script would."""
+    number = secrets.token_hex(8)
+    with redis.Redis.from_url(url) as client:
+        if data is not None:
+            client.hset(f"{namespace}:{queue}.msgs", number, data)
+        client.rpush(f"{namespace}:{queue}", number)
+    return number
+
+
+def taken(url: str, namespace: str, queue: str = "kicks") -> bool:
+    with redis.Redis.from_url(url) as client:
+        return bool(client.llen(f"{namespace}:{queue}") == 0)
+
+
+@pytest.mark.parametrize("queue", ["kicks", "kicks.DQ"])
+@pytest.mark.parametrize("data", FORGED.values(), ids=FORGED)
+async def test_a_forged_message_ends_nothing_and_is_written_nowhere(
+    place: tuple[str, str], data: bytes | None, queue: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that waits is woken at most; the next true kick arrives."""
+    url, namespace = place
+    caplog.set_level(logging.INFO)
+    near, far = (DramatiqQueue(url, SystemClock(), namespace=namespace) for _ in range(2))
+    try:
+        await near.wait(0)
+        forge(url, namespace, data, queue=queue)
+        deadline = time.monotonic() + 30
+        while not taken(url, namespace, queue):
+            assert time.monotonic() < deadline, "nobody took it"
+            await near.wait(0.02)
+        assert await near.works()
+        now = SystemClock().now()
+        while not near._is_hinted:
+            assert time.monotonic() < deadline, "a true kick is not heard any more"
+            await far.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            await asyncio.sleep(0.05)
+    finally:
+        await near.close()
+        await far.close()
+    written = [record.getMessage() + str(record.exc_text or "") for record in caplog.records]
+    assert not any("forged" in line or "acc_1" in line for line in written), written
+    assert len(written) < 5, written
+
+
+@pytest.mark.parametrize("name", ["kicks", "kicks.msgs", "kicks.DQ"])
+async def test_keys_of_another_kind_cost_no_work_either(
+    place: tuple[str, str], name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kicks are lost; the wait ends by its own time, in which workers look by themselves."""
+    url, namespace = place
+    with redis.Redis.from_url(url) as client:
+        client.set(f"{namespace}:{name}", CANARY)
+    near, far = (DramatiqQueue(url, SystemClock(), namespace=namespace) for _ in range(2))
+    now = SystemClock().now()
+    try:
+        for _ in range(20):
+            await far.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            await near.wait(0.02)
+    finally:
+        await near.close()
+        await far.close()
+    assert not any("forged" in record.getMessage() for record in caplog.records)
