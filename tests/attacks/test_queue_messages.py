@@ -1,5 +1,5 @@
 """Who can write to Redis forges no work: a message of the queue says "look", whatever it says
-(docs/operations.md, Settings and secrets)."""
+(docs/operations.md "Settings and secrets")."""
 
 import asyncio
 import json

@@ -1,16 +1,23 @@
 """No secret has to stand on a command line, where histories keep it and every user of the machine sees it
-(docs/webhooks.md)."""
+(docs/webhooks.md); and the password of Redis is told by nobody."""
 
+import logging
 import os
 import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings, load
+from cambist.ports.jobs import Job
+from cambist.ports.meter import Gauge
 from tests.cli.conftest import PROGRAM, Call
+from tests.redis_servers import own_redis
 
 ROOT = Path(__file__).parents[2]
 SECRET = "a-secret-that-nobody-shall-see"
@@ -92,3 +99,52 @@ def test_no_page_teaches_to_write_a_secret_on_a_command_line() -> None:
         for value in re.findall(r"\bwebhook_secret=([^\s`,)]+)", page.read_text("utf-8")):
             assert value == "-", page.name
         assert not re.search(r"^(export )?WEBHOOK_SECRET=\w{4}", page.read_text("utf-8"), re.MULTILINE), page.name
+
+
+WORD = "a-word-that-nobody-shall-see"
+
+
+@pytest.fixture(scope="module")
+def redis_place() -> Iterator[str]:
+    """The host and port of a Redis with that password."""
+    with own_redis(["--requirepass", WORD]) as server:
+        yield server.url.removeprefix("redis://").removesuffix("/0")
+
+
+class TestRedisPassword:
+    URLS = (
+        "redis://:{word}@{place}/0",
+        "redis://default:{word}@{place}/0",
+        "redis://:{word}-wrong@{place}/0",
+        "redis://{place}/0?password={word}",
+        "redis://:{word}@127.0.0.1:1/0",
+        "rediss://:{word}@{place}/0",
+    )
+
+    @pytest.mark.parametrize("form", URLS)
+    def test_commands_do_not_show_it(self, call: Call, redis_place: str, form: str) -> None:
+        url = form.format(word=WORD, place=redis_place)
+        env = {"CAMBIST_REDIS_URL": url}
+        told = [
+            call(*words, *shape, env=env)
+            for words in (("config", "check"), ("doctor",), ("account", "list"))
+            for shape in ((), ("--json",))
+        ]
+        assert WORD not in "".join(each.out + each.err for each in told)
+        settings = load(env, {}, Path()).settings
+        assert WORD not in repr(settings) + str(settings) + repr(load(env, {}, Path()).explained)
+
+    @pytest.mark.parametrize("form", URLS)
+    async def test_what_speaks_with_redis_logs_nothing_of_it(
+        self, redis_place: str, form: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        url = form.format(word=WORD, place=redis_place)
+        async with open_house(Settings(database_url="memory://", redis_url=url)) as house:
+            now = house.ports.clock.now()
+            await house.ports.queue.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            reached = await house.ports.queue.works(), await house.ports.meter.works()
+            await house.ports.meter.count(1, [Gauge("canary", 5)])
+        written = "".join(f"{each.getMessage()} {each.exc_text or ''} {each.args}" for each in caplog.records)
+        assert WORD not in written
+        assert reached == ((True, True) if form in self.URLS[:2] + self.URLS[3:4] else (False, False))

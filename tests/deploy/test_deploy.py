@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 import yaml
 
 from cambist.frontends.cli.main import COMMANDS
 from cambist.frontends.options import OPTIONS
 from cambist.frontends.settings import CONFIG, for_many_processes, load
+from tests.redis_servers import own_redis
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -61,8 +63,7 @@ def test_only_settings_that_exist_are_named() -> None:
 
 def test_the_example_holds_no_secret_and_every_value_is_read(tmp_path: Path) -> None:
     given = example()
-    assert not any(OPTIONS[name.removeprefix("CAMBIST_").lower()].secret for name in given if "REDIS" not in name)
-    assert "@" not in given["CAMBIST_REDIS_URL"]
+    assert not any(OPTIONS[name.removeprefix("CAMBIST_").lower()].secret for name in given)
     loaded = load(given, {}, tmp_path)
     assert loaded.warnings == ()
 
@@ -74,6 +75,9 @@ def test_the_compose_file_gives_every_process_what_several_of_them_need(
     script = [str(DEPLOY / "make-secrets.sh"), str(tmp_path / "secrets")]
     subprocess.run(["sh", *script], check=True, capture_output=True)
     assert {path.name for path in (tmp_path / "secrets").iterdir()} == set(compose["secrets"])
+    redis_word = (tmp_path / "secrets" / "redis_conf").read_text().split()
+    assert redis_word[0] == "requirepass"
+    assert re.fullmatch("[0-9a-f]{48}", redis_word[1])
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "secrets").iterdir())
     assert subprocess.run(["sh", *script], check=False, capture_output=True).returncode == 1, "never written over"
     for name, service in ours(compose).items():
@@ -88,6 +92,7 @@ def test_the_compose_file_gives_every_process_what_several_of_them_need(
         settings = for_many_processes(loaded.settings)
         password = (tmp_path / "secrets" / "postgres_password").read_text()
         assert settings.database_url == f"postgresql://cambist:{password}@postgres:5432/cambist"
+        assert settings.redis_url == f"redis://:{redis_word[1]}@redis:6379/0"
         assert service["command"][0] in COMMANDS
 
 
@@ -98,6 +103,36 @@ def test_there_are_two_of_each_half_and_the_schema_comes_first(compose: dict[str
         if name != "migrate":
             assert service["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
             assert "data:/var/lib/cambist" in service["volumes"], "uploads are shared"
+
+
+def test_nobody_who_talks_with_strangers_reaches_the_stores(compose: dict[str, Any]) -> None:
+    """nginx and the stores share no network, and the stores have no way out."""
+    joined = {name: set(service["networks"]) for name, service in compose["services"].items()}
+    assert joined["nginx"] == {"front"}
+    assert joined["postgres"] == joined["redis"] == {"stores"}
+    assert compose["networks"]["stores"] == {"internal": True}
+    for name, service in ours(compose).items():
+        assert ("front" in joined[name]) is (service["command"] == ["api"])
+        assert "stores" in joined[name]
+    assert joined["worker-1"] == joined["worker-2"] == {"stores", "outside"}, "receivers are reached"
+
+
+def test_redis_has_a_password_that_stands_in_no_argument(compose: dict[str, Any], tmp_path: Path) -> None:
+    """A server of that command, less what is the container's, lets nobody in without it; the health check's line has
+    it."""
+    service = compose["services"]["redis"]
+    assert not any("requirepass" in each for each in service["command"])
+    assert service["secrets"] == ["redis_conf"]
+    assert "environment" not in service
+    subprocess.run(["sh", str(DEPLOY / "make-secrets.sh"), str(tmp_path)], check=True, capture_output=True)
+    command = [str(tmp_path / "redis_conf") if "/run/secrets" in each else each for each in service["command"][1:]]
+    with own_redis(command) as server:
+        with redis.Redis.from_url(server.url) as stranger, pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+        url = (tmp_path / "redis_url").read_text().replace("redis:6379", server.url.split("/")[2])
+        with redis.Redis.from_url(url) as known:
+            assert known.ping() is True
+            assert known.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 
 
 def test_containers_hold_no_right_that_they_do_not_need(compose: dict[str, Any]) -> None:
@@ -150,7 +185,7 @@ def test_units_are_confined_and_take_their_secrets_as_credentials(path: Path) ->
     handed = {each.split(":")[0] for each in said["LoadCredential"]}
     read = dict(each.split("=%d/") for each in said["Environment"] if "%d" in each)
     assert read == {f"CAMBIST_{name.upper()}_FILE": name for name in handed}
-    assert {name for name, option in OPTIONS.items() if option.secret} - handed == {"redis_url", "coingecko_key"}
+    assert {name for name, option in OPTIONS.items() if option.secret} - handed == {"coingecko_key"}
     program, command, *_ = said["ExecStart"][0].split()
     assert program == "/opt/cambist/bin/cambist"
     assert command in COMMANDS
@@ -166,7 +201,7 @@ class TestNginx:
         apis = {name for name, service in ours(compose).items() if service["command"] == ["api"]}
         assert {f"{name}:8080" for name in apis} == set(re.findall(r"server (\S+:\d+) ", self.text))
         trusted = {each["environment"]["CAMBIST_TRUSTED_PROXIES"] for each in ours(compose).values()}
-        assert trusted == {compose["services"]["nginx"]["networks"]["inside"]["ipv4_address"]}
+        assert trusted == {compose["services"]["nginx"]["networks"]["front"]["ipv4_address"]}
         assert "proxy_set_header X-Forwarded-For $remote_addr;" in self.text, "what clients wrote there is not kept"
 
     def test_streams_are_unbuffered_and_uploads_pass_whole(self) -> None:
