@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cambist.core.domain.errors import Refusal
@@ -22,12 +22,15 @@ OBEYED = [
     "\u2066", "\ufeff", "\U000e0001", "\r",
 ]  # fmt: skip
 CONTROLS = [chr(code) for code in (*range(0x01, 0x20), *range(0x7F, 0xA0))]
+TEXT = st.text(max_size=20)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_json_has_the_same_value_and_nothing_a_terminal_obeys(value: Any) -> None:
     for indent in (2, -1):
