@@ -12,17 +12,19 @@ async def book_move(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Book the money that a payment's move brought. Call it in the unit that saves the move; settlement and refunds
     book what they move by themselves.
 
-    Money that came with the move is at the bank. Money of a review that ends was booked when it came, unless the bank
-    never told of it and only the operator did.
+    Money that came with the move is at the bank. Money of a review that ends was booked when it came; where the bank
+    never told of it and only the operator did, it comes then. So a receipt is always what was asked for.
     """
     before, after = move.before, move.after
     if after.transfer_id != before.transfer_id and after.status is PaymentStatus.AMOUNT_MISMATCH:
         _book(ports, unit, after, EntryKind.REVIEW, Purse.BANK, Purse.REVIEW)
     elif took_money(before.status, after.status):
-        if before.status is PaymentStatus.AMOUNT_MISMATCH and before.transfer_id is not None:
-            _book(ports, unit, after, EntryKind.REVIEW_ACCEPTED, Purse.REVIEW, Purse.PENDING)
-        else:
+        if before.status is not PaymentStatus.AMOUNT_MISMATCH:
             _book(ports, unit, after, EntryKind.RECEIPT, Purse.BANK, Purse.PENDING)
+            return
+        if before.transfer_id is None:
+            _book(ports, unit, after, EntryKind.REVIEW, Purse.BANK, Purse.REVIEW)
+        _book(ports, unit, after, EntryKind.REVIEW_ACCEPTED, Purse.REVIEW, Purse.PENDING)
 
 
 def book_noted(ports: Ports, unit: Unit, payment: Payment) -> None:
