@@ -11,6 +11,7 @@ from ..domain.chains import Chain, ChainHead
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.kyc.clients import Client
 from ..domain.payments.payments import Payment
+from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from .chains import CHAINS
 
@@ -72,6 +73,56 @@ def open_webhook_secret(vault: Vault, account: Account, sealed: bytes) -> str:
     return vault.unseal(sealed, webhook_secret_place(account.id)).decode()
 
 
+def _wallet_said(account: Account) -> bytes:
+    return (account.settings.payout_wallet or "").encode()
+
+
+def _wallet_place(account: Account) -> str:
+    return f"accounts.payout_wallet:{account.id}"
+
+
+def tag_wallet(vault: Vault, account: Account) -> Account:
+    """The account with a tag over its payout wallet: to be called where an operator set that, and nowhere else."""
+    is_set = account.settings.payout_wallet is not None
+    tag = vault.tag(_wallet_said(account), _wallet_place(account)) if is_set else None
+    return msgspec.structs.replace(account, payout_wallet_tag=tag)
+
+
+def wallet_fits(vault: Vault, account: Account) -> bool:
+    """Whether the payout wallet, or that there is none, is what was set."""
+    if account.settings.payout_wallet is None or account.payout_wallet_tag is None:
+        return account.settings.payout_wallet is None and account.payout_wallet_tag is None
+    return _fits(vault, account.payout_wallet_tag, _wallet_said(account), _wallet_place(account))
+
+
+def _payout_said(withdrawal: Withdrawal) -> bytes:
+    whose = (withdrawal.account_id, withdrawal.mode, withdrawal.amount.units)
+    return msgspec.json.encode((*whose, withdrawal.wallet, withdrawal.network, withdrawal.sender))
+
+
+def _payout_place(withdrawal: Withdrawal) -> str:
+    return f"withdrawals.wallet:{withdrawal.id}"
+
+
+def tag_withdrawal(vault: Vault, withdrawal: Withdrawal) -> Withdrawal:
+    """The payout with a tag over whom it pays what, and by what."""
+    return msgspec.structs.replace(withdrawal, tag=vault.tag(_payout_said(withdrawal), _payout_place(withdrawal)))
+
+
+def withdrawal_fits(vault: Vault, withdrawal: Withdrawal) -> bool:
+    """Whether it pays what it was made to pay."""
+    if withdrawal.tag is None:
+        return False
+    return _fits(vault, withdrawal.tag, _payout_said(withdrawal), _payout_place(withdrawal))
+
+
+def _fits(vault: Vault, tag: bytes, said: bytes, place: str) -> bool:
+    try:
+        return vault.fits(tag, said, place)
+    except VaultError:
+        return False
+
+
 class SealedField(msgspec.Struct, frozen=True):
     """One field of a record that holds sealed bytes, or null."""
 
@@ -129,6 +180,8 @@ def _chain_of(head: ChainHead) -> Chain:
 
 TAGGED: tuple[TaggedField, ...] = (
     TaggedField(ChainHead, "tag", lambda head: _chain_of(head).head_place(head.number), lambda head: bytes(head.seal)),
+    TaggedField(Account, "payout_wallet_tag", _wallet_place, _wallet_said),
+    TaggedField(Withdrawal, "tag", _payout_place, _payout_said),
 )
 """Everything that bears a tag which a rotation of the vault's keys has to make anew. The tags of a chain's rows stay
 as they are: that of the head stands for them all."""

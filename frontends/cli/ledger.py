@@ -94,15 +94,21 @@ def head() -> Answer:
 def adopt(*, anyway: bool, yes: bool) -> Answer:
     """Once, after the upgrade to a version whose chains bear the vault's tags: take the history over as it stands.
 
-    It is checked first: every link, every balance. Until then nothing new is sealed, and `doctor` says so. Any other
+    It is checked first: every link, every balance. Payout wallets and pending payouts are taken over with it, and the
+    wallets listed. Until then nothing new is sealed, and `doctor` says so. Any other
     time that a chain is found without its tag, somebody took it away: then restore a backup instead. Run it when no
     process of an older version is left.
     """
     if not yes:
         click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)
     done = in_house(lambda ports: take_over(ports, anyway=anyway, progress=_progress))
-    document = {"adopted": done.chains, "entries": done.entries, "acts": done.acts}
-    return Answer(document=document, text=fields(document) if done.chains else "every chain bears its tag already")
+    document = {"adopted": done.chains, "entries": done.entries, "acts": done.acts, "wallets": dict(done.wallets)}
+    if not done.chains:
+        return Answer(document=document, text="every chain bears its tag already")
+    lines = [fields({name: value for name, value in document.items() if name != "wallets"})]
+    if done.wallets:
+        lines += ["look whether these are the merchants' own:", table(("account", "payout wallet"), done.wallets)]
+    return Answer(document=document, text="\n".join(lines))
 
 
 def _progress(entries: int) -> None:
@@ -127,6 +133,7 @@ def _document(report: LedgerReport) -> dict[str, Any]:
         "acts_unsealed": report.acts_unsealed,
         "first_bad_act": _bad(report.first_bad_act),
         "differing": report.differing,
+        "bad_values": [{"id": bad.id, "field": bad.field, "reason": bad.reason} for bad in report.bad_values],
         "head": report.head,
     }
 
@@ -152,6 +159,7 @@ def _text(report: LedgerReport) -> str:
         )
     ]
     lines += [shown(each) for each in report.differing]
+    lines += [shown(f"{bad.id}: {bad.field} {bad.reason}") for bad in report.bad_values]
     if report.bad_balances:
         titles = ("id", "kept", "counted")
         lines += ["", table(titles, [[row[title] for title in titles] for row in document["bad_balances"]])]

@@ -200,6 +200,7 @@ HELD: dict[str, Any] = {
     "acts_unsealed": 1,
     "first_bad_act": None,
     "differing": [],
+    "bad_values": [],
 }
 
 

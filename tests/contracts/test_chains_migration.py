@@ -16,6 +16,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
+from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.chains import NO_HEAD, UNTAGGED, seal_chain
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
@@ -27,6 +28,7 @@ from tests.contracts.migration_kit import done_on, old_url, steps_on
 
 __all__ = ["old_url"]
 
+WALLET = tron_address(bytes(range(20)))
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SEALED = 4
 
@@ -34,7 +36,7 @@ SEALED = 4
 def receipt(number: int) -> JournalEntry:
     amounts = {Purse.BANK: -number, Purse.PENDING: number}
     return journal_entry(
-        EntryKind.RECEIPT, f"pay_{number}", account_id="acc_1", mode=Mode.LIVE, at=AT, postings=amounts
+        EntryKind.RECEIPT, f"pay_{number}", account_id="acc_1", mode=Mode.TEST, at=AT, postings=amounts
     )
 
 
@@ -57,19 +59,21 @@ def filled(connection: sa.Connection) -> None:
         postings = msgspec.json.encode(entry.postings).decode()
         add("journal", {**row, "at": microseconds(AT), "postings": postings, "version": 0, **sealed})
     total = sum(range(1, SEALED + 2))
-    balance = {"mode": "live", "version": 0}
+    balance = {"mode": "test", "version": 0}
     add(
         "ledger_accounts",
-        {**balance, "id": "acc_1:live:pending:0", "owner": "acc_1", "purse": "pending", "balance": total},
-        {**balance, "id": "service:live:bank:0", "owner": "service", "purse": "bank", "balance": -total},
+        {**balance, "id": "acc_1:test:pending:0", "owner": "acc_1", "purse": "pending", "balance": total},
+        {**balance, "id": "service:test:bank:0", "owner": "service", "purse": "bank", "balance": -total},
     )
     add("ledger_heads", {"id": "head", "number": SEALED, "seal": last, "version": 1})
     act = {"id": "aud_1", "at": 1, "operator": "vera", "act": "hold", "object_id": None, "account_id": None}
     add("audit", {**act, "reason": "", "before": "", "after": "", "version": 0})
-    add(
-        "accounts",
-        {"id": "acc_1", "name": "A", "default_shop_id": "s", "created_at": 1, "settings": "{}", "version": 0},
-    )
+    settings = msgspec.json.encode({"payout_wallet": WALLET}).decode()
+    account = {"id": "acc_1", "name": "A", "default_shop_id": "s", "created_at": 1, "settings": settings}
+    add("accounts", {**account, "version": 0})
+    payout = {"account_id": "acc_1", "mode": "live", "amount": 5, "wallet": WALLET, "sender": "w", "network": "TRON"}
+    for name in ("pending", "cancelled"):
+        add("withdrawals", {**payout, "id": f"wd_{name}", "status": name, "created_at": 1, "sequence": 1, "version": 0})
 
 
 async def test_what_was_sealed_before_is_taken_over_by_an_operator(old_url: str) -> None:
@@ -84,11 +88,16 @@ async def test_what_was_sealed_before_is_taken_over_by_an_operator(old_url: str)
         assert before.first_bad_entry is not None
         assert before.first_bad_act is not None
         assert (before.first_bad_entry.reason, before.first_bad_act.reason) == (UNTAGGED, NO_HEAD)
+        assert [(each.id, each.field) for each in before.bad_values] == [
+            ("acc_1", "accounts.settings.payout_wallet"),
+            ("wd_pending", "withdrawals.wallet"),
+        ]
         assert len(await ledger_faults(ports)) == 2
         assert await seal_chain(ports, LEDGER) == 0
 
         done = await adopt(ports)
         assert (done.chains, done.entries, done.acts) == (("ledger", "audit"), SEALED + 1, 1)
+        assert done.wallets == (("acc_1", WALLET),)
         report = await verify_ledger(ports)
         assert (report.holds, report.unsealed, report.acts_unsealed) == (True, 0, 0)
         assert await ledger_faults(ports) == ()

@@ -12,6 +12,7 @@ from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
+from cambist.core.usecases.sealed import tag_withdrawal
 from cambist.core.usecases.settlement.transfers import SIGN_LADDER
 from cambist.core.usecases.settlement.withdrawal_progress import next_look
 from cambist.ports.payouts import TransferState
@@ -105,7 +106,8 @@ class TestSigning:
         withdrawal = await payouts.made()
         wrong = WALLET[:-1] + ("a" if WALLET[-1] != "a" else "b")
         async with payouts.ports.storage.unit() as unit:
-            unit[Withdrawal].save(msgspec.structs.replace(withdrawal, wallet=wrong))
+            forged = msgspec.structs.replace(withdrawal, wallet=wrong)
+            unit[Withdrawal].save(tag_withdrawal(payouts.ports.vault, forged))
             await unit.commit()
         await payouts.house.work()
         assert (await payouts.record(withdrawal.id)).status is S.CANCELLED

@@ -121,6 +121,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     webhook_secret: bytes | None = None
     previous_secret: bytes | None = None
     previous_secret_until: datetime | None = None
+    payout_wallet_tag: bytes | None = None
+    """The vault's over the payout wallet, by whom it was set; null without one."""
     clock: SandboxClock | None = None
     """Of test mode; null until it is first moved."""
     version: int = 0

@@ -86,6 +86,8 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     """When it came to its end, whichever it was."""
     failure: str | None = None
     """Why it failed or was called off, for operators."""
+    tag: bytes | None = None
+    """The vault's over whom is paid what, and by what; without it nothing is signed."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0

@@ -31,7 +31,7 @@ from ...domain.errors import Refusal
 from ...domain.operators.pending_acts import Guarded
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
-from ..sealed import open_webhook_secret, webhook_secret_place
+from ..sealed import open_webhook_secret, tag_wallet, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
@@ -178,6 +178,8 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         if len(texts) > 1 and _moves_wallet_by_two(ports, before, values):
             raise Refusal("VALIDATION_ERROR", "payout_wallet waits for a second operator here: set it by itself")
         after = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **values))
+        if WALLET in values:
+            after = tag_wallet(ports.vault, after)
         if rotates:
             after = _with_secret(ports, after, secret)
         saved = unit[Account].save(after)

@@ -30,6 +30,7 @@ from ...domain.refunds.suspense_returns import returned_money
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..acts.audit import on
 from ..ledger.ledger import LEDGER_RULES
+from ..sealed import tag_withdrawal, wallet_fits
 from ..settlement.withdrawal_progress import announce_withdrawal, book_payout, job_of
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
 from ..units import retrying
@@ -150,7 +151,7 @@ async def _owner(ports: Ports, sent: SentTransfer) -> str | None:
         account.id
         async for batch in ports.storage.scan(Account)
         for account in batch
-        if account.settings.payout_wallet == sent.address
+        if account.settings.payout_wallet == sent.address and wallet_fits(ports.vault, account)
     ]
     return owners[0] if len(owners) == 1 else None
 
@@ -202,6 +203,7 @@ async def _write(ports: Ports, sent: SentTransfer, account_id: str, sender: str)
             created_at=ports.clock.now(),
             sequence=1,
         )
+        withdrawal = tag_withdrawal(ports.vault, withdrawal)
         book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Withdrawal].add(withdrawal)

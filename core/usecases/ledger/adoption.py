@@ -9,9 +9,12 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
+from ...domain.accounts.accounts import Account
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
+from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..chains import CHAINS, HEAD_RULE, head_fault, new_head, seal_chain, tagged
+from ..sealed import tag_wallet, tag_withdrawal
 from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
 
@@ -23,10 +26,13 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     """The names of those whose heads bore no tag; empty: there was nothing to do."""
     entries: int
     acts: int
+    wallets: tuple[tuple[str, str], ...] = ()
+    """Accounts, and the payout wallets that were taken for theirs."""
 
 
 async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobody) -> Adopted:
-    """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and seal what waits.
+    """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and payout wallets and
+    pending payouts that bear none; and seal what waits. Where no chain is to be taken over, nothing is.
 
     Raises: Refusal INVALID_STATE where the books do not hold; where rows or a head show that the vault tagged them
     before, so that this is no upgrade, unless `anyway`: its keys are lost, and what stands is known to be true.
@@ -34,12 +40,29 @@ async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobo
     report = await verify_ledger(ports, progress=progress, adopting=True)
     if not report.holds:
         raise Refusal("INVALID_STATE", "The books do not hold: `cambist ledger verify` names what differs")
-    taken = await retrying(
-        ports.storage, lambda unit: _take_over(ports, unit, report, anyway=anyway), again_on=(HEAD_RULE,)
-    )
+
+    async def work(unit: Unit) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        chains = await _take_over(ports, unit, report, anyway=anyway)
+        return chains, await _tag_wallets(ports, unit) if chains else ()
+
+    taken, wallets = await retrying(ports.storage, work, again_on=(HEAD_RULE,))
     for chain in CHAINS if taken else ():
         await seal_chain(ports, chain)
-    return Adopted(chains=taken, entries=report.entries, acts=report.acts)
+    return Adopted(chains=taken, entries=report.entries, acts=report.acts, wallets=wallets)
+
+
+async def _tag_wallets(ports: Ports, unit: Unit) -> tuple[tuple[str, str], ...]:
+    found = []
+    async for accounts in ports.storage.scan(Account, readable=True):
+        for account in accounts:
+            if account.settings.payout_wallet is not None and account.payout_wallet_tag is None:
+                unit[Account].save(tag_wallet(ports.vault, account))
+                found.append((account.id, account.settings.payout_wallet))
+    async for payouts in ports.storage.scan(Withdrawal, status=WithdrawalStatus.PENDING, readable=True):
+        for payout in payouts:
+            if payout.tag is None:
+                unit[Withdrawal].save(tag_withdrawal(ports.vault, payout))
+    return tuple(found)
 
 
 async def _take_over(ports: Ports, unit: Unit, report: LedgerReport, *, anyway: bool) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from ...domain.ledger import (
 )
 from ...domain.operators.audit import AUDIT
 from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, sealed_rows, unsealed_rows
+from .value_check import BadValue, bad_values
 
 
 class BadBalance(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,15 +48,16 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Where the chains end."""
     sealed_at: datetime | None
     """When the journal's last entries were sealed."""
+    bad_values: tuple[BadValue, ...]
+    """Amounts and wallets of other rows that are not what the journal, or their tags, say."""
     is_tagged: bool
     """Some row of a chain bears a tag of the vault."""
 
     @property
     def holds(self) -> bool:
         """Nothing is wrong."""
-        return (
-            self.first_bad_entry is None and self.first_bad_act is None and not self.bad_balances and not self.differing
-        )
+        faults = (self.bad_balances, self.differing, self.bad_values)
+        return self.first_bad_entry is None and self.first_bad_act is None and not any(faults)
 
     @property
     def head(self) -> str:
@@ -98,12 +100,14 @@ async def verify_ledger(
         head = await seen[ChainHead].get(LEDGER.head_id)
         await _walk_acts(seen, acts, adopting=adopting)
         balances: tuple[BadBalance, ...] = ()
+        values: list[BadValue] = []
         try:
             await _walk(seen, books, head, adopting=adopting)
         except RowUnreadable:
             books.chain.stops()
         else:
             balances = await _compared(seen, books)
+            values = [] if adopting else await bad_values(seen, ports.vault)
     return LedgerReport(
         entries=books.chain.rows,
         unsealed=books.chain.loose,
@@ -115,6 +119,7 @@ async def verify_ledger(
         differing=(*books.chain.differing, *acts.differing),
         heads=(books.chain.head, acts.head),
         sealed_at=None if head is None else head.sealed_at,
+        bad_values=tuple(values),
         is_tagged=books.chain.is_tagged or acts.is_tagged,
     )
 

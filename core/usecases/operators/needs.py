@@ -29,6 +29,7 @@ from ..gateways.outcomes import told_from
 from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..refunds.contradictions import list_contradicted
+from ..sealed import withdrawal_fits
 from ..test_clock import Owned
 from .pending_acts import list_acts
 from .unreadable import list_unreadable
@@ -39,6 +40,7 @@ MOST = 100
 UNKNOWN_FROM = timedelta(hours=6)
 """From when on nobody asks the bank by itself any more (ARCHITECTURE.md "Three ends")."""
 REFUND_LATE = timedelta(days=1)
+NOT_TAGGED = "not signed: its wallet or amount is not what the vault tagged"
 PAYOUT_LATE = timedelta(hours=1)
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LETTERS_FAILED_FOR = timedelta(days=30)
@@ -197,9 +199,15 @@ async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
         limit=MOST,
         readable=True,
     )
+    pending = await unit[Withdrawal].find(
+        status=WithdrawalStatus.PENDING, order="created_at", limit=MOST, readable=True
+    )
+    forged = [row for row in pending if not withdrawal_fits(ports.vault, row)]
+    told = {row.id for row in forged}
+    late = [row for row in waiting if row.id not in told]
     return [
         _need("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
-        for what, rows in (("failed", failed), ("cannot be signed yet", waiting))
+        for what, rows in ((NOT_TAGGED, forged), ("failed", failed), ("cannot be signed yet", late))
         for row in rows
     ]
 

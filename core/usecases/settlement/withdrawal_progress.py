@@ -33,6 +33,7 @@ from ...domain.settlement.withdrawals import (
 )
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import book
+from ..sealed import withdrawal_fits
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, look_pause, sign, sign_pause, stored
@@ -41,6 +42,9 @@ EXECUTE = "payout.execute"
 
 _S = WithdrawalStatus
 _T = WithdrawalTrigger
+
+_FORGED = timedelta(hours=1)
+"""How long until a payout that is not what the vault tagged is looked at again."""
 
 log = logging.getLogger("cambist.payouts")
 
@@ -84,6 +88,9 @@ async def _go_on(ports: Ports, job: Job, withdrawal: Withdrawal) -> _Step:
     sender = ports.senders.named(withdrawal.sender)
     if withdrawal.status is not _S.PENDING:
         return await _look(ports, sender, withdrawal)
+    if not withdrawal_fits(ports.vault, withdrawal):
+        log.error("payout %s is not what the vault tagged: it is not signed, and an operator is to look", withdrawal.id)
+        return _Step(pause=_FORGED)
     try:
         transfer = await sign(sender, withdrawal.network, withdrawal.id, withdrawal.wallet, withdrawal.amount.units)
     except Refused as fault:
@@ -101,7 +108,10 @@ async def _go_on(ports: Ports, job: Job, withdrawal: Withdrawal) -> _Step:
 
 async def sign_only(ports: Ports, withdrawal: Withdrawal) -> Withdrawal:
     """Sign and store a pending payout, and send nothing: as a process that dies in between leaves it. Its job goes on
-    from there. Raises: what the wallet's `sign` raises; NotConfigured, NotSupported."""
+    from there. Raises: what the wallet's `sign` raises; NotConfigured, NotSupported; Unavailable for one that is not
+    what the vault tagged."""
+    if not withdrawal_fits(ports.vault, withdrawal):
+        raise Unavailable(f"payout {withdrawal.id} is not what the vault tagged")
     sender = ports.senders.named(withdrawal.sender)
     transfer = await sign(sender, withdrawal.network, withdrawal.id, withdrawal.wallet, withdrawal.amount.units)
     return await _store(ports, withdrawal.id, transfer)

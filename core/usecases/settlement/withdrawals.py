@@ -23,6 +23,7 @@ from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
+from ..sealed import tag_withdrawal, wallet_fits
 from ..test_clock import in_its_time, in_the_account_time
 from ..units import retrying
 from .transfers import sent_before
@@ -82,6 +83,11 @@ async def pay_out(
             settlement_id=settlement_id,
             sequence=1,
         )
+        if wallet_fits(ports.vault, account):
+            withdrawal = tag_withdrawal(ports.vault, withdrawal)
+        else:
+            # It waits unsigned, for an operator to see (withdrawal_progress.py).
+            log.error("the payout_wallet of %s is not what the vault tagged: nothing is signed", account_id)
         book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Job].add(job_of(withdrawal))
@@ -209,6 +215,7 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
         if job is not None:
             unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
         after = msgspec.structs.replace(withdrawal, amount=Usdt(sent.units), wallet=sent.address)
+        after = tag_withdrawal(ports.vault, after)
         return await enter_signed(ports, unit, after, sent.signed)
 
     return await retrying(ports.storage, work)

@@ -1,0 +1,149 @@
+"""Rows beside the journal that say what money is: payments are held against their entries, payouts against theirs and
+their tags, the wallets of accounts against theirs. Whoever alters one alone is found out by the other."""
+
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
+
+from ....ports.faults import Unreadable
+from ....ports.storage import AtLeast, Between, R, Snapshot
+from ....ports.vault import Vault
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.tallies import TOOK_MONEY
+from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from ..sealed import wallet_fits, withdrawal_fits
+
+_BATCH = 1000
+_END = "~"
+"""Behind every id."""
+MOST = 100
+"""Values that are named."""
+
+_BOOKED: Mapping[EntryKind, Purse] = {
+    EntryKind.RECEIPT: Purse.PENDING,
+    EntryKind.REVIEW: Purse.REVIEW,
+    EntryKind.REVIEW_ACCEPTED: Purse.PENDING,
+}
+"""What a payment's money is booked by, and into which purse."""
+
+
+class BadValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that is not what the journal, or its tag, says."""
+
+    id: str
+    field: str
+    """`payments.amount`."""
+    reason: str
+
+
+async def bad_values(seen: Snapshot, vault: Vault) -> list[BadValue]:
+    """All that differ, MOST at most. Memory stays flat. A row that cannot be read is left to those who name such rows.
+    Raises: Unreadable for an entry."""
+    found: list[BadValue] = []
+    async for each in _every(seen, vault):
+        found.append(each)
+        if len(found) == MOST:
+            break
+    return found
+
+
+async def _every(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
+    async for accounts in _batches(seen, Account):
+        for account in accounts:
+            if not wallet_fits(vault, account):
+                yield _bad(account.id, "accounts.settings.payout_wallet", "is not what the vault tagged")
+    async for withdrawals in _batches(seen, Withdrawal):
+        low, high = withdrawals[0].id, withdrawals[-1].id
+        reserved = await _booked(seen, EntryKind.PAYOUT_RESERVED, Purse.RESERVED, low, high)
+        for withdrawal in withdrawals:
+            for field, reason in _faults_of_payout(vault, withdrawal, reserved.get(withdrawal.id)):
+                yield _bad(withdrawal.id, field, reason)
+    low = ""
+    async for payments in _batches(seen, Payment):
+        high = payments[-1].id
+        async for each in _payments(seen, payments, low, high):
+            yield each
+        low = f"{high}{_END}"
+    async for each in _payments(seen, [], low, _END):
+        yield each
+
+
+def _bad(record_id: str, field: str, reason: str) -> BadValue:
+    return BadValue(id=record_id, field=field, reason=reason)
+
+
+def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None) -> list[tuple[str, str]]:
+    faults = []
+    if reserved is not None and reserved != withdrawal.amount.units:
+        faults.append(("withdrawals.amount", f"is {withdrawal.amount.units}, but {reserved} are booked"))
+    # One that is over and bears none is of before there were tags.
+    is_judged = withdrawal.tag is not None or withdrawal.status is WithdrawalStatus.PENDING
+    if is_judged and not withdrawal_fits(vault, withdrawal):
+        faults.append(("withdrawals.wallet", "or what else it is paid by is not what the vault tagged"))
+    return faults
+
+
+async def _payments(seen: Snapshot, payments: list[Payment], low: str, high: str) -> AsyncIterator[BadValue]:
+    """Payments whose ids lie from `low` to `high` beside the entries of such, of which none may be of another one."""
+    booked = {kind: await _booked(seen, kind, purse, low, high) for kind, purse in _BOOKED.items()}
+    known = {payment.id for payment in payments}
+    for payment in payments:
+        came = {kind: sums.get(payment.id) for kind, sums in booked.items()}
+        for field, reason in _faults_of_payment(payment, came):
+            yield _bad(payment.id, field, reason)
+    for kind, sums in booked.items():
+        for payment_id in sums.keys() - known:
+            if await _is_lost(seen, entry_id(kind, payment_id)):
+                yield _bad(payment_id, "payments.id", f"is gone, but its {kind} is booked")
+
+
+async def _is_lost(seen: Snapshot, booked_id: str) -> bool:
+    """Whether the payment of an entry should be there and is not. Of test mode they may be forgotten (docs/sandbox.md
+    "Forgetting"); one that cannot be read is there."""
+    entry = await seen[JournalEntry].get(booked_id)
+    if entry is None or entry.mode is not Mode.LIVE:
+        return False
+    try:
+        return await seen[Payment].get(entry.object_id) is None
+    except Unreadable:
+        return False
+
+
+def _faults_of_payment(payment: Payment, came: Mapping[EntryKind, int | None]) -> list[tuple[str, str]]:
+    receipt, review = came[EntryKind.RECEIPT], came[EntryKind.REVIEW]
+    accepted = came[EntryKind.REVIEW_ACCEPTED]
+    actual = 0 if payment.actual_amount is None else payment.actual_amount.kopecks
+    taken = receipt if receipt is not None else accepted
+    if payment.status not in TOOK_MONEY:
+        faults = [] if taken is None else [("payments.status", f"is {payment.status}, but {taken} are booked as paid")]
+        if payment.status is PaymentStatus.AMOUNT_MISMATCH and review not in (None, actual):
+            faults.append(("payments.actual_amount", f"is {actual}, but {review} are booked"))
+        return faults
+    if (taken or 0) != actual:
+        return [("payments.actual_amount", f"is {actual}, but {taken or 0} are booked")]
+    # What was another amount went through review.
+    if receipt is not None and payment.amount.kopecks != receipt:
+        return [("payments.amount", f"is {payment.amount.kopecks}, but {receipt} were paid and booked")]
+    return []
+
+
+async def _booked(seen: Snapshot, kind: EntryKind, purse: Purse, low: str, high: str) -> dict[str, int]:
+    """What entries of a kind booked into the purse, by object, of objects from `low` to `high`."""
+    found: dict[str, int] = {}
+    span = Between(f"{kind}:{low}", f"{kind}:{high};")
+    after, past = span.low, 0
+    while batch := await seen[JournalEntry].find(id=Between(after, span.high), offset=past, limit=_BATCH):
+        for entry in batch:
+            amount = sum(posting.amount for posting in entry.postings if posting.purse is purse)
+            found[entry.object_id] = found.get(entry.object_id, 0) + amount
+        after, past = batch[-1].id, 1
+    return found
+
+
+async def _batches(seen: Snapshot, kind: type[R]) -> AsyncIterator[list[R]]:
+    after, past = "", 0
+    while batch := await seen[kind].find(id=AtLeast(after), offset=past, limit=_BATCH, readable=True):
+        yield batch
+        after, past = batch[-1].id, 1

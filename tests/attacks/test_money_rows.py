@@ -1,0 +1,147 @@
+"""Who may write the database, but has no key of the vault, moves no money elsewhere by the rows beside the journal, and
+what he alters of them is named (SECURITY.md)."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.tron import tron_address
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.operators.needs import NOT_TAGGED, read_needs
+from cambist.core.usecases.settlement.settlement import settle_own
+from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
+from tests.attacks.kit import OWN, Attacker
+from tests.books import everything
+from tests.houses import TestHouse
+from tests.usecases.test_ledger import book
+from tests.usecases.test_settlement import caller, paid
+
+WALLET, THIEF = tron_address(bytes(range(20))), tron_address(bytes(range(20, 40)))
+
+
+async def settled(house: TestHouse) -> None:
+    """USDT are available; nothing is paid out without a wallet."""
+    await paid(house, "500.00")
+    await settle_own(house.ports, await caller(house))
+
+
+async def with_wallet(house: TestHouse) -> Account:
+    """The merchant's account, once an operator set its wallet."""
+    return await set_settings(house.ports, house.account.account_id, {"payout_wallet": WALLET})
+
+
+async def differing(house: TestHouse) -> list[tuple[str, str]]:
+    """What is named, by row and field; nothing else may be wrong."""
+    report = await verify_ledger(house.ports)
+    assert (report.first_bad_entry, report.bad_balances) == (None, ())
+    assert report.holds == (not report.bad_values)
+    return [(each.id, each.field) for each in report.bad_values]
+
+
+async def unsigned(house: TestHouse) -> Withdrawal:
+    """The one payout, which waits for an operator although hours have passed: nothing of it was signed."""
+    await house.work(3 * 3600)
+    [payout] = await everything(house.ports, Withdrawal)
+    assert (payout.status, payout.tx_hash, payout.blob) == (WithdrawalStatus.PENDING, None, None)
+    needs = [need for need in (await read_needs(house.ports)).found if need.of == "withdrawal"]
+    assert [(need.object_id, need.text) for need in needs] == [(payout.id, f"{payout.amount} USDT {NOT_TAGGED}")]
+    found: Withdrawal = payout
+    return found
+
+
+@pytest.mark.parametrize("tag", ["left", "taken away", "his own", "another account's"])
+async def test_an_altered_wallet_is_paid_nothing(attacked: TestHouse, attacker: Attacker, tag: str) -> None:
+    await settled(attacked)
+    account = await with_wallet(attacked)
+    assert await differing(attacked) == []
+    other = await create_account(attacked.ports, "Thief")
+    theirs = await set_settings(attacked.ports, other.account_id, {"payout_wallet": THIEF})
+    tags = {
+        "left": account.payout_wallet_tag,
+        "taken away": None,
+        "his own": OWN.tag(THIEF.encode(), f"accounts.payout_wallet:{account.id}"),
+        "another account's": theirs.payout_wallet_tag,
+    }
+    forged = msgspec.structs.replace(account.settings, payout_wallet=THIEF)
+    await attacker.write(msgspec.structs.replace(account, settings=forged, payout_wallet_tag=tags[tag]))
+    assert await differing(attacked) == [(account.id, "accounts.settings.payout_wallet")]
+    # A change of another setting makes it no truer.
+    await set_settings(attacked.ports, account.id, {"refunds": "true"})
+
+    await pay_out_now(attacked.ports, account.id, Mode.TEST)
+    payout = await unsigned(attacked)
+    await cancel_withdrawal(attacked.ports, payout.id, "a forged wallet")
+    await with_wallet(attacked)
+    await pay_out_now(attacked.ports, account.id, Mode.TEST)
+    await attacked.work(3600)
+    [_, second] = sorted(await everything(attacked.ports, Withdrawal), key=lambda each: each.created_at)
+    assert (second.status, second.wallet) == (WithdrawalStatus.COMPLETED, WALLET)
+    assert await differing(attacked) == []
+
+
+PAYOUTS: dict[str, tuple[str, Sequence[str]]] = {
+    "wallet": (f"wallet = '{THIEF}'", ["withdrawals.wallet"]),
+    "wallet, and its tag taken away": (f"wallet = '{THIEF}', tag = NULL", ["withdrawals.wallet"]),
+    "amount": ("amount = amount * 2", ["withdrawals.amount", "withdrawals.wallet"]),
+}
+
+
+@pytest.mark.parametrize("case", PAYOUTS)
+async def test_an_altered_payout_is_not_signed(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+    change, named = PAYOUTS[case]
+    await settled(attacked)
+    await with_wallet(attacked)
+    payout = await pay_out_now(attacked.ports, attacked.account.account_id, Mode.TEST)
+    assert await differing(attacked) == []
+    await attacker.run(f"UPDATE withdrawals SET {change}")
+    assert await differing(attacked) == [(payout.id, field) for field in named]
+    await unsigned(attacked)
+
+
+PAYMENTS: dict[str, tuple[str, Sequence[str]]] = {
+    "what was asked": ("amount = amount * 1000", ["payments.amount"]),
+    "what came": ("actual_amount = actual_amount * 1000", ["payments.actual_amount"]),
+    "both": ("amount = amount * 1000, actual_amount = actual_amount * 1000", ["payments.actual_amount"]),
+    "nothing came": ("status = 'failed', actual_amount = NULL", ["payments.status"]),
+}
+
+
+@pytest.mark.parametrize("case", PAYMENTS)
+async def test_an_altered_payment_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+    change, named = PAYMENTS[case]
+    altered = await paid(attacked, "100.00")
+    await paid(attacked, "200.00")
+    assert await differing(attacked) == []
+    await attacker.run(f"UPDATE payments SET {change} WHERE id = '{altered}'")
+    assert await differing(attacked) == [(altered, field) for field in named]
+
+
+async def test_a_payment_that_is_called_paid_is_named(attacked: TestHouse, attacker: Attacker) -> None:
+    """Money that nobody brought would be settled and paid out."""
+    payment = await attacked.created()
+    await attacker.run("UPDATE payments SET status = 'paid', actual_amount = amount")
+    assert await differing(attacked) == [(payment["id"], "payments.actual_amount")]
+
+
+async def test_a_live_payment_that_is_gone_is_named(attacked: TestHouse) -> None:
+    money = {Purse.BANK: -5, Purse.PENDING: 5}
+    for number in (1, 2):
+        lost = f"pay_{number}"
+        await book(
+            attacked,
+            journal_entry(
+                EntryKind.RECEIPT,
+                lost,
+                account_id=attacked.account.account_id,
+                mode=Mode.LIVE,
+                at=attacked.clock.now(),
+                postings=money,
+            ),
+        )
+        assert (lost, "payments.id") in await differing(attacked)
+        await paid(attacked)
