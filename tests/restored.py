@@ -107,8 +107,6 @@ class World:
             table = self._memory._tables[name]
             for record_id, row in rows.items():
                 table.put(record_id, row)
-                if name == "jobs":
-                    self._memory._due.note(record_id, table.rows)
         return self._memory
 
     def copy(self) -> Copy:

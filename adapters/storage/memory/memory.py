@@ -5,7 +5,8 @@ there. All of it happens on one event loop; nothing is kept when the process end
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+import heapq
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -36,7 +37,6 @@ from ..table.unit import (
     refuse_both,
     snapshot_over,
 )
-from .due import DueKinds
 
 _TESTS: dict[Relation, Callable[[Any, Any], bool]] = {
     Relation.EQUAL: lambda value, asked: value is not None and value == asked,
@@ -152,7 +152,8 @@ def _matching(rows: Rows, kept: Kept[Any], asked: tuple[Condition, ...]) -> list
 
 
 class MemoryStorage:
-    """A Storage (ports/storage.py) in memory. Leases and due times are judged by `clock`."""
+    """A Storage (ports/storage.py) in memory. Leases and due times are judged by `clock`. Each claim looks at all jobs,
+    which is little beside the work for some thousands of them."""
 
     def __init__(self, clock: Clock, kick: Kick = no_kick, *, catalogue: Iterable[Table] = CATALOGUE) -> None:
         self._clock = clock
@@ -161,7 +162,6 @@ class MemoryStorage:
         self._tables = {kept.name: _Rows(kept) for kept in self._keeping.values()}
         self._reader = _Reader(self._rows_of)
         self._jobs: Kept[Job] = self._keeping[Job]
-        self._due = DueKinds(self._jobs.codec.place)
         self._closed = False
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
@@ -205,16 +205,13 @@ class MemoryStorage:
         self._refuse_when_closed()
         now, span = microseconds(self._clock.now()), lease_microseconds(lease)
         claimed: list[Job] = []
-        while len(claimed) < limit:
-            job_id = self._due.due(table.rows, now, kind=kind, but_kind=but_kind)
-            if job_id is None:
-                break
+        due = (found for found in self._free(now, kind, but_kind) if found[0] <= now)
+        for _, job_id in heapq.nsmallest(limit, due):
             row = list(table.rows[job_id])
             row[place["attempts"]] += 1
             row[place["version"]] += 1
             row[place["leased_until"]] = now + span
             table.put(job_id, row)
-            self._due.note(job_id, table.rows)
             claimed.append(self._jobs.codec.decode(row))
         return claimed
 
@@ -229,13 +226,19 @@ class MemoryStorage:
                 kept = list(row)
                 kept[place["leased_until"]] = until
                 table.put(job.id, kept)
-                self._due.note(job.id, table.rows)
 
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""
-        rows = self._rows_of(self._jobs.name)
-        job_id = self._due.earliest(rows, microseconds(self._clock.now()))
-        return None if job_id is None else moment(rows[job_id][self._jobs.codec.place["due"]])
+        found = min(self._free(microseconds(self._clock.now())), default=None)
+        return None if found is None else moment(found[0])
+
+    def _free(self, now: int, kind: str | None = None, but_kind: str | None = None) -> Iterator[tuple[int, str]]:
+        """The jobs that are under no living lease: when each is due, and its id, which begins with the kind."""
+        due, lease = (self._jobs.codec.place[name] for name in ("due", "leased_until"))
+        for job_id, row in self._rows_of(self._jobs.name).items():
+            of = job_id.partition(":")[0] if ":" in job_id else ""
+            if (row[lease] is None or row[lease] <= now) and kind in (None, of) and but_kind != of:
+                yield row[due], job_id
 
     async def now(self) -> datetime:
         """The clock given."""
@@ -299,8 +302,4 @@ class MemoryStorage:
             for table, record_id, before in reversed(undo):
                 table.put(record_id, before)
             raise
-        rows = self._tables[self._jobs.name].rows
-        for job in pending.jobs:
-            if job.id in rows:
-                self._due.note(job.id, rows)
         await kick_safely(self._kick, pending.jobs)
