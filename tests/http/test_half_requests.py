@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cambist.frontends.http.door.half_requests import BODY, HEAD, HalfRequests
+from cambist.frontends.http.door.half_requests import BODY, GRACE, HEAD, LEAST, HalfRequests
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 
@@ -64,7 +64,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 @pytest.mark.parametrize(
     ("said", "patience"),
-    [((), HEAD), ((HALF_HEAD,), HEAD), ((HALF_BODY,), BODY)],
+    [((), HEAD), ((HALF_HEAD,), HEAD), ((HALF_BODY,), GRACE + 1 / LEAST)],
     ids=["nothing", "half a head", "half a body"],
 )
 async def test_what_never_becomes_a_request_is_closed_after_its_time(
@@ -111,7 +111,25 @@ async def test_a_body_that_goes_on_to_the_next_part_in_time_is_answered(monkeypa
     async with a_door(monkeypatch) as door:
         reader, writer = await door.call(HALF_BODY)
         door.looks.look(0.0)
-        door.looks.look(BODY - 1)
+        door.looks.look(GRACE)
         writer.write(b"}\r\n0\r\n\r\n")
         assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "patience"), [(5 * LEAST, GRACE + 5), (90_000, BODY)], ids=["each piece gives time", "up to the whole"]
+)
+async def test_a_body_has_the_time_that_its_bytes_give_it(
+    monkeypatch: pytest.MonkeyPatch, size: int, patience: float
+) -> None:
+    head = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n"
+    async with a_door(monkeypatch) as door:
+        reader, writer = await door.call(head, b"x" * size)
+        door.looks.look(0.0)
+        door.looks.look(patience - 0.001)
+        await door.settled()
+        assert not reader.at_eof()
+        door.looks.look(patience)
+        assert await is_closed(reader)
         writer.close()

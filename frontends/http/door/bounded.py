@@ -2,7 +2,10 @@
 (docs/limits.md "Sizes"). The parser keeps whatever it is given, so bytes are counted before they reach it.
 """
 
+import asyncio
 from typing import Any
+
+from uvicorn.protocols.http.flow_control import FlowControl
 
 from .answers import JSON
 from .corked import CorkedProtocol
@@ -14,6 +17,15 @@ HEAD = 32 * 1024
 HEADERS = 100
 """Headers of a request, its trailers among them."""
 
+TURN = HEAD
+"""Bytes of one connection that are parsed in one turn of the loop, so that none keeps the others waiting."""
+
+STEP = 1024
+"""Bytes after which a piece ends where a head may: of what was sent at once, no more than a few dozen requests exist
+before the first is answered."""
+
+_END = b"\r\n\r\n"
+
 _REFUSED = envelope("HEADERS_TOO_LARGE", "The head of the request is over 32 KB, or has more than 100 headers")
 _ANSWER = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -22,24 +34,75 @@ _ANSWER = (
 
 
 class BoundedProtocol(CorkedProtocol):
-    """Closes a connection whose request says more than it may outside its body; 431 where none is answered yet."""
+    """Closes a connection whose request says more than it may outside its body; 431 where none is answered yet.
+
+    What was received is parsed as far as somebody takes it: not while a request waits behind another one, or a body
+    for its reader. The rest, at most what one read gives, is held, and nothing more is read meanwhile.
+    """
 
     _unproven = 0
     """Bytes that were fed since the last that were a whole head, or a piece of a body."""
     _too_many = False
+    _held = b""
+    body_received = 0
+    """Bytes of the body of the request that came last."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """As the server's, but that it is read on only when nothing is held."""
+        super().connection_made(transport)
+        self.flow = _Flow(self)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser no more than may be a head at a time."""
-        while data and not self.transport.is_closing():
+        if self._held:
+            self._held += data
+        else:
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        start, size = 0, len(data)
+        while start < size and not self.transport.is_closing():
+            if self.pipeline or self.flow.read_paused or start >= TURN:
+                self._hold(data[start:])
+                return
             room = HEAD - self._unproven
             if room == 0 or self._too_many:
                 self._refuse()
                 return
-            piece, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
-            self._unproven += len(piece)
-            super().data_received(piece)
+            found = data.find(_END, start + STEP)
+            end = min(size if found < 0 else found + len(_END), start + room)
+            self._unproven += end - start
+            super().data_received(data if end - start == size else data[start:end])
+            start = end
         if self._too_many:
             self._refuse()
+
+    def _hold(self, data: bytes) -> None:
+        """Keep it until somebody takes it, or the next turn."""
+        self._held = data
+        self.transport.pause_reading()
+        if not self.pipeline and not self.flow.read_paused:
+            self.loop.call_soon(self.read_on)
+
+    def read_on(self) -> None:
+        """Parse what is held, then read more."""
+        held, self._held = self._held, b""
+        if not held or self.transport.is_closing():
+            return
+        self._parse(held)
+        if not self._held and not self.flow.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was received and not parsed."""
+        return bool(self._held)
+
+    def on_response_complete(self) -> None:
+        """As the server's; what waited behind the answer is parsed."""
+        super().on_response_complete()
+        if self._held and not self.pipeline:
+            self.loop.call_soon(self.read_on)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep it, if there is room."""
@@ -50,13 +113,14 @@ class BoundedProtocol(CorkedProtocol):
 
     def on_headers_complete(self) -> None:
         """Let the request begin, unless it has too many headers."""
-        self._unproven = 0
+        self._unproven = self.body_received = 0
         if not self._too_many:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """As the server's; but a request that was not let begin has none."""
         self._unproven = 0
+        self.body_received += len(body)
         if not self._too_many:
             super().on_body(body)
 
@@ -74,3 +138,19 @@ class BoundedProtocol(CorkedProtocol):
         if answering is None or answering.response_complete:
             self.transport.write(_ANSWER)
         self.transport.close()
+
+
+class _Flow(FlowControl):
+    """Of a connection that holds something: whoever wants more gets that first."""
+
+    def __init__(self, connection: BoundedProtocol) -> None:
+        super().__init__(connection.transport)
+        self._connection = connection
+
+    def resume_reading(self) -> None:
+        """As the server's."""
+        if self.read_paused and self._connection.holds:
+            self.read_paused = False
+            self._connection.loop.call_soon(self._connection.read_on)
+        else:
+            super().resume_reading()

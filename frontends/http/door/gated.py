@@ -3,6 +3,7 @@ task, without the application, in one write."""
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 from ....ports.clock import Ids
@@ -34,6 +35,7 @@ class GatedProtocol(BoundedProtocol):
         """The request that will be refused once its body is read."""
         self._rests_since = 0.0
         self._woken_at = 0.0
+        self._context = copy_context()
         self.ended: Callable[[], None] | None = None
         """Called when the connection has ended."""
 
@@ -45,13 +47,14 @@ class GatedProtocol(BoundedProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if cycle.scope["method"] in _READS:
-            super()._start_asgi_task(cycle, app)
+            self.begin(cycle, app)
         else:
             self._intake.take(self, cycle, app)
 
     def begin(self, cycle: Any, app: Any) -> "asyncio.Task[None]":
-        """Let the application answer this request."""
-        task = self.loop.create_task(cycle.run_asgi(app))
+        """Let the application answer this request, in the context of its connection: what calls this may be the end of
+        another request, whose context must neither be known to this one nor be kept for it."""
+        task = self.loop.create_task(cycle.run_asgi(app), context=self._context.copy())
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         return task
@@ -84,6 +87,7 @@ class GatedProtocol(BoundedProtocol):
             super().on_body(body)
         else:
             self._unproven = 0
+            self.body_received += len(body)
 
     def on_message_complete(self) -> None:
         """As the server's."""

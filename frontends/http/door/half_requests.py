@@ -16,6 +16,12 @@ HEAD = 15.0
 BODY = 60.0
 """Seconds that its body may take, from when the server first saw it wait. Uploads have bounds of their own."""
 
+GRACE = 20.0
+"""Seconds of these that it has in any case."""
+
+LEAST = 500
+"""Bytes of it that give it one second more."""
+
 EVERY = 1.0
 """Seconds between two looks."""
 
@@ -60,5 +66,5 @@ def _missing(connection: Any) -> tuple[object, float] | None:
         at_rest = connection.timeout_keep_alive_task is not None
         return None if at_rest else (("head", cycle), HEAD)
     if cycle.more_body and not cycle.scope["path"].startswith(UPLOADS):
-        return ("body", cycle), BODY
+        return ("body", cycle), min(GRACE + connection.body_received / LEAST, BODY)
     return None
