@@ -43,6 +43,17 @@ async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, ag
     return done
 
 
+async def retrying_within(
+    storage: Storage, work: Callable[[Unit], Awaitable[T]], *, again_on: Collection[str] = ()
+) -> T:
+    """The same for what another unit leads to before it is committed: that one may have the turn already, and who waits
+    for it here would wait for ever. Raises as `retrying`."""
+    done = await _tried(storage, work, again_on, TRIES)
+    if isinstance(done, _Lost):
+        raise Unavailable(f"{TRIES} times in a row another unit changed the same records") from done.to
+    return done
+
+
 async def _tried(
     storage: Storage, work: Callable[[Unit], Awaitable[T]], again_on: Collection[str], times: int
 ) -> T | _Lost:

@@ -86,6 +86,22 @@ async def test_of_many_that_ask_at_once_one_waits(ports: Ports) -> None:
     assert kept.id == acts[0].id
 
 
+async def test_of_two_that_ask_for_different_wallets_at_once_one_is_told_of_the_other(ports: Ports) -> None:
+    account_id = (await create_account(ports, "Merchant")).account_id
+    gated = msgspec.structs.replace(ports, storage=GatedStorage(ports.storage, 2))
+    tellings = (Act(operator=name, name="account.set") for name in ("olga", "ivan"))
+    ends = await asyncio.gather(
+        *(
+            set_settings(acting(gated, told), account_id, {"payout_wallet": address})
+            for told, address in zip(tellings, WALLETS, strict=True)
+        ),
+        return_exceptions=True,
+    )
+    [kept] = await everything(ports, PendingAct)
+    assert sorted(type(end).__name__ for end in ends) == ["Refusal", "Waits"]
+    assert [kept.id in str(end) for end in ends] == [True, True]
+
+
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("commit", [1, 2])
 async def test_who_dies_while_asking_leaves_one_act_at_most(ports: Ports, commit: int, after: bool) -> None:

@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -27,12 +28,13 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
+from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
-from cambist.ports.storage import Unit
+from cambist.ports.storage import Queueing, Unit
 from tests.books import everything
 from tests.exchange_house import open_exchange_house
 from tests.fuses import Fuse, Killed, fused
-from tests.gates import GatedStorage
+from tests.gates import GatedStorage, OtherCommit
 from tests.refund_house import RefundHouse, open_refund_house
 from tests.usecases.test_exchange_return import BACK, late_usdt
 
@@ -314,6 +316,41 @@ async def test_two_that_ask_at_once_ask_for_one(refunds: RefundHouse) -> None:
     acts = await asyncio.gather(*(waits(approve_refund(by(gated, name), refund_id)) for name in ("olga", "ivan")))
     assert acts[0].id == acts[1].id
     assert len(await everything(refunds.ports, PendingAct)) == 1
+
+
+class Losing:
+    """A storage whose first commits of a pending act lose to somebody else."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+        self._left = 3
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self._storage.unit() as unit:
+
+            async def commit() -> None:
+                self._left -= 1
+                if self._left >= 0:
+                    raise Stale("somebody else was quicker")
+                await unit.commit()
+
+            yield OtherCommit(unit, commit)
+
+
+async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundHouse) -> None:
+    """An act that lost twice to others has the turn of its process while it is written down."""
+    losing = msgspec.structs.replace(refunds.ports, storage=Losing(refunds.ports.storage))
+    assert isinstance(refunds.ports.storage, Queueing)
+    async with refunds.ports.storage.turn():
+        asking = asyncio.ensure_future(waits(set_wallet(losing, "olga")))
+        done, _ = await asyncio.wait([asking], timeout=10)
+        asking.cancel()
+    assert done
+    assert [each.id for each in await list_acts(refunds.ports)] == [asking.result().id]
 
 
 async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: RefundHouse) -> None:

@@ -129,8 +129,20 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
-DECIDING: tuple[type[Any], ...] = (Account, Refund, Suspense, Payment, ExchangeTransfer)
-"""Kinds of records whose writing may decide something."""
+def may_decide(after: Any) -> bool:
+    """Whether it can be a decision at all, by itself: of most records nobody need read what stands there."""
+    match after:
+        case Account():
+            return True
+        case Refund():
+            return after.mode is Mode.LIVE and after.status is RefundStatus.PENDING and after.approved_at is not None
+        case Suspense():
+            return after.mode is Mode.LIVE and after.resolved_at is None
+        case Payment():
+            return after.mode is Mode.LIVE and after.status in (PaymentStatus.PAID, PaymentStatus.FAILED)
+        case ExchangeTransfer():
+            return after.mode is Mode.LIVE and after.sent_back is not None
+    return False
 
 
 def decision(before: Any, after: Any) -> Decision | None:

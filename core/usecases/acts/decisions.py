@@ -10,7 +10,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.money import Rub
-from ...domain.operators.pending_acts import DECIDING, Decision, Guarded, Line, PendingAct, all_refunded, decision
+from ...domain.operators.pending_acts import Decision, Guarded, Line, PendingAct, all_refunded, decision, may_decide
 from ...domain.refunds.refunds import Refund
 
 Written = Sequence[tuple[type[Any], Any]]
@@ -43,7 +43,7 @@ async def read_decisions(unit: Unit, written: Written) -> Decided:
     goes stale."""
     found: list[Decision] = []
     for kind, after in sorted(written, key=lambda each: str(each[1].id)):
-        if kind in DECIDING:
+        if may_decide(after):
             made = decision(await unit[kind].get(after.id), after)
             if made is not None:
                 found.append(made)

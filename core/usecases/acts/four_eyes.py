@@ -26,7 +26,7 @@ from ...domain.operators.pending_acts import (
     moved,
     slot_of,
 )
-from ..units import retrying
+from ..units import retrying_within
 from .audit import NOBODY, AuditedStorage, add_row, behind, unaudited
 from .decisions import CODE, Decided, Waits, Written, needs_second, read_decisions
 
@@ -82,26 +82,33 @@ class Asking:
             for each in await unit[PendingAct].find(slot=slot, limit=1):
                 if not is_waiting(each, now):
                     unit[PendingAct].save(decided(each, ActStatus.EXPIRED, None, now))
-                elif (each.arguments, each.shown) == (self._arguments, found.lines):
-                    return each
-                elif is_same_operator(each.operator, self._act.operator):
-                    unit[PendingAct].save(decided(each, ActStatus.WITHDRAWN, self._act.operator, now))
+                elif self._asks_for(each, found) or not is_same_operator(each.operator, self._act.operator):
+                    return self._same(each, found)
                 else:
-                    raise Refusal("INVALID_STATE", f"Another act on it waits for a second operator: {each.id}")
+                    unit[PendingAct].save(decided(each, ActStatus.WITHDRAWN, self._act.operator, now))
             return None
 
         async def write(unit: Unit) -> PendingAct:
             now = self._ports.clock.now()
             for each in await unit[PendingAct].find(slot=slot, limit=1):
-                return each
+                return self._same(each, found)
             asked = self._asked(act_id, slot, found, now)
             told = msgspec.structs.replace(self._act, name=ASK, object_id=self._object_id)
             add_row(self._ports, unit, told, account_id=asked.account_id, after=f"act={asked.id} does={asked.act}")
             return unit[PendingAct].add(asked)
 
         storage = self._ports.storage
-        waits = await retrying(storage, make_room)
-        return await retrying(storage, write, again_on=RACES) if waits is None else waits
+        waits = await retrying_within(storage, make_room)
+        return await retrying_within(storage, write, again_on=RACES) if waits is None else waits
+
+    def _asks_for(self, act: PendingAct, found: Decided) -> bool:
+        return (act.arguments, act.shown) == (self._arguments, found.lines)
+
+    def _same(self, act: PendingAct, found: Decided) -> PendingAct:
+        """The act that waits already, if it is this one. Raises: Refusal INVALID_STATE."""
+        if not self._asks_for(act, found):
+            raise Refusal("INVALID_STATE", f"Another act on it waits for a second operator: {act.id}")
+        return act
 
     def _asked(self, act_id: str, slot: str, found: Decided, now: datetime) -> PendingAct:
         first = found.decisions[0]
