@@ -28,6 +28,7 @@ from tests.contracts.migration_kit import done_on, old_url, steps_on
 
 __all__ = ["old_url"]
 
+ELSEWHERE = tron_address(bytes(20))
 WALLET = tron_address(bytes(range(20)))
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SEALED = 4
@@ -72,8 +73,9 @@ def filled(connection: sa.Connection) -> None:
     account = {"id": "acc_1", "name": "A", "default_shop_id": "s", "created_at": 1, "settings": settings}
     add("accounts", {**account, "version": 0})
     payout = {"account_id": "acc_1", "mode": "live", "amount": 5, "wallet": WALLET, "sender": "w", "network": "TRON"}
-    for name in ("pending", "cancelled"):
-        add("withdrawals", {**payout, "id": f"wd_{name}", "status": name, "created_at": 1, "sequence": 1, "version": 0})
+    for name, wallet in (("pending", WALLET), ("cancelled", WALLET), ("pending_elsewhere", ELSEWHERE)):
+        row = {**payout, "wallet": wallet, "id": f"wd_{name}", "status": name.partition("_")[0]}
+        add("withdrawals", {**row, "created_at": 1, "sequence": 1, "version": 0})
 
 
 async def test_what_was_sealed_before_is_taken_over_by_an_operator(old_url: str) -> None:
@@ -91,6 +93,7 @@ async def test_what_was_sealed_before_is_taken_over_by_an_operator(old_url: str)
         assert [(each.id, each.field) for each in before.bad_values] == [
             ("acc_1", "accounts.settings.payout_wallet"),
             ("wd_pending", "withdrawals.wallet"),
+            ("wd_pending_elsewhere", "withdrawals.wallet"),
         ]
         assert len(await ledger_faults(ports)) == 2
         assert await seal_chain(ports, LEDGER) == 0
@@ -98,6 +101,9 @@ async def test_what_was_sealed_before_is_taken_over_by_an_operator(old_url: str)
         done = await adopt(ports)
         assert (done.chains, done.entries, done.acts) == (("ledger", "audit"), SEALED + 1, 1)
         assert done.wallets == (("acc_1", WALLET),)
+        report = await verify_ledger(ports)
+        assert [each.id for each in report.bad_values] == ["wd_pending_elsewhere"], "nobody looked at that wallet"
+        await attacker.run("DELETE FROM withdrawals WHERE id = 'wd_pending_elsewhere'")
         report = await verify_ledger(ports)
         assert (report.holds, report.unsealed, report.acts_unsealed) == (True, 0, 0)
         assert await ledger_faults(ports) == ()
@@ -126,7 +132,8 @@ async def test_a_history_that_was_tagged_is_not_taken_over_again(old_url: str, t
             await adopt(house.ports)
         if tags is None:
             assert (await adopt(house.ports, anyway=True)).chains == ("ledger",)
-            assert (await verify_ledger(house.ports)).holds
+            report = await verify_ledger(house.ports)
+            assert (report.first_bad_entry, report.first_bad_act) == (None, None)
 
 
 async def test_books_that_do_not_hold_are_not_taken_over(old_url: str) -> None:

@@ -52,17 +52,18 @@ async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobo
 
 
 async def _tag_wallets(ports: Ports, unit: Unit) -> tuple[tuple[str, str], ...]:
-    found = []
+    found: dict[str, str] = {}
     async for accounts in ports.storage.scan(Account, readable=True):
         for account in accounts:
             if account.settings.payout_wallet is not None and account.payout_wallet_tag is None:
                 unit[Account].save(tag_wallet(ports.vault, account))
-                found.append((account.id, account.settings.payout_wallet))
+                found[account.id] = account.settings.payout_wallet
     async for payouts in ports.storage.scan(Withdrawal, status=WithdrawalStatus.PENDING, readable=True):
         for payout in payouts:
-            if payout.tag is None:
+            # One that goes elsewhere nobody has looked at: an operator calls it off, and has it made anew.
+            if payout.tag is None and found.get(payout.account_id) == payout.wallet:
                 unit[Withdrawal].save(tag_withdrawal(ports.vault, payout))
-    return tuple(found)
+    return tuple(found.items())
 
 
 async def _take_over(ports: Ports, unit: Unit, report: LedgerReport, *, anyway: bool) -> tuple[str, ...]:
