@@ -49,3 +49,19 @@ async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch, storage:
         assert await name_of(storage) == "Merchant"
     found = getattr(getattr(storage, "_recent", None), "_found", {})
     assert len(found) <= 4
+
+
+async def test_what_nobody_asks_for_is_forgotten_and_the_rest_kept() -> None:
+    kept = recent.Recent()
+    table = msgspec.defstruct("Of", [("kind", type)])(Account)
+
+    async def found(_: object, __: str) -> Account:
+        return account()
+
+    for record_id in ("acc_1", "acc_2"):
+        await kept.read(table, record_id, found)  # type: ignore[arg-type]
+    kept.age()
+    assert kept.known(Account, "acc_1", LONG)
+    kept.age()
+    assert kept.known(Account, "acc_1", LONG)
+    assert kept.known(Account, "acc_2", LONG) is None

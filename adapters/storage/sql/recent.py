@@ -4,7 +4,9 @@ By samples (py-spy), authentication with its two reads was a tenth of what a new
 connection forgets its pages at every commit, and Postgres is a round trip away.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from time import monotonic
 from typing import Any
 
@@ -17,6 +19,11 @@ _MOST = 600
 """Records of a generation, of which there are two: those of some 300 merchants, at 1 to 2 KB each."""
 
 
+UNUSED = 2.0
+"""Seconds after which a generation is the one before: what nobody asks for is forgotten, so that a rush leaves nothing
+of all who came."""
+
+
 class Recent:
     """What was read by id, and when. For one event loop."""
 
@@ -26,6 +33,7 @@ class Recent:
         """The generation before: what is asked for again moves on, the rest is forgotten with it."""
         self._kinds: set[type[Any]] = set()
         self._changes = 0
+        self._ageing: asyncio.TimerHandle | None = None
 
     def known(self, kind: type[R], record_id: str, within: float) -> tuple[float, R | None] | None:
         """When the record was read, and what it was, if that is at most `within` seconds ago."""
@@ -54,6 +62,18 @@ class Recent:
         if len(self._found) >= _MOST:
             self._before, self._found = self._found, {}
         self._found[place] = found
+        if self._ageing is None:
+            self._age_later()
+
+    def _age_later(self) -> None:
+        self._ageing = asyncio.get_running_loop().call_later(UNUSED, self.age, context=Context())
+
+    def age(self) -> None:
+        """Begin another generation."""
+        self._ageing = None
+        self._before, self._found = self._found, {}
+        if self._before:
+            self._age_later()
 
     def forget(self, pending: Pending) -> None:
         """Our own unit wrote this, or may have: whoever asks from now on reads it."""

@@ -47,6 +47,7 @@ class Sums:
             one = found[0][0]
             text, _ = self._statements(one.kept).accrue([one])
             cursor.executemany(text, [row for _, row in found])
+        self._rows.clear()  # what a rush leaves is not kept until the next one
 
 
 def _table_of(item: tuple[tuple[str, str], tuple[Accrue, list[Any]]]) -> str:

@@ -164,6 +164,8 @@ class Intake:
         protocol.refuse(cycle)
 
     def _look_later(self) -> None:
+        import ctypes  # noqa: F401 - after the rush its objects would hold the memory that `_give_back` is to return
+
         self._looks = True
         self._looked_at, self._begun = self._clock.monotonic(), 0
         asyncio.get_running_loop().call_later(LOOK, self._look_on)
@@ -182,7 +184,7 @@ class Intake:
 
 def _give_back() -> None:
     """Hand the memory of thousands of connections back to the system: the C library keeps it otherwise."""
-    import ctypes
+    import ctypes  # loaded when the rush began
 
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library
