@@ -1,6 +1,9 @@
 """Requests that are sent without waiting for answers (frontends/http/door/bounded.py, gated.py)."""
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -97,3 +100,27 @@ async def test_no_turn_of_the_loop_parses_much_of_one_connection(monkeypatch: py
     await ask(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 100_000 + b"0\r\n\r\n", 1)
     assert sum(turns) == 100_000
     assert max(turns) <= 2 * TURN // len(chunk)
+
+
+async def test_a_connection_that_has_ended_is_gone_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[weakref.ref[GatedProtocol]] = []
+
+    class Noted(GatedProtocol):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            known.append(weakref.ref(self))
+
+    monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
+    gc.disable()
+    try:
+        async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+            port = int(service.house.settings.base_url.rpartition(":")[2])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /" + b"b" * 100_000)
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+            while known[0]() is not None:
+                await asyncio.sleep(0)
+    finally:
+        gc.enable()

@@ -3,7 +3,7 @@
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
@@ -51,6 +51,12 @@ class BoundedProtocol(CorkedProtocol):
         """As the server's, but that it is read on only when nothing is held."""
         super().connection_made(transport)
         self.flow = _Flow(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """As the server's; what is held goes with it."""
+        super().connection_lost(exc)
+        self._held = b""
+        cast("_Flow", self.flow).end()
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser no more than may be a head at a time."""
@@ -145,12 +151,17 @@ class _Flow(FlowControl):
 
     def __init__(self, connection: BoundedProtocol) -> None:
         super().__init__(connection.transport)
-        self._connection = connection
+        self._connection: BoundedProtocol | None = connection
+
+    def end(self) -> None:
+        """The connection has ended, and goes at once: in a cycle it would stay until the collector comes."""
+        self._connection = None
 
     def resume_reading(self) -> None:
         """As the server's."""
-        if self.read_paused and self._connection.holds:
+        connection = self._connection
+        if self.read_paused and connection is not None and connection.holds:
             self.read_paused = False
-            self._connection.loop.call_soon(self._connection.read_on)
+            connection.loop.call_soon(connection.read_on)
         else:
             super().resume_reading()
