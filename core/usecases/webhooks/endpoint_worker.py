@@ -17,7 +17,7 @@ from ...domain.webhooks.events import Delivery, Event
 from ..test_clock import world_of
 from .due import Backlog, Ready
 from .in_flight import Outlook
-from .lease import Tenure
+from .lease import Lease
 from .limiter import Place, Slots, host_of
 from .limiter_pool import Trust
 from .results import Lane, Sent, enter, hold, leave, park, put_off
@@ -51,7 +51,7 @@ class Service:
         self._ports = shared.ports
         self._slots = shared.slots
         self._lane = Lane(*lane_of(job.argument))
-        self._tenure = Tenure(shared.ports, job)
+        self._lease = Lease(shared.ports, job)
         self._looked = False
         self._account: Account | None = None
         self._receives = False
@@ -90,7 +90,7 @@ class Service:
 
     async def run(self) -> None:
         """Serve until the job is let go, or is another worker's."""
-        await self._tenure.begin()
+        await self._lease.begin()
         try:
             while not await self._pass():
                 pass
@@ -144,7 +144,7 @@ class Service:
         return (
             self._shared.stopping
             or self._moved
-            or self._tenure.lost
+            or self._lease.lost
             or self._fault is not None
             or self._detour is not None
             or not self._receives
@@ -196,12 +196,12 @@ class Service:
         if not self._backlog.complete:
             return True
         # With nothing under way the run is about to end, and hears then whether it was asked for more.
-        return bool(self._tasks) and await self._tenure.was_asked()
+        return bool(self._tasks) and await self._lease.was_asked()
 
     async def _look(self) -> None:
         """Read what is due, and the job with it. Whatever is asked for after that is a new request."""
         async with self._ports.storage.unit() as unit:
-            if self._looked and not self._tenure.is_still_ours(await unit[Job].get(self._tenure.job.id)):
+            if self._looked and not self._lease.is_ours(await unit[Job].get(self._lease.job.id)):
                 return
             self._looked = True
             await self._backlog.look(unit, await self._ports.storage.now())
@@ -261,7 +261,7 @@ class Service:
     async def _send(self, delivery: Delivery, event: Event) -> None:
         if self._account is None:
             return
-        clock, ahead = self._ports.clock, self._tenure.ahead
+        clock, ahead = self._ports.clock, self._lease.ahead
         sent_at = clock.now() + ahead
         letter = signed_letter(
             self._shared.signers,
@@ -295,7 +295,7 @@ class Service:
         sent, self._sent = self._sent, []
         too_old, self._backlog.too_old = self._backlog.too_old, []
         self._urgent = False
-        job = self._tenure.job if leave else None
+        job = self._lease.job if leave else None
         entered = await enter(self._ports, self._lane, self._outlook.stored, sent, too_old, leave=job)
         self._backlog.entered(each.delivery for each in sent)
         self._backlog.entered(too_old)
@@ -306,20 +306,20 @@ class Service:
 
     async def _leave(self) -> bool:
         """Let the job go. False when more was asked for meanwhile."""
-        tenure = self._tenure
+        lease = self._lease
         if self._fault is not None:
             raise self._fault
-        if tenure.lost:
+        if lease.lost:
             return True
         if self._shared.stopping or self._moved:
-            await tenure.hand_over()
+            await lease.release()
             return True
         if self._detour is not None:
-            await tenure.hand_over(pause=self._detour)
+            await lease.release(pause=self._detour)
             return True
-        if await leave(self._ports, self._lane, self._outlook.stored, tenure.job, unsure=self._backlog.empty):
+        if await leave(self._ports, self._lane, self._outlook.stored, lease.job, unsure=self._backlog.empty):
             return True
-        return not await tenure.read()
+        return not await lease.read()
 
     async def _keep_up(self) -> None:
         """Watch for another address or secret, and for the loss of the job, while the context lasts."""
@@ -329,8 +329,8 @@ class Service:
             before = self._receiver
             async with self._ports.storage.unit() as unit:
                 self._know(await unit[Account].get(self._lane.account_id))
-                present = await unit[Job].get(self._tenure.job.id)
+                present = await unit[Job].get(self._lease.job.id)
                 if self._receiver != before:
                     self._outlook.take(await unit[Breaker].get(self._lane.id), self._sent)
-            if present is None or present.version != self._tenure.job.version:
-                self._tenure.lost = True
+            if present is None or present.version != self._lease.job.version:
+                self._lease.lost = True

@@ -10,7 +10,7 @@ from ....ports.faults import Stale
 from ....ports.jobs import Job
 
 
-class Tenure:
+class Lease:
     """A claimed job in our hands. Keeping a lease leaves a job's version as it is; another worker's claim does not."""
 
     def __init__(self, ports: Ports, job: Job) -> None:
@@ -26,7 +26,7 @@ class Tenure:
         """Take the storage's time."""
         self.ahead = await self._ports.storage.now() - self._ports.clock.now()
 
-    def is_still_ours(self, present: Job | None) -> bool:
+    def is_ours(self, present: Job | None) -> bool:
         """Take the job as it was just read. False when it is another worker's, or gone."""
         if present is None or present.version != self.job.version:
             self.lost = True
@@ -36,13 +36,13 @@ class Tenure:
 
     async def read(self) -> bool:
         """Read the job anew. False when it is not ours any more."""
-        return self.is_still_ours(await self._ports.storage.get(Job, self.job.id))
+        return self.is_ours(await self._ports.storage.get(Job, self.job.id))
 
     async def was_asked(self) -> bool:
         """Whether somebody asked for the job since it was read, or took it."""
         return not is_unchanged(await self._ports.storage.get(Job, self.job.id), self.job)
 
-    async def hand_over(self, *, pause: float = 0.0) -> None:
+    async def release(self, *, pause: float = 0.0) -> None:
         """Leave the job to the next worker: at once, or after so many seconds."""
         due = self.job.due
         if pause:
