@@ -19,7 +19,7 @@ from itertools import count
 
 import msgspec
 
-from ..ports.clock import Alarm, Clock, World
+from ..ports.clock import Alarm, Clock, TestClock
 
 _TAIL_BITS = 74
 """A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
@@ -270,20 +270,20 @@ class VirtualClock:
 
 
 class ShiftingClock:
-    """Another clock, ahead by the offset of the world that the present task has entered.
+    """Another clock, ahead by the offset of the test clock that the present task has entered.
 
     Durations are never shifted. Every house has its own variable, so that nobody who serves two houses in one task
-    takes a world along.
+    takes a test clock along.
     """
 
     def __init__(self, machine: Clock) -> None:
         self._machine = machine
-        self._world: ContextVar[World | None] = ContextVar("world", default=None)
+        self._test_clock: ContextVar[TestClock | None] = ContextVar("world", default=None)
 
     def now(self) -> datetime:
-        """The machine's moment, and the world's offset."""
-        world = self._world.get()
-        return self._machine.now() if world is None else self._machine.now() + world.offset
+        """The machine's moment, and the test clock's offset."""
+        test_clock = self._test_clock.get()
+        return self._machine.now() if test_clock is None else self._machine.now() + test_clock.offset
 
     def real(self) -> datetime:
         """The machine's moment."""
@@ -302,30 +302,30 @@ class ShiftingClock:
         return self._machine.call_later(seconds, call)
 
     @property
-    def world(self) -> World | None:
+    def test_clock(self) -> TestClock | None:
         """What this task, or whoever began it, has entered."""
-        return self._world.get()
+        return self._test_clock.get()
 
-    def enter(self, world: World | None, /) -> None:
-        """Be in `world` until the innermost `entered` is left."""
-        self._world.set(world)
+    def enter(self, test_clock: TestClock | None, /) -> None:
+        """Be in `test_clock` until the innermost `entered` is left."""
+        self._test_clock.set(test_clock)
 
-    def entered(self, world: World | None, /) -> AbstractContextManager[None]:
-        """Be in `world` inside."""
-        return _Entered(self._world, world)
+    def entered(self, test_clock: TestClock | None, /) -> AbstractContextManager[None]:
+        """Be in `test_clock` inside."""
+        return _Entered(self._test_clock, test_clock)
 
 
 class _Entered(msgspec.Struct, eq=False):
-    """A world for the time of a block; every request passes here, so it is no generator, and a struct."""
+    """A test clock for the time of a block; every request passes here, so it is no generator, and a struct."""
 
-    _variable: ContextVar[World | None]
-    _world: World | None
-    _before: World | None = None
+    _variable: ContextVar[TestClock | None]
+    _test_clock: TestClock | None
+    _before: TestClock | None = None
 
     def __enter__(self) -> None:
         self._before = self._variable.get()
-        if self._world is not self._before:
-            self._variable.set(self._world)
+        if self._test_clock is not self._before:
+            self._variable.set(self._test_clock)
 
     def __exit__(self, *_: object) -> None:
         if self._variable.get() is not self._before:

@@ -13,7 +13,7 @@ from ..adapters.files.local import LocalFiles
 from ..adapters.meter.memory import MemoryMeter
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.storage.memory.memory import MemoryStorage
-from ..adapters.storage.test_clock import WorldStorage
+from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
@@ -113,7 +113,7 @@ async def open_house(
             rates=providers.rates(),
             senders=providers.senders(),
             deposits=providers.deposits(),
-            storage=WorldStorage(kept, shifting),
+            storage=TestClockStorage(kept, shifting),
             clock=shifting,
             ids=chance,
             banks=providers.banks(script, further_banks),

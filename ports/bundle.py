@@ -6,7 +6,7 @@ import msgspec
 
 from .bank import BankRoutes
 from .chain import ChainWatcher
-from .clock import Ids, WorldClock
+from .clock import Ids, TestTimeClock
 from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
@@ -42,7 +42,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """What the core speaks to. Only the composition root fills it."""
 
     storage: Storage
-    clock: WorldClock
+    clock: TestTimeClock
     ids: Ids
     banks: BankRoutes
     chain: ChainWatcher

@@ -37,7 +37,7 @@ class Clock(Protocol):
         ...
 
 
-class World(msgspec.Struct, frozen=True):
+class TestClock(msgspec.Struct, frozen=True):
     """A time of its own, in which all objects of one test account live (docs/sandbox.md "The clock")."""
 
     id: str
@@ -48,28 +48,28 @@ class World(msgspec.Struct, frozen=True):
     """Its clock is being advanced: jobs are done by whoever advances it, at their own times, and by nobody else."""
 
 
-class WorldClock(Clock, Protocol):
+class TestTimeClock(Clock, Protocol):
     """A clock that knows in whose time the present task lives. What a task begins lives in the same one."""
 
     def now(self) -> datetime:
-        """The present moment in the world that was entered; the machine's outside of all."""
+        """The present moment by the test clock in force; the machine's outside of all."""
         ...
 
     def real(self) -> datetime:
-        """The machine's moment, whatever world was entered: for receivers' clocks, keys and limits."""
+        """The machine's moment, whatever test clock is in force: for receivers' clocks, keys and limits."""
         ...
 
     @property
-    def world(self) -> World | None:
-        """The world that was entered; None in live mode, and for what is no account's."""
+    def test_clock(self) -> TestClock | None:
+        """The test clock that was entered; None in live mode, and for what is no account's."""
         ...
 
-    def enter(self, world: World | None, /) -> None:
-        """Be in `world` from now on, until whoever called `entered` before leaves."""
+    def enter(self, test_clock: TestClock | None, /) -> None:
+        """Be in `test_clock` from now on, until whoever called `entered` before leaves."""
         ...
 
-    def entered(self, world: World | None, /) -> AbstractContextManager[None]:
-        """Be in `world` inside, and after it where one was before."""
+    def entered(self, test_clock: TestClock | None, /) -> AbstractContextManager[None]:
+        """Be in `test_clock` inside, and after it where one was before."""
         ...
 
 

@@ -25,8 +25,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was asked for again while it stood. A sum (`Shelf.accrue`): asking for work that many units ask for
     writes the job or counts here, and never fails; whoever removes the job goes stale when one asked meanwhile."""
     world: str | None = None
-    """The account in whose time it is due (ports/clock.py: World). Set and read by the storage, in the world itself."""
+    """The account in whose time it is due (ports/clock.py: TestClock). Set and read by the storage, in test time
+    itself."""
     moment: datetime | None = None
-    """When it is due in that time; `due` is what that is by the storage's clock. Inside the world `due` is the moment,
+    """When it is due in that time; `due` is what that is by the storage's clock. In test time `due` is the moment,
     and nobody looks here."""
     version: int = 0

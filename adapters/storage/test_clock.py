@@ -1,9 +1,9 @@
-"""The storage as it is seen from a world (ports/clock.py: World): the one place where a world's time meets the
+"""The storage as it is seen from a test clock (ports/clock.py: TestClock): the one place where a test time meets the
 storage's own.
 
-Use cases speak of their world's time only. A job is kept with both: the `moment` at which it is due in its world, and
-`due`, what that is by the storage's clock, so that claiming asks nothing but that. Outside of all worlds records are
-as they are stored.
+Use cases speak of their test time only. A job is kept with both: the `moment` at which it is due in its test time, and
+`due`, what that is by the storage's clock, so that claiming asks nothing but that. Outside of all test clocks records
+are as they are stored.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from ...ports.clock import World, WorldClock
+from ...ports.clock import TestClock, TestTimeClock
 from ...ports.faults import Unavailable
 from ...ports.forwarding import ForwardingShelf, ForwardingStorage
 from ...ports.jobs import Job
 from ...ports.storage import R, Shelf, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
-"""How far from now the jobs of a world are kept from workers while its clock is being advanced."""
+"""How far from now the jobs of a test clock are kept from workers while its clock is being advanced."""
 
 
 _PATIENCE = 10.0
@@ -54,11 +54,11 @@ class _Turn:
         self._lock.release()
 
 
-class WorldStorage(ForwardingStorage):
-    """A Storage (ports/storage.py) over another one, seen from whatever world the clock has entered. Workers claim
-    outside of all worlds, and enter each job's own; leases are the storage's time."""
+class TestClockStorage(ForwardingStorage):
+    """A Storage (ports/storage.py) over another one, seen from whatever test clock is in force. Workers claim
+    outside of all test time, and enter each job's own; leases are the storage's time."""
 
-    def __init__(self, storage: Storage, clock: WorldClock) -> None:
+    def __init__(self, storage: Storage, clock: TestTimeClock) -> None:
         super().__init__(storage)
         self._clock = clock
         self._turn = _Turn()
@@ -68,11 +68,11 @@ class WorldStorage(ForwardingStorage):
         return self._turn
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A unit whose jobs are, at each use, those of the world that was entered."""
+        """A unit whose jobs are, at each use, those of the test clock in force."""
         return _Unit(self.inner.unit(), self._clock)
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """The record; a job as it is in the world that was entered."""
+        """The record; a job as it is by the test clock in force."""
         if kind is Job:
             return cast("Coroutine[Any, Any, R | None]", self._job(record_id))
         return self.inner.get(kind, record_id)
@@ -82,17 +82,17 @@ class WorldStorage(ForwardingStorage):
             return await unit[Job].get(record_id)
 
     async def now(self) -> datetime:
-        """The storage's clock, and the world's offset."""
-        world = self._clock.world
+        """The storage's clock, and the test clock's offset."""
+        test_clock = self._clock.test_clock
         now = await self.inner.now()
-        return now if world is None else now + world.offset
+        return now if test_clock is None else now + test_clock.offset
 
 
 class _Unit(msgspec.Struct, eq=False):
     """Every request passes here: a struct, and what only hands on (`commit`) is no coroutine of its own."""
 
     _opening: AbstractAsyncContextManager[Unit]
-    _clock: WorldClock
+    _clock: TestTimeClock
     _unit: Unit = msgspec.UNSET  # type: ignore[assignment]  # until it is entered
 
     async def __aenter__(self) -> Self:
@@ -105,8 +105,8 @@ class _Unit(msgspec.Struct, eq=False):
         await self._opening.__aexit__(kind, fault, trace)
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
-        if kind is Job and (world := self._clock.world) is not None:
-            jobs: Shelf[Job] = _JobsInWorld(self._unit[Job], world, self._clock)
+        if kind is Job and (test_clock := self._clock.test_clock) is not None:
+            jobs: Shelf[Job] = _JobsInTestTime(self._unit[Job], test_clock, self._clock)
             return cast("Shelf[R]", jobs)
         return self._unit[kind]
 
@@ -114,12 +114,12 @@ class _Unit(msgspec.Struct, eq=False):
         return self._unit.commit()
 
 
-class _JobsInWorld(ForwardingShelf[Job], eq=False):
-    """The jobs, each that is of this world as it is there. What is written here is of this world; jobs that were read
-    and are of none, or of another, are left alone."""
+class _JobsInTestTime(ForwardingShelf[Job], eq=False):
+    """The jobs, each that is of this test clock as it is there. What is written here is of this test clock; jobs that
+    were read and are of none, or of another, are left alone."""
 
-    _world: World
-    _clock: WorldClock
+    _test_clock: TestClock
+    _clock: TestTimeClock
 
     async def get(self, record_id: str, /) -> Job | None:
         job = await self.inner.get(record_id)
@@ -148,22 +148,22 @@ class _JobsInWorld(ForwardingShelf[Job], eq=False):
         self.inner.accrue(*(self._kept(self._of_here(record)) for record in records))
 
     def _of_here(self, job: Job) -> Job:
-        return msgspec.structs.replace(job, world=self._world.id)
+        return msgspec.structs.replace(job, world=self._test_clock.id)
 
     def _seen(self, job: Job) -> Job:
-        """As it is in the world."""
-        if job.world != self._world.id:
+        """As it is in the test clock."""
+        if job.world != self._test_clock.id:
             return job
-        due = job.due + self._world.offset if job.moment is None else job.moment
-        lease = None if job.leased_until is None else job.leased_until + self._world.offset
+        due = job.due + self._test_clock.offset if job.moment is None else job.moment
+        lease = None if job.leased_until is None else job.leased_until + self._test_clock.offset
         return msgspec.structs.replace(job, due=due, leased_until=lease)
 
     def _kept(self, job: Job) -> Job:
         """As it is stored."""
-        if job.world != self._world.id:
+        if job.world != self._test_clock.id:
             return job
-        due = job.due - self._world.offset
-        if self._world.held:
+        due = job.due - self._test_clock.offset
+        if self._test_clock.held:
             due = max(due, self._clock.real() + ASIDE)
-        lease = None if job.leased_until is None else job.leased_until - self._world.offset
+        lease = None if job.leased_until is None else job.leased_until - self._test_clock.offset
         return msgspec.structs.replace(job, due=due, moment=job.due, leased_until=lease)

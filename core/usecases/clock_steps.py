@@ -131,7 +131,7 @@ async def _do_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -
 
 
 def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: datetime) -> Job | None:
-    """The job as it is to be; None where it is so, or in somebody's hands. Its world is so far `ahead`."""
+    """The job as it is to be; None where it is so, or in somebody's hands. Its test clock is so far `ahead`."""
     longest = now + timedelta(seconds=LEASE)
     if job.leased_until is not None and now < job.leased_until <= longest:
         return None
@@ -187,8 +187,8 @@ async def _probe_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit
 
 
 async def _ahead_of(unit: Unit, job: Job) -> timedelta | None:
-    """How far the job's world is ahead of the machine's time; None while that is being changed, which puts its jobs
-    right by itself."""
+    """How far the job's test clock is ahead of the machine's time; None while that is being changed, which puts its
+    jobs right by itself."""
     account = None if job.world is None else await unit[Account].get(job.world)
     clock = None if account is None else account.clock
     if clock is None:

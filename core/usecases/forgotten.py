@@ -8,6 +8,6 @@ from ...ports.bundle import Ports
 
 
 def may_be_forgotten(ports: Ports, since: datetime) -> bool:
-    """Whether what has been there `since` then, by the clock of the world that was entered, is older than the process:
+    """Whether what has been there `since` then, by the test clock in force, is older than the process:
     then its provider is asked what it did, before anything is sent."""
     return since < ports.started + (ports.clock.now() - ports.clock.real())

@@ -37,7 +37,7 @@ from .subscriptions.bindings import WATCH as WATCH_BINDING
 from .subscriptions.charge_progress import WATCH_CHARGE, watch_charge
 from .subscriptions.mandate_end import REVOKE, revoke
 from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
-from .test_clock import leave_to_the_advance, world_of_job
+from .test_clock import leave_to_the_advance, test_clock_of_job
 from .webhooks.dispatcher import deliver
 from .webhooks.feed import TIDY, tidy
 from .webhooks.outbox import DELIVER, RELEASE, release_held
@@ -105,16 +105,16 @@ class Ended(StrEnum):
 
 
 async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:
-    """Do a claimed job, in its world. A fault is logged and the job comes back after a pause: no job is ever lost by
-    failing."""
+    """Do a claimed job, in its test time. A fault is logged and the job comes back after a pause: no job is ever lost
+    by failing."""
     try:
-        world = await world_of_job(ports, job)
-        if world is not None and world.held:
+        test_clock = await test_clock_of_job(ports, job)
+        if test_clock is not None and test_clock.held:
             await leave_to_the_advance(ports, job)
             return Ended.OVERTAKEN
-        with ports.clock.entered(world):
+        with ports.clock.entered(test_clock):
             # At the machine's time a job is as it was claimed.
-            here = job if world is None or not world.offset else await _as_it_is(ports, job)
+            here = job if test_clock is None or not test_clock.offset else await _as_it_is(ports, job)
             return Ended.OVERTAKEN if here is None else await run_here(ports, here, handlers)
     except Stale:
         return Ended.OVERTAKEN
@@ -128,13 +128,13 @@ async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS
 
 
 async def _as_it_is(ports: Ports, job: Job) -> Job | None:
-    """A claimed job as it is in the world that was entered; None when it is in other hands by now."""
+    """A claimed job as it is by the test clock in force; None when it is in other hands by now."""
     here = await ports.storage.get(Job, job.id)
     return here if here is not None and here.version == job.version else None
 
 
 async def run_here(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:
-    """Do a job as it is in the world that was entered."""
+    """Do a job as it is by the test clock in force."""
     try:
         await handlers[job.kind](ports, job)
     except (Stale, Conflict):
@@ -157,8 +157,12 @@ async def do(ports: Ports, job: Job) -> None:
 async def _put_back(ports: Ports, job: Job) -> None:
     due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
     try:
-        # A job as it is stored is of a world that could not be entered.
-        if job.kind == DELIVER and job.attempts >= _RESTS and job.world == (ports.clock.world and ports.clock.world.id):
+        # A job as it is stored is of a test clock that could not be entered.
+        if (
+            job.kind == DELIVER
+            and job.attempts >= _RESTS
+            and job.world == (ports.clock.test_clock and ports.clock.test_clock.id)
+        ):
             await rest(ports, job, due)
             return
         async with ports.storage.unit() as unit:

@@ -32,5 +32,5 @@ def is_played_on_chain(ports: Ports, watcher: str | None) -> bool:
 
 
 def _is_advanced(ports: Ports) -> bool:
-    world = ports.clock.world
-    return world is not None and world.held
+    test_clock = ports.clock.test_clock
+    return test_clock is not None and test_clock.held

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.clock import World
+from ...ports.clock import TestClock
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.accounts.accounts import TEST, Account, Mode
@@ -38,28 +38,28 @@ class Owned(Protocol):
     def mode(self) -> Mode: ...
 
 
-def world_of(account: Account, mode: Mode) -> World | None:
-    """The world of an account's objects; none in live mode."""
+def test_clock_of(account: Account, mode: Mode) -> TestClock | None:
+    """The test clock of an account's objects; none in live mode."""
     if mode is not TEST:
         return None
     clock = account.clock
-    return World(account.id) if clock is None else World(account.id, clock.ahead, clock.is_advancing)
+    return TestClock(account.id) if clock is None else TestClock(account.id, clock.ahead, clock.is_advancing)
 
 
-async def find_world(unit: Unit, account_id: str, mode: Mode) -> World | None:
+async def find_test_clock(unit: Unit, account_id: str, mode: Mode) -> TestClock | None:
     """The same, read in a unit; none where there is no such account."""
     if mode is not TEST:
         return None
     account = await unit[Account].get(account_id)
-    return None if account is None else world_of(account, mode)
+    return None if account is None else test_clock_of(account, mode)
 
 
 @asynccontextmanager
 async def living_with(ports: Ports, account_id: str, mode: Mode) -> AsyncIterator[None]:
     """Be inside where the objects of the account and mode live."""
     async with ports.storage.unit() as unit:
-        world = await find_world(unit, account_id, mode)
-    with ports.clock.entered(world):
+        test_clock = await find_test_clock(unit, account_id, mode)
+    with ports.clock.entered(test_clock):
         yield
 
 
@@ -67,18 +67,18 @@ OfObject = Callable[Concatenate[Ports, str, P], Awaitable[T]]
 OfAccount = Callable[Concatenate[Ports, str, Mode, P], Awaitable[T]]
 
 
-def in_its_time(*kinds: type[Owned]) -> Callable[[OfObject[P, T]], OfObject[P, T]]:
-    """For a use case whose caller names an object, of one of these kinds, by its id and comes from no world: payers and
-    operators. It runs where the object lives. Whoever comes from a world came from the object's own."""
+def in_test_time(*kinds: type[Owned]) -> Callable[[OfObject[P, T]], OfObject[P, T]]:
+    """For a use case whose caller names an object, of one of these kinds, by its id and comes from no test clock:
+    payers and operators. It runs where the object lives. Whoever comes from a test clock came from the object's own."""
 
     def wrap(use_case: OfObject[P, T]) -> OfObject[P, T]:
         @functools.wraps(use_case)
         async def entered(ports: Ports, object_id: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            if ports.clock.world is not None:
+            if ports.clock.test_clock is not None:
                 return await use_case(ports, object_id, *args, **kwargs)
             async with ports.storage.unit() as unit:
-                world = await _world_of_object(unit, kinds, object_id)
-            with ports.clock.entered(world):
+                test_clock = await _test_clock_of_object(unit, kinds, object_id)
+            with ports.clock.entered(test_clock):
                 return await use_case(ports, object_id, *args, **kwargs)
 
         return entered
@@ -86,20 +86,20 @@ def in_its_time(*kinds: type[Owned]) -> Callable[[OfObject[P, T]], OfObject[P, T
     return wrap
 
 
-async def _world_of_object(unit: Unit, kinds: Iterable[type[Owned]], object_id: str) -> World | None:
+async def _test_clock_of_object(unit: Unit, kinds: Iterable[type[Owned]], object_id: str) -> TestClock | None:
     for kind in kinds:
         found = await unit[kind].get(object_id)
         if found is not None:
-            return await find_world(unit, found.account_id, found.mode)
+            return await find_test_clock(unit, found.account_id, found.mode)
     return None
 
 
-def in_the_account_time(use_case: OfAccount[P, T]) -> OfAccount[P, T]:
+def in_test_time_of_account(use_case: OfAccount[P, T]) -> OfAccount[P, T]:
     """The same, for a use case whose caller names an account and a mode."""
 
     @functools.wraps(use_case)
     async def entered(ports: Ports, account_id: str, mode: Mode, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if ports.clock.world is not None:
+        if ports.clock.test_clock is not None:
             return await use_case(ports, account_id, mode, *args, **kwargs)
         async with living_with(ports, account_id, mode):
             return await use_case(ports, account_id, mode, *args, **kwargs)
@@ -107,16 +107,16 @@ def in_the_account_time(use_case: OfAccount[P, T]) -> OfAccount[P, T]:
     return entered
 
 
-async def world_of_job(ports: Ports, job: Job) -> World | None:
+async def test_clock_of_job(ports: Ports, job: Job) -> TestClock | None:
     """Where a claimed job is to be done."""
     if job.world is None:
         return None
     async with ports.storage.unit() as unit:
-        return await find_world(unit, job.world, TEST)
+        return await find_test_clock(unit, job.world, TEST)
 
 
 async def leave_to_the_advance(ports: Ports, job: Job) -> None:
-    """Put a claimed job back as it was: whoever advances the clock of its world does it, in its turn. Raises: Stale."""
+    """Put a claimed job back as it was: whoever advances its test clock does it, in its turn. Raises: Stale."""
     now = await ports.storage.now()
     async with ports.storage.unit() as unit:
         present = await unit[Job].get(job.id)

@@ -17,7 +17,7 @@ from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment
 from ...core.usecases.refunds.refunds import create_refund, get_refund
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
-from ...core.usecases.test_clock import world_of
+from ...core.usecases.test_clock import test_clock_of
 from ...ports.bundle import Ports
 from ..http.door.bodies import read_body
 
@@ -56,7 +56,7 @@ class Merchant:
         async with self._ports.storage.unit() as unit:
             account = await find_account(unit, self.account_id)
         caller = Caller(account=account, mode=self.mode, key_id="")
-        with self._ports.clock.entered(world_of(account, self.mode)):
+        with self._ports.clock.entered(test_clock_of(account, self.mode)):
             return await use_case(self._ports, caller, *args, **kwargs)
 
     async def create_payment(

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from cambist.adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
-from cambist.ports.clock import Clock, Ids, World
+from cambist.ports.clock import Clock, Ids, TestClock
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 
@@ -239,19 +239,19 @@ class TestVirtualClock:
         assert clock.next_wake() is None
 
 
-AHEAD = World("acc_1", timedelta(days=400))
+AHEAD = TestClock("acc_1", timedelta(days=400))
 
 
 class TestShiftingClock:
     def test_outside_of_all_worlds_it_is_the_machines_clock(self) -> None:
         clock = ShiftingClock(VirtualClock(START))
-        assert clock.world is None
+        assert clock.test_clock is None
         assert clock.now() == clock.real() == START
 
     def test_inside_a_world_it_is_ahead_by_the_offset_and_says_what_the_machine_says(self) -> None:
         clock = ShiftingClock(VirtualClock(START))
         with clock.entered(AHEAD):
-            assert clock.world == AHEAD
+            assert clock.test_clock == AHEAD
             assert clock.now() == START + AHEAD.offset
             assert clock.real() == START
         assert clock.now() == START
@@ -261,25 +261,25 @@ class TestShiftingClock:
 
         def fail() -> None:
             with clock.entered(None):
-                clock.enter(World("acc_2", timedelta(1)))
+                clock.enter(TestClock("acc_2", timedelta(1)))
                 raise RuntimeError
 
         with clock.entered(AHEAD):
             with pytest.raises(RuntimeError):
                 fail()
-            assert clock.world == AHEAD
-        assert clock.world is None
+            assert clock.test_clock == AHEAD
+        assert clock.test_clock is None
 
     async def test_a_task_takes_its_world_along_and_leaves_the_others_alone(self) -> None:
         clock = ShiftingClock(VirtualClock(START))
 
         async def enter() -> None:
-            assert clock.world == AHEAD
+            assert clock.test_clock == AHEAD
             clock.enter(None)
 
         with clock.entered(AHEAD):
             await asyncio.create_task(enter())
-            assert clock.world == AHEAD
+            assert clock.test_clock == AHEAD
 
     async def test_durations_are_the_machines(self) -> None:
         machine = VirtualClock(START)
@@ -293,7 +293,7 @@ class TestShiftingClock:
     def test_two_houses_in_one_task_do_not_share_a_world(self) -> None:
         one, other = ShiftingClock(VirtualClock(START)), ShiftingClock(VirtualClock(START))
         with one.entered(AHEAD):
-            assert other.world is None
+            assert other.test_clock is None
 
 
 @pytest.mark.parametrize("make", [SystemIds, SeededIds], ids=["system", "seeded"])

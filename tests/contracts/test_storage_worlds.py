@@ -10,15 +10,15 @@ import msgspec
 
 from cambist.adapters.storage.test_clock import ASIDE
 from cambist.ports.bundle import Ports
-from cambist.ports.clock import World
+from cambist.ports.clock import TestClock
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtMost
 from tests.houses import TestHouse, open_test_house
 
 AHEAD = timedelta(days=100)
-MINE = World("acc_1", AHEAD)
-HELD = World("acc_1", AHEAD, held=True)
-OTHER = World("acc_2")
+MINE = TestClock("acc_1", AHEAD)
+HELD = TestClock("acc_1", AHEAD, held=True)
+OTHER = TestClock("acc_2")
 HOUR = timedelta(hours=1)
 
 
@@ -33,7 +33,7 @@ def job(name: str, due: datetime, **fields: Any) -> Job:
     return Job(id=f"kind:{name}", kind="kind", argument=name, due=due, created_at=due, **fields)
 
 
-async def add(ports: Ports, *jobs: Job, world: World | None) -> None:
+async def add(ports: Ports, *jobs: Job, world: TestClock | None) -> None:
     with ports.clock.entered(world):
         async with ports.storage.unit() as unit:
             for each in jobs:
@@ -41,7 +41,7 @@ async def add(ports: Ports, *jobs: Job, world: World | None) -> None:
             await unit.commit()
 
 
-async def read(ports: Ports, name: str, world: World | None = None) -> Job:
+async def read(ports: Ports, name: str, world: TestClock | None = None) -> Job:
     with ports.clock.entered(world):
         async with ports.storage.unit() as unit:
             found = await unit[Job].get(f"kind:{name}")
@@ -50,7 +50,7 @@ async def read(ports: Ports, name: str, world: World | None = None) -> Job:
     return found
 
 
-async def save(ports: Ports, changed: Job, world: World | None) -> Job:
+async def save(ports: Ports, changed: Job, world: TestClock | None) -> Job:
     with ports.clock.entered(world):
         async with ports.storage.unit() as unit:
             saved = unit[Job].save(changed)
@@ -84,7 +84,7 @@ async def test_a_job_keeps_its_moment_when_its_world_moves_on(url: str) -> None:
     async with opened(url) as house:
         there = house.clock.now() + AHEAD + HOUR
         await add(house.ports, job("a", there), world=MINE)
-        later = World("acc_1", AHEAD + HOUR)
+        later = TestClock("acc_1", AHEAD + HOUR)
         seen = await read(house.ports, "a", later)
         assert seen.due == there
         await save(house.ports, seen, later)

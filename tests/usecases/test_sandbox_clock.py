@@ -108,7 +108,7 @@ class TestWhoMoves:
     async def test_a_request_leaves_no_world_behind(self, house: TestHouse) -> None:
         await advance(house, YEAR)
         await house.created()
-        assert house.ports.clock.world is None
+        assert house.ports.clock.test_clock is None
         assert house.ports.clock.now() == house.clock.now()
 
 

@@ -41,7 +41,7 @@ from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
 from ..sealed import exchange_phone_place
 from ..settlement.rates import market_rate
-from ..test_clock import in_its_time, in_the_account_time
+from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
 from .opening import open_new
 from .progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
@@ -113,7 +113,7 @@ async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
     return quote_rub(case.amount_rub, known.rate, markup)
 
 
-@in_the_account_time
+@in_test_time_of_account
 async def create_rub_usdt(
     ports: Ports, account_id: str, mode: Mode, *, amount_rub: str, client_phone: str, address: str
 ) -> Exchange:
@@ -254,7 +254,7 @@ async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exc
     return await _cancel(ports, await get_exchange(ports, caller, exchange_id), _MERCHANT_CANCELS)
 
 
-@in_its_time(Exchange)
+@in_test_time(Exchange)
 async def cancel_any_exchange(ports: Ports, exchange_id: str) -> Exchange:
     """The same for operators, who also call off what awaits RUB. Raises: as `cancel_exchange`."""
     exchange = await ports.storage.get(Exchange, exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None

@@ -16,7 +16,7 @@ from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnabl
 from ...domain.tron import is_tron_address
 from ..accounts.accounts import find_account
 from ..acts.four_eyes import gated
-from ..test_clock import in_its_time
+from ..test_clock import in_test_time
 from ..units import retrying
 from .return_progress import RETURN_EXCHANGE, RETURN_RACES
 from .steps import transfers_of
@@ -46,7 +46,7 @@ async def exchange_money(ports: Ports, exchange_id: str) -> tuple[Exchange, list
         return exchange, await transfers_of(unit, exchange.id)
 
 
-@in_its_time(Exchange, ExchangeTransfer)
+@in_test_time(Exchange, ExchangeTransfer)
 async def return_money(ports: Ports, object_id: str, address: str | None = None) -> list[ExchangeTransfer]:
     """The operator's decision to send back what is suspended of an exchange, or of one of its transfers; the worker
     does it. `address`: where USDT go to; RUB go to who paid them.

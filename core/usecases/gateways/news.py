@@ -17,7 +17,7 @@ from ...domain.errors import Refusal
 from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, played_id
 from ...domain.payloads import GatewayPayload
 from ...domain.webhooks.events import Event, EventType
-from ..test_clock import world_of
+from ..test_clock import test_clock_of
 from ..units import retrying
 from ..webhooks.outbox import announce
 
@@ -112,7 +112,7 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
         own = await _own_sequences(unit, mode, receiving, telling.gateway_id)
         for account in receiving:
             sequence = telling.sequence + own.get(account.id, 0)
-            with ports.clock.entered(world_of(account, mode)):
+            with ports.clock.entered(test_clock_of(account, mode)):
                 # What the account is told happened in its own time.
                 told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
                 announce(ports, unit, gateway_event(ports, account.id, mode, told, sequence), receives=True)

@@ -14,7 +14,7 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ..accounts.accounts import find_account, storable
 from ..sealed import open_client_phone
-from ..test_clock import in_its_time
+from ..test_clock import in_test_time
 from ..units import retrying
 from .gate import find_client
 from .register import new_client
@@ -148,7 +148,7 @@ async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, 
     return sorted(found, key=lambda client: (client.created_at, client.id), reverse=True)[:limit]
 
 
-@in_its_time(Client)
+@in_test_time(Client)
 async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
     """An operator blocks a client, or ends that. It changes no verification and sends no event: there is none for it.
 

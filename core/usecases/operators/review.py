@@ -18,7 +18,7 @@ from ..acts.four_eyes import gated
 from ..payments.moves import move, suspend
 from ..payments.payments import get_payment
 from ..refunds.suspense_return import plan_return
-from ..test_clock import in_its_time
+from ..test_clock import in_test_time
 from ..units import retrying
 
 OUTCOMES = ("paid", "failed")
@@ -30,7 +30,7 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     outcome: str
 
 
-@in_its_time(Payment)
+@in_test_time(Payment)
 async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amount: Rub | None = None) -> Payment:
     """End the review of a payment: `paid` credits what came, `failed` credits nothing, and the money is sent back from
     suspense.

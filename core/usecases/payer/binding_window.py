@@ -21,7 +21,7 @@ from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import play_event, simulator_of
 from ..subscriptions.binding_opening import open_binding
-from ..test_clock import find_world, in_its_time
+from ..test_clock import find_test_clock, in_test_time
 from .window import shop_name
 
 
@@ -62,7 +62,7 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     acts: tuple[BindingAct, ...]
 
 
-@in_its_time(Subscription)
+@in_test_time(Subscription)
 async def open_window(ports: Ports, subscription_id: str) -> BindingView | None:
     """The payer opens the link: a bank is asked for a QR, unless one is alive; the page shows what there is then. None
     when there is no such subscription."""
@@ -72,7 +72,7 @@ async def open_window(ports: Ports, subscription_id: str) -> BindingView | None:
     return await binding_view(ports, subscription_id)
 
 
-@in_its_time(Subscription)
+@in_test_time(Subscription)
 async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None:
     """What to draw now, without asking anybody; None when there is no such subscription."""
     now = ports.clock.now()
@@ -115,12 +115,14 @@ async def binding_standing(ports: Ports, subscription_id: str) -> BindingStandin
     async with ports.storage.unit() as unit:
         subscription = await any_subscription(unit, subscription_id)
         payment = None if subscription is None else await _payment(unit, subscription)
-        world = None if subscription is None else await find_world(unit, subscription.account_id, subscription.mode)
-    with ports.clock.entered(world):
+        test_clock = (
+            None if subscription is None else await find_test_clock(unit, subscription.account_id, subscription.mode)
+        )
+    with ports.clock.entered(test_clock):
         return None if subscription is None else _standing(subscription, payment, ports.clock.now())
 
 
-@in_its_time(Subscription)
+@in_test_time(Subscription)
 async def play_binding(ports: Ports, subscription_id: str, act: BindingAct, reason: FailureReason) -> bool:
     """Let the simulated bank act, as a payer would. False when there is no such subscription, or its bank is a real
     one. An act that comes too late changes nothing: the page then shows why."""

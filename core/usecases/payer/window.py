@@ -15,7 +15,7 @@ from ...domain.payer.window import Face, face, web_link
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus
 from ..sandbox.sandbox import simulate_payment
 from ..simulated import is_simulated
-from ..test_clock import find_world, in_its_time
+from ..test_clock import find_test_clock, in_test_time
 
 
 class Act(StrEnum):
@@ -66,7 +66,7 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the panel that plays the payer offers now; empty with a real bank."""
 
 
-@in_its_time(Payment)
+@in_test_time(Payment)
 async def view(ports: Ports, payment_id: str) -> PayerView | None:
     """What to draw now; None when there is no such payment or its window is closed."""
     async with ports.storage.unit() as unit:
@@ -100,8 +100,8 @@ async def standing(ports: Ports, payment_id: str) -> Standing | None:
     """For whoever asks every second: one read, and in test mode another. None as in `view`."""
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
-        world = None if payment is None else await find_world(unit, payment.account_id, payment.mode)
-    with ports.clock.entered(world):
+        test_clock = None if payment is None else await find_test_clock(unit, payment.account_id, payment.mode)
+    with ports.clock.entered(test_clock):
         return None if payment is None else _standing(ports, payment)
 
 
@@ -112,7 +112,7 @@ def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
     return _ACTS.get(shown, ())
 
 
-@in_its_time(Payment)
+@in_test_time(Payment)
 async def play(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
     """Let the simulated bank act, as a payer would. False when the payment has no simulated bank or no open window.
 

@@ -14,7 +14,7 @@ from ...domain import ids
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.refunds.refunds import Refund, RefundStatus
-from ..test_clock import in_its_time
+from ..test_clock import in_test_time
 from ..units import retrying
 
 
@@ -44,7 +44,7 @@ async def contradicted_refunds(ports: Ports, *, limit: int = 1000) -> list[Refun
         return await list_contradicted(unit, limit)
 
 
-@in_its_time(Refund)
+@in_test_time(Refund)
 async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
     """Record the operator's word that the refund is settled with bank and merchant. Raises: Refusal REFUND_NOT_FOUND;
     INVALID_STATE where there is nothing to settle."""

@@ -29,7 +29,7 @@ from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..idempotency import KEY_TAKEN, Lock, Made, once
-from ..test_clock import in_its_time
+from ..test_clock import in_test_time
 from ..units import retrying
 from .steps import RACES, drop_job, plan, refunds_of, turn
 
@@ -82,7 +82,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
     return await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="refunds_id")
 
 
-@in_its_time(Payment)
+@in_test_time(Payment)
 async def create_refund_for(
     ports: Ports,
     payment_id: str,
@@ -194,7 +194,7 @@ def _not_pending(refund: Refund) -> Refusal:
     return Refusal("INVALID_STATE", f"The refund is {refund.status}, not pending")
 
 
-@in_its_time(Refund)
+@in_test_time(Refund)
 async def approve_refund(ports: Ports, refund_id: str) -> Refund:
     """Approve a pending refund as an operator. A refund that waits for money is tried now. Raises: Refusal
     REFUND_NOT_FOUND, INVALID_STATE; Waits for one that needs two operators."""
@@ -216,7 +216,7 @@ async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Re
     return unit[Refund].save(msgspec.structs.replace(refund, approved_at=approved_at, pending_reason=None))
 
 
-@in_its_time(Refund)
+@in_test_time(Refund)
 async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
     """Reject a pending refund as an operator; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR,
     REFUND_NOT_FOUND, INVALID_STATE."""
@@ -237,7 +237,7 @@ async def _any(unit: Unit, refund_id: str) -> Refund:
     return refund
 
 
-@in_its_time(Refund)
+@in_test_time(Refund)
 async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
     """The operator's word that a completed refund came back to the bank, where the bank itself does not tell: its money
     is the merchant's again, and the payment is live. Should the bank tell of it later, nothing happens twice.

@@ -34,7 +34,7 @@ from ..acts.four_eyes import gated
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import book
 from ..schedule import set_due
-from ..test_clock import in_its_time
+from ..test_clock import in_test_time
 from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 
@@ -60,7 +60,7 @@ async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool 
         unit[Job].save(msgspec.structs.replace(job, due=now, attempts=0 if anew else job.attempts))
 
 
-@in_its_time(Suspense)
+@in_test_time(Suspense)
 async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
     """The operator's decision to send money in suspense back; the worker does it. Where the last attempt is over, the
     bank could not send it or it came back, this begins another.

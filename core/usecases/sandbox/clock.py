@@ -2,8 +2,8 @@
 
 An advance is written down before it begins, with a job that holds it: whoever asked for it carries it on, for as long
 as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account
-says so, and workers leave the jobs of this world alone. They are done in the order of their times, each at its own;
-those of one second and of different objects at once, because most of their time is waiting for the disk
+says so, and workers leave the jobs of this test clock alone. They are done in the order of their times, each at its
+own; those of one second and of different objects at once, because most of their time is waiting for the disk
 (clock_turns.py). The clock is stored before they are begun, so whoever asks meanwhile sees a time that never goes
 back, and nothing that lies ahead of it. At the end what is left is due again by the storage's clock.
 """
@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.clock import World
+from ....ports.clock import TestClock
 from ....ports.faults import Fault
 from ....ports.jobs import Job
 from ....ports.storage import Unit
@@ -30,12 +30,12 @@ from ...domain.webhooks.events import Event
 from ..accounts.accounts import find_account
 from ..schedule import set_due
 from ..settlement.days import first_own_settlement
-from ..test_clock import world_of
+from ..test_clock import test_clock_of
 from ..units import retrying
 from ..webhooks.outbox import deliver_id
 from ..webhooks.results import TIMER
 from .clock_dues import plan_straightening, straighten
-from .clock_turns import due_in_world, moment_of, turn_of, worth_reading
+from .clock_turns import due_in_test_time, moment_of, turn_of, worth_reading
 
 ADVANCE = "sandbox.clock"
 
@@ -54,7 +54,7 @@ IN_HAND = 0.05
 """Seconds after which a job that a worker has in hand is looked at again."""
 
 Runner = Callable[[Ports, Job], Awaitable[None]]
-"""Does a job, as it is in the world that was entered."""
+"""Does a job, as it is by the test clock in force."""
 
 
 class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,17 +149,17 @@ async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
 
 
 class _Next(msgspec.Struct, frozen=True):
-    """What a step found: jobs to do at once, each with its world; a job that somebody has in hand; neither, and the
-    clock is at its end; or nothing of it is ours any more."""
+    """What a step found: jobs to do at once, each with its test clock; a job that somebody has in hand; neither, and
+    the clock is at its end; or nothing of it is ours any more."""
 
-    turn: Sequence[tuple[Job, World | None]] = ()
+    turn: Sequence[tuple[Job, TestClock | None]] = ()
     wait: bool = False
     over: bool = False
     lost: bool = False
 
 
 class _Advance:
-    """The carrying on of one advance by one process. Outside of all worlds but while a job is done."""
+    """The carrying on of one advance by one process. Outside of all test clocks but while a job is done."""
 
     def __init__(self, ports: Ports, job: Job, run: Runner) -> None:
         self._ports = ports
@@ -194,7 +194,7 @@ class _Advance:
         clock, real = account.clock, self._ports.clock.real()
         due: Sequence[Job] = ()
         if clock.target is not None:
-            due = await due_in_world(
+            due = await due_in_test_time(
                 self._ports,
                 unit,
                 account,
@@ -219,13 +219,13 @@ class _Advance:
         return self._take(unit, account, clock, turn_of(due))
 
     def _take(self, unit: Unit, account: Account, clock: SandboxClock, jobs: Sequence[Job]) -> _Next:
-        """Each job in the world of its own moment; the account's clock at the last of them."""
+        """Each job at its own moment; the account's clock at the last of them."""
         turn, real = [], self._ports.clock.real()
         for job in jobs:
             clock = moved(clock, real, moment_of(job))
-            there = world_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
+            there = test_clock_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
             taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
-            # As it is seen in its world.
+            # As it is seen in its test time.
             turn.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
         clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(turn))
         unit[Account].save(msgspec.structs.replace(account, clock=clock))
@@ -241,22 +241,22 @@ class _Advance:
         lane = lane_id(self._account_id, Mode.TEST)
         return deliver_id(lane), f"{TIMER}:{lane}"
 
-    async def _do(self, turn: Sequence[tuple[Job, World | None]]) -> None:
+    async def _do(self, turn: Sequence[tuple[Job, TestClock | None]]) -> None:
         self._done = {job.id: job.version for job, _ in turn}
         if len(turn) > 1:
             async with asyncio.TaskGroup() as together:
-                for job, world in turn:
-                    together.create_task(self._do_in(world, job))
+                for job, test_clock in turn:
+                    together.create_task(self._do_in(test_clock, job))
             return
-        [(job, world)] = turn
+        [(job, test_clock)] = turn
         clock = self._ports.clock
         began = clock.monotonic()
-        await self._do_in(world, job)
+        await self._do_in(test_clock, job)
         if job.id == deliver_id(lane_id(self._account_id, Mode.TEST)) and await self._fails():
             self._vain += clock.monotonic() - began
 
-    async def _do_in(self, world: World | None, job: Job) -> None:
-        with self._ports.clock.entered(world):
+    async def _do_in(self, test_clock: TestClock | None, job: Job) -> None:
+        with self._ports.clock.entered(test_clock):
             await self._run(self._ports, job)
 
     async def _fails(self) -> bool:

@@ -1,4 +1,4 @@
-"""The jobs of a world, due by the storage's clock when they are due by its own, once that was moved
+"""The jobs of a test clock, due by the storage's clock when they are due by its own, once that was moved
 (docs/sandbox.md "The clock").
 
 Nobody rewrites them while a clock is being advanced: whoever advances it goes by their moments.
@@ -42,7 +42,7 @@ async def straighten_again(ports: Ports, job: Job) -> None:
 
 
 async def straighten(ports: Ports, account_id: str) -> None:
-    """Have the jobs of a world due by the storage's clock when they are due by its own."""
+    """Have the jobs of a test clock due by the storage's clock when they are due by its own."""
     seen, found = 0, _AT_ONCE
     while found == _AT_ONCE:
         found = await retrying(ports.storage, partial(_straighten, ports, account_id, seen))

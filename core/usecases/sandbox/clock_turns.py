@@ -1,4 +1,4 @@
-"""Which jobs of a world come next while its clock is advanced, and which of them at once
+"""Which jobs of a test clock come next while its clock is advanced, and which of them at once
 (docs/sandbox.md "The clock")."""
 
 from collections.abc import Collection, Sequence
@@ -29,15 +29,15 @@ _ALONE = frozenset({OWN_DAILY, SETTLE, DELIVER, TIMER})
 
 
 def moment_of(job: Job) -> datetime:
-    """When a job of a world is due there; to be asked outside of all worlds."""
+    """When a job of a test clock is due there; to be asked outside of all test time."""
     return job.due if job.moment is None else job.moment
 
 
-async def due_in_world(
+async def due_in_test_time(
     ports: Ports, unit: Unit, account: Account, until: datetime, *, but: Collection[str], most: int
 ) -> Sequence[Job]:
-    """The next jobs of the account's world that are due by then, in the order of their times; `most` of them, which is
-    told by the last turn (`worth_reading`).
+    """The next jobs of the account's test clock that are due by then, in the order of their times; `most` of them,
+    which is told by the last turn (`worth_reading`).
 
     Its daily settlement comes only on days on which anything waits for it: else it is put off, in this unit, to the
     first one after the next other job, before which no job makes anything wait. What a request pays in the moment in

@@ -26,7 +26,7 @@ OWN_DAILY = "settlement.own"
 
 async def first_own_settlement(unit: Unit, account_id: str, now: datetime, ahead: timedelta) -> None:
     """Write the standing job where there is none yet; to be called when the account's clock, which says `now`, is
-    about to be moved, and outside of its world."""
+    about to be moved, and outside of its test clock."""
     job_id = f"{OWN_DAILY}:{account_id}"
     if await unit[Job].get(job_id) is None:
         moment = next_run(now)

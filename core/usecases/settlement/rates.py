@@ -51,8 +51,8 @@ async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> Known
 def _place(ports: Ports, mode: Mode) -> str:
     """Where the rate is kept: one for all accounts of a mode, but one of its own for each whose clock was moved, or
     what it hears in its own time would be the others' future."""
-    world = ports.clock.world
-    return mode.value if world is None or not world.offset else f"{mode.value}:{world.id}"
+    test_clock = ports.clock.test_clock
+    return mode.value if test_clock is None or not test_clock.offset else f"{mode.value}:{test_clock.id}"
 
 
 async def _ask(ports: Ports, mode: Mode, known: KnownRate | None) -> list[Quote]:

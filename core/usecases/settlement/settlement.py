@@ -23,7 +23,7 @@ from ..accounts.accounts import find_account
 from ..ledger.ledger import seal_all
 from ..refunds.progress import retry_waiting
 from ..schedule import come_back
-from ..test_clock import world_of
+from ..test_clock import test_clock_of
 from ..units import retrying
 from .chunks import settle_chunk
 from .rates import market_rate
@@ -132,7 +132,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
             await retrying(ports.storage, lambda unit: hold_on(ports, unit, job))
             held_at = ports.clock.monotonic()
         try:
-            with ports.clock.entered(world_of(account, batch.mode)):
+            with ports.clock.entered(test_clock_of(account, batch.mode)):
                 await _settle_account(ports, job, batch, account, progress)
         except (Stale, Unavailable):
             raise

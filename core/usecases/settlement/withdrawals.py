@@ -24,7 +24,7 @@ from ..causes import caused_id
 from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
 from ..sealed import tag_withdrawal, wallet_fits
-from ..test_clock import in_its_time, in_the_account_time
+from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
 from .transfers import sent_before
 from .withdrawal_progress import advance, announce_withdrawal, book_payout, enter_signed, job_id, job_of
@@ -124,7 +124,7 @@ async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | No
         # A refund took some of it between the two reads.
 
 
-@in_the_account_time
+@in_test_time_of_account
 async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     """The operator's payout, without waiting for the next settlement.
 
@@ -146,7 +146,7 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     return withdrawal
 
 
-@in_its_time(Withdrawal)
+@in_test_time(Withdrawal)
 async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Withdrawal:
     """Call a payout off before it is signed; its amount is available again. Against the job that signs it exactly one
     wins.
@@ -187,7 +187,7 @@ async def _sent(ports: Ports, withdrawal: Withdrawal) -> SentTransfer | None:
         ) from None
 
 
-@in_its_time(Withdrawal)
+@in_test_time(Withdrawal)
 async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
     """Take over what the wallet sent by a pending payout, though it is another amount, or went to another address, than
     the payout has: so it can be where a restored database settled anew. The payout becomes what was sent, and the rest
@@ -227,7 +227,7 @@ async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
         raise Refusal("INVALID_STATE", f"The wallet sent it before, as {known.signed.tx_hash}: {known.units} units")
 
 
-@in_its_time(Withdrawal)
+@in_test_time(Withdrawal)
 async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
     """Have a payout that is under way tried, or looked at, now instead of at its next turn. It is never signed twice.
 

@@ -14,7 +14,7 @@ from ...domain.accounts.accounts import Account
 from ...domain.webhooks.breaker import Breaker, lane_of
 from ...domain.webhooks.delivery import Outcome, next_number
 from ...domain.webhooks.events import Delivery, Event
-from ..test_clock import world_of
+from ..test_clock import test_clock_of
 from .due import Backlog, Ready
 from .in_flight import Outlook
 from .lease import Lease
@@ -58,7 +58,7 @@ class Service:
         self._receiver = ""
         """This lane at its present address: another one is another receiver."""
         self._host = ""
-        self._world = shared.ports.clock.world
+        self._test_clock = shared.ports.clock.test_clock
         self._moved = False
         self._outlook = Outlook(self._lane, shared.slots.per_receiver)
         self._backlog = Backlog(self._lane)
@@ -135,8 +135,8 @@ class Service:
             self._receiver = receiver
             self._host = host_of(url or "")
         # Whoever advances the clock of a test account serves its receiver, too.
-        if self._world is not None and account is not None:
-            self._moved = world_of(account, self._lane.mode) != self._world
+        if self._test_clock is not None and account is not None:
+            self._moved = test_clock_of(account, self._lane.mode) != self._test_clock
 
     @property
     def _halted(self) -> bool:

@@ -11,7 +11,7 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
 from ...domain.webhooks.delivery import sent_anew
 from ...domain.webhooks.events import Delivery, Event
-from ..test_clock import in_the_account_time, living_with
+from ..test_clock import in_test_time_of_account, living_with
 from ..units import retrying
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
 from .feed import note_letters
@@ -55,7 +55,7 @@ def _send_anew(
     return [unit[Delivery].save(sent_anew(each, receives=receives, now=now)) for each in deliveries]
 
 
-@in_the_account_time
+@in_test_time_of_account
 async def resend_range(ports: Ports, account_id: str, mode: Mode, asked: EventQuery) -> int:
     """Have all events of a range sent again, and say how many there are. A job does it, some at a time.
 

@@ -18,7 +18,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.webhooks.breaker import Breaker, after_delivery, closed, lane_id, lane_of, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
-from ..test_clock import world_of
+from ..test_clock import test_clock_of
 from ..units import retrying
 from .lease import is_unchanged
 from .outbox import ask_to_deliver, deliver_id
@@ -240,7 +240,7 @@ async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
     saves the change."""
     account = await unit[Account].get(account_id)
     for mode in Mode:
-        with ports.clock.entered(None if account is None else world_of(account, mode)):
+        with ports.clock.entered(None if account is None else test_clock_of(account, mode)):
             await _close_breaker(ports, unit, account_id, mode)
 
 

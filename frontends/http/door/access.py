@@ -9,7 +9,7 @@ from litestar.types import Guard, Scope
 
 from ....core.domain.accounts.accounts import Caller, Mode
 from ....core.usecases.accounts.access import authenticate
-from ....core.usecases.test_clock import world_of
+from ....core.usecases.test_clock import test_clock_of
 from ....ports.bundle import Ports
 from ...telemetry.logs import of_account
 from .errors import endpoint_not_found
@@ -36,7 +36,7 @@ async def enter(ports: Ports, scope: Scope, api_key: str, api_secret: str) -> Ca
     caller = await authenticate(ports, api_key, api_secret)
     scope["auth"] = caller
     of_account(caller.account_id, caller.mode)
-    ports.clock.enter(world_of(caller.account, caller.mode))
+    ports.clock.enter(test_clock_of(caller.account, caller.mode))
     return caller
 
 

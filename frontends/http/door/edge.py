@@ -92,7 +92,7 @@ class Edge:
                 await refused(Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB")).write(send_with_headers)
                 return
             try:
-                # Whoever calls may serve many requests in one task: none leaves the world behind that it entered.
+                # Whoever calls may serve many requests in one task: none leaves the test clock behind that it entered.
                 with self._ports.clock.entered(None), request_asks():
                     await self._app(scope, receive, send_with_headers)
             except Exception:
