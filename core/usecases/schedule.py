@@ -36,10 +36,10 @@ def next_ask(check_after: float | None, asked: int, now: datetime) -> datetime:
     return now + max(hint, _SHORTEST)
 
 
-def next_late_look(pauses: Sequence[timedelta], since: datetime, now: datetime, *, played: bool) -> datetime | None:
+def next_late_look(pauses: Sequence[timedelta], since: datetime, now: datetime, *, advanced: bool) -> datetime | None:
     """When we look once more, after these pauses since something was over, in case a notice was lost; None: no more.
-    `played` (simulated.py): after the last of them only."""
-    return next((at for pause in (pauses[-1:] if played else pauses) if (at := since + pause) > now), None)
+    `advanced` (simulated.py): after the last of them only."""
+    return next((at for pause in (pauses[-1:] if advanced else pauses) if (at := since + pause) > now), None)
 
 
 def set_due(unit: Unit, job: Job, due: datetime | None, *, anew: bool = False) -> None:

@@ -10,7 +10,7 @@ from ...ports.deposits import DepositSimulator
 from ...ports.faults import NotConfigured
 
 
-def is_played(ports: Ports, bank: str | None) -> bool:
+def is_advanced_over(ports: Ports, bank: str | None) -> bool:
     """Whether the clock is being advanced over an object of a simulated bank."""
     return _is_advanced(ports) and is_simulated(ports, bank)
 
@@ -21,7 +21,7 @@ def is_simulated(ports: Ports, bank: str | None) -> bool:
     return known is not None and known.simulated
 
 
-def is_played_on_chain(ports: Ports, watcher: str | None) -> bool:
+def is_advanced_over_on_chain(ports: Ports, watcher: str | None) -> bool:
     """The same for an address at a simulated chain."""
     if not _is_advanced(ports) or watcher is None:
         return False

@@ -7,8 +7,8 @@ from litestar.types import ASGIApp
 from ...core.domain.accounts.quota import API, Network
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
-from .charges import charges_router, played_charges_router
-from .clients import clients_router, played_clients_router
+from .charges import charges_router, sandbox_charges_router
+from .clients import clients_router, sandbox_clients_router
 from .door.access import authorized
 from .door.edge import Edge
 from .door.errors import HANDLERS
@@ -16,9 +16,9 @@ from .door.options import say_methods
 from .door.routing import Application, Router
 from .door.streams import WindowStreams
 from .events import events_router, webhook_endpoint_router
-from .exchanges import exchanges_router, played_exchanges_router
+from .exchanges import exchanges_router, sandbox_exchanges_router
 from .feed import letters_router
-from .gateways import gateways_router, played_gateways_router
+from .gateways import gateways_router, sandbox_gateways_router
 from .health import health_handlers
 from .hot import HotPaths
 from .kyc import kyc_router
@@ -30,15 +30,15 @@ from .payer.page_limit import PER_MINUTE, PageLimit
 from .payer.window import window_router
 from .payments import payments_router
 from .proofs import proofs_router
-from .refunds import played_refunds_router, refunds_router
+from .refunds import refunds_router, sandbox_refunds_router
 from .sandbox import sandbox_router
 from .sandbox_clock import sandbox_clock_router
-from .settlement import played_settlements_router, settlements_router
-from .subscriptions import played_subscriptions_router, subscriptions_router
+from .settlement import sandbox_settlements_router, settlements_router
+from .subscriptions import sandbox_subscriptions_router, subscriptions_router
 from .terminals import methods_router
 from .turnover import turnover_router
 from .uploads import uploads_router
-from .withdrawals import played_withdrawals_router, withdrawals_router
+from .withdrawals import sandbox_withdrawals_router, withdrawals_router
 
 
 def create_app(
@@ -69,26 +69,26 @@ def create_app(
             sandbox_router(ports),
             sandbox_clock_router(ports),
             gateways_router(ports),
-            played_gateways_router(ports),
+            sandbox_gateways_router(ports),
             letters_router(ports, streams, trusted_proxies),
             events_router(ports),
             webhook_endpoint_router(ports),
             refunds_router(ports),
-            played_refunds_router(ports),
+            sandbox_refunds_router(ports),
             settlements_router(ports),
-            played_settlements_router(ports),
+            sandbox_settlements_router(ports),
             money_router(ports),
             withdrawals_router(ports),
             kyc_router(ports),
             clients_router(ports),
-            played_clients_router(ports),
+            sandbox_clients_router(ports),
             exchanges_router(ports),
-            played_exchanges_router(ports),
-            played_withdrawals_router(ports),
+            sandbox_exchanges_router(ports),
+            sandbox_withdrawals_router(ports),
             subscriptions_router(ports),
-            played_subscriptions_router(ports),
+            sandbox_subscriptions_router(ports),
             charges_router(ports),
-            played_charges_router(ports),
+            sandbox_charges_router(ports),
         ],
         guards=[authorized(ports)],
         before_request=say_methods,

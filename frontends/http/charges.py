@@ -79,7 +79,7 @@ def charges_router(ports: Ports) -> Router:
     return Router("/subscriptions/{subscription_id:str}", route_handlers=[charge, page, window])
 
 
-def played_charges_router(ports: Ports) -> Router:
+def sandbox_charges_router(ports: Ports) -> Router:
     """POST /sandbox/subscriptions/{id}/next-charge, for test keys only. Answers with the wish."""
 
     @post("/next-charge", status_code=200)

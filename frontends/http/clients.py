@@ -91,7 +91,7 @@ def clients_router(ports: Ports) -> Router:
     return Router("/exchange-clients", route_handlers=[page])
 
 
-def played_clients_router(ports: Ports) -> Router:
+def sandbox_clients_router(ports: Ports) -> Router:
     """POST /sandbox/exchange-clients, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/", status_code=200)

@@ -14,7 +14,7 @@ from ...core.usecases.exchanges.exchanges import (
     get_exchange,
     list_exchanges,
 )
-from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_played
+from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_simulated
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
 from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
@@ -141,14 +141,14 @@ def exchanges_router(ports: Ports) -> Router:
     return Router("/exchanges", route_handlers=[create, page, one, cancel])
 
 
-def played_exchanges_router(ports: Ports) -> Router:
+def sandbox_exchanges_router(ports: Ports) -> Router:
     """POST /sandbox/exchanges, POST /sandbox/exchanges/{id}/simulate, for test keys only
     (docs/sandbox.md "The calls")."""
 
     @post("/")
     async def begin(request: ApiRequest) -> Response[bytes]:
         body = await request.body()
-        begun = await begin_played(
+        begun = await begin_simulated(
             ports,
             request.auth,
             lambda: read_body(body, request.headers.get("content-type"), ExchangeWish),
@@ -158,12 +158,12 @@ def played_exchanges_router(ports: Ports) -> Router:
     @post("/{exchange_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
         body = await request.body()
-        played = await simulate_exchange(
+        simulated = await simulate_exchange(
             ports,
             request.auth,
             exchange_id,
             lambda: read_body(body, request.headers.get("content-type"), ExchangeSimulation),
         )
-        return answer(exchange_view(ports, played))
+        return answer(exchange_view(ports, simulated))
 
     return Router("/sandbox/exchanges", route_handlers=[begin, simulate], guards=[require_test_mode])

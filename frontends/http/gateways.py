@@ -46,7 +46,7 @@ def gateways_router(ports: Ports) -> Router:
     return Router("/gateways", route_handlers=[every])
 
 
-def played_gateways_router(ports: Ports) -> Router:
+def sandbox_gateways_router(ports: Ports) -> Router:
     """POST /sandbox/gateways/{id}/simulate, for test keys only."""
 
     @post("/{gateway_id:str}/simulate", status_code=200)

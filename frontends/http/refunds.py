@@ -104,18 +104,18 @@ def refunds_router(ports: Ports) -> Router:
     return Router("/refunds", route_handlers=[create, page, one, cancel])
 
 
-def played_refunds_router(ports: Ports) -> Router:
+def sandbox_refunds_router(ports: Ports) -> Router:
     """POST /sandbox/refunds/{id}/simulate, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/{refund_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, refund_id: FromPath[str]) -> Response[bytes]:
         body = await request.body()
-        played = await simulate_refund(
+        simulated = await simulate_refund(
             ports,
             request.auth,
             refund_id,
             lambda: read_body(body, request.headers.get("content-type"), RefundSimulation),
         )
-        return answer(refund_view(played))
+        return answer(refund_view(simulated))
 
     return Router("/sandbox/refunds", route_handlers=[simulate], guards=[require_test_mode])

@@ -175,7 +175,7 @@ def settlements_router(ports: Ports) -> Router:
     return Router("/settlements", route_handlers=[page, one, items])
 
 
-def played_settlements_router(ports: Ports) -> Router:
+def sandbox_settlements_router(ports: Ports) -> Router:
     """POST /sandbox/settlements, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/", status_code=200)

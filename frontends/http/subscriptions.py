@@ -143,18 +143,18 @@ def subscriptions_router(ports: Ports) -> Router:
     return Router("/subscriptions", route_handlers=[create, page, one, change, cancel, rebind])
 
 
-def played_subscriptions_router(ports: Ports) -> Router:
+def sandbox_subscriptions_router(ports: Ports) -> Router:
     """POST /sandbox/subscriptions/{id}/simulate, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/{subscription_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
         body = await request.body()
-        played = await simulate_subscription(
+        simulated = await simulate_subscription(
             ports,
             request.auth,
             subscription_id,
             lambda: read_body(body, request.headers.get("content-type"), SubscriptionSimulation),
         )
-        return answer(subscription_view(played))
+        return answer(subscription_view(simulated))
 
     return Router("/sandbox/subscriptions", route_handlers=[simulate], guards=[require_test_mode])

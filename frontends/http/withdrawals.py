@@ -91,18 +91,18 @@ def withdrawals_router(ports: Ports) -> Router:
     return Router("/withdrawals", route_handlers=[page, one, withdraw])
 
 
-def played_withdrawals_router(ports: Ports) -> Router:
+def sandbox_withdrawals_router(ports: Ports) -> Router:
     """POST /sandbox/withdrawals/{id}/simulate, for test keys only."""
 
     @post("/{withdrawal_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, withdrawal_id: FromPath[str]) -> Response[bytes]:
         body = await request.body()
-        played = await simulate_withdrawal(
+        simulated = await simulate_withdrawal(
             ports,
             request.auth,
             withdrawal_id,
             lambda: read_body(body, request.headers.get("content-type"), WithdrawalSimulation),
         )
-        return answer(withdrawal_view(played))
+        return answer(withdrawal_view(simulated))
 
     return Router("/sandbox/withdrawals", route_handlers=[simulate], guards=[require_test_mode])

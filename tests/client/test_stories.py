@@ -171,8 +171,8 @@ async def test_settlement_payout_and_money(merchant: Merchant) -> None:
 async def test_gateways_events_and_the_receiver(merchant: Merchant) -> None:
     client, sandbox = merchant.client, merchant.sandbox
     [gateway] = await now(client.money.gateways())
-    played = await now(client.sandbox.simulate_gateway(gateway.gateway_id, GatewayStatus.DEGRADED))
-    assert played.status is GatewayStatus.DEGRADED
+    simulated = await now(client.sandbox.simulate_gateway(gateway.gateway_id, GatewayStatus.DEGRADED))
+    assert simulated.status is GatewayStatus.DEGRADED
     sandbox.fail((await now(client.payments.create(amount_rub=100))).id)
     page = await now(client.events.list(type="payment.status_changed", delivery_status="delivered"))
     [event] = page.data

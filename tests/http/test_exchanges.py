@@ -92,8 +92,8 @@ async def test_exchanges_of_another_mode_or_account_are_not_there(house: Exchang
     cancelled = await http.post(f"{path}/{exchange_id}/cancel", headers=headers)
     assert told(found) == told(cancelled) == (404, "EXCHANGE_NOT_FOUND")
     assert (await http.get(path, headers=headers)).json()["pagination"]["total"] == 0
-    played = await http.post(f"/api/v1/sandbox/exchanges/{exchange_id}/simulate", headers=headers, json={})
-    assert told(played) == (404, "NOT_FOUND" if mode == "other mode" else "EXCHANGE_NOT_FOUND")
+    simulated = await http.post(f"/api/v1/sandbox/exchanges/{exchange_id}/simulate", headers=headers, json={})
+    assert told(simulated) == (404, "NOT_FOUND" if mode == "other mode" else "EXCHANGE_NOT_FOUND")
 
 
 @pytest.mark.parametrize("path", [NO_EXCHANGE, "exch_1", "pay_1", "%00"])

@@ -152,9 +152,9 @@ async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundH
     live = await applied(refunds)
     assert (await refunds.refund(live)).approved_at is not None
     await refunds.set(refund_approval="manual")
-    played = await refunds.apply(await refunds.paid())
-    await approve_refund(by(refunds.ports, "olga"), played)
-    assert (await refunds.refund(played)).approved_at is not None
+    simulated = await refunds.apply(await refunds.paid())
+    await approve_refund(by(refunds.ports, "olga"), simulated)
+    assert (await refunds.refund(simulated)).approved_at is not None
 
 
 async def test_a_payout_wallet_waits(refunds: RefundHouse) -> None:

@@ -31,7 +31,7 @@ BY_HAND = (GatewayReason.MAINTENANCE, GatewayReason.OPERATOR)
 
 class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     """How a gateway is, once it was ever set. Its id is the bank's name; of what one account plays in test mode, see
-    `played_id`, which nobody else ever meets."""
+    `simulated_id`, which nobody else ever meets."""
 
     id: str
     status: GatewayStatus = GatewayStatus.OPERATIONAL
@@ -50,7 +50,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is not GatewayStatus.DOWN or self.reason not in BY_HAND
 
 
-def played_id(account_id: str, gateway_id: str) -> str:
+def simulated_id(account_id: str, gateway_id: str) -> str:
     """The id of the record of what an account plays with a gateway in test mode."""
     return f"{account_id}/{gateway_id}"
 

@@ -17,7 +17,7 @@ from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import Incoming, deposit_source
 from ..gateways.watch import watched
 from ..schedule import next_ask, set_due
-from ..simulated import is_played, is_played_on_chain
+from ..simulated import is_advanced_over, is_advanced_over_on_chain
 from ..units import retrying
 from .opening import give_up, open_address, open_invoice
 from .payout import Paying, begin_payout, hear, pay_out
@@ -174,7 +174,11 @@ async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved
             return
         asked = 0 if has_moved else present.attempts
         now = ports.clock.now()
-        due = None if paying is None else next_look(paying, asked, now, played=_is_played(ports, paying.exchange))
+        due = (
+            None
+            if paying is None
+            else next_look(paying, asked, now, advanced=_is_advanced_over(ports, paying.exchange))
+        )
         standing = await unit[Exchange].get(job.argument)
         if standing is not None and paying is not None and standing.version != paying.exchange.version:
             # A notice or the sandbox moved it meanwhile: what we know of it is old.
@@ -184,34 +188,34 @@ async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved
     await retrying(ports.storage, work)
 
 
-def _is_played(ports: Ports, exchange: Exchange) -> bool:
+def _is_advanced_over(ports: Ports, exchange: Exchange) -> bool:
     if exchange.takes_usdt:
-        return is_played_on_chain(ports, exchange.watcher)
-    return is_played(ports, exchange.bank)
+        return is_advanced_over_on_chain(ports, exchange.watcher)
+    return is_advanced_over(ports, exchange.bank)
 
 
-def next_look(paying: Paying, asked: int, now: datetime, *, played: bool) -> datetime | None:
-    """When an exchange is looked at again, after `asked` times since it moved; None: it is over. `played`: at its
+def next_look(paying: Paying, asked: int, now: datetime, *, advanced: bool) -> datetime | None:
+    """When an exchange is looked at again, after `asked` times since it moved; None: it is over. `advanced`: at its
     deadlines only."""
     exchange = paying.exchange
     if exchange.is_final:
-        late = _late_look(exchange, now, played=played)
+        late = _late_look(exchange, now, advanced=advanced)
         # Of RUB that were taken back while the USDT went nothing could be decided.
         anew = not asked and exchange.invoice_reference is not None
         return now + LOOK if late is None and anew else late
     if exchange.status is _S.PENDING or exchange.status in AWAITING:
-        wait = exchange.expires_at - now if played and exchange.status is not _S.PENDING else LOOK
+        wait = exchange.expires_at - now if advanced and exchange.status is not _S.PENDING else LOOK
         return min(now + wait, exchange.expires_at) if now < exchange.expires_at else now + _AWAY
     if exchange.status is _S.RUB_RECEIVED and exchange.hold_until is not None and now < exchange.hold_until:
         return exchange.hold_until
     return next_ask(paying.check_after, asked, now)
 
 
-def _late_look(exchange: Exchange, now: datetime, *, played: bool) -> datetime | None:
+def _late_look(exchange: Exchange, now: datetime, *, advanced: bool) -> datetime | None:
     if not _has_place(exchange):
         return None
     last = exchange.expires_at + LATE_FOR
-    if played:
+    if advanced:
         return last if now < last else None
     passed = now - exchange.expires_at
     return next((now + pause for until, pause in _LATE_LOOKS if passed < until), None)

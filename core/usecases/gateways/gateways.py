@@ -15,7 +15,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import TEST, Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
-from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, played_id
+from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, simulated_id
 from ..accounts.access import RECENT
 from ..units import retrying
 from ..webhooks.outbox import announce
@@ -32,7 +32,7 @@ class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
-    """A gateway as it is shown; `played`: this is what the account plays, not how it is."""
+    """A gateway as it is shown; `advanced`: this is what the account plays, not how it is."""
 
     gateway_id: str
     mode: Mode
@@ -40,7 +40,7 @@ class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
     status: GatewayStatus
     reason: GatewayReason | None
     since: datetime | None
-    played: bool = False
+    advanced: bool = False
 
 
 def read_status(text: str) -> GatewayStatus:
@@ -55,21 +55,27 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
     plays."""
     names = ports.banks.order.get(mode, ())
-    played = {} if account_id is None or mode is Mode.LIVE else {played_id(account_id, name): name for name in names}
+    advanced = (
+        {} if account_id is None or mode is Mode.LIVE else {simulated_id(account_id, name): name for name in names}
+    )
     async with ports.storage.unit() as unit:
         found = (
-            await unit[Gateway].find(id=OneOf((*names, *played)), limit=2 * len(names), readable=True) if names else []
+            await unit[Gateway].find(id=OneOf((*names, *advanced)), limit=2 * len(names), readable=True)
+            if names
+            else []
         )
     records = {record.id: record for record in found}
     shown = []
     for name in names:
-        own = None if account_id is None else records.get(played_id(account_id, name))
-        is_played = own is not None and own.status is not GatewayStatus.OPERATIONAL
-        shown.append(_shown(name, mode, (own if is_played else None) or records.get(name), played=is_played))
+        own = None if account_id is None else records.get(simulated_id(account_id, name))
+        is_advanced_over = own is not None and own.status is not GatewayStatus.OPERATIONAL
+        shown.append(
+            _shown(name, mode, (own if is_advanced_over else None) or records.get(name), advanced=is_advanced_over)
+        )
     return shown
 
 
-def _shown(name: str, mode: Mode, record: Gateway | None, *, played: bool = False) -> ShownGateway:
+def _shown(name: str, mode: Mode, record: Gateway | None, *, advanced: bool = False) -> ShownGateway:
     record = record or Gateway(id=name)
     return ShownGateway(
         gateway_id=name,
@@ -78,7 +84,7 @@ def _shown(name: str, mode: Mode, record: Gateway | None, *, played: bool = Fals
         status=record.status,
         reason=record.reason,
         since=record.since,
-        played=played,
+        advanced=advanced,
     )
 
 
@@ -116,7 +122,7 @@ async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted
         raise Refusal("GATEWAY_NOT_FOUND", "No gateway of this id")
 
     async def work(unit: Unit) -> Gateway:
-        record_id = played_id(caller.account_id, gateway_id)
+        record_id = simulated_id(caller.account_id, gateway_id)
         before = await unit[Gateway].get(record_id)
         now = ports.clock.now()
         after = changed(before or Gateway(id=record_id), status, GatewayReason.MAINTENANCE, now)
@@ -157,8 +163,8 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
     last_resort = None
     for bank in routes:
         shared = await ports.storage.recent(Gateway, bank.name, within=RECENT)
-        played = await ports.storage.recent(Gateway, played_id(account_id, bank.name)) if mode is TEST else None
-        if (shared is not None and not shared.takes_payments) or (played is not None and not played.takes_payments):
+        advanced = await ports.storage.recent(Gateway, simulated_id(account_id, bank.name)) if mode is TEST else None
+        if (shared is not None and not shared.takes_payments) or (advanced is not None and not advanced.takes_payments):
             continue
         if shared is None or shared.status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):
             return bank

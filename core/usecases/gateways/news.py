@@ -14,7 +14,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, played_id
+from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, simulated_id
 from ...domain.payloads import GatewayPayload
 from ...domain.webhooks.events import Event, EventType
 from ..test_clock import test_clock_of
@@ -127,11 +127,11 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
 
 async def _own_sequences(unit: Unit, mode: Mode, accounts: Sequence[Account], gateway_id: str) -> dict[str, int]:
     """How often each account was told what it plays. Both counts rise, so their sum rises with every event."""
-    played = {played_id(account.id, gateway_id): account.id for account in accounts}
-    if mode is Mode.LIVE or not played:
+    simulated = {simulated_id(account.id, gateway_id): account.id for account in accounts}
+    if mode is Mode.LIVE or not simulated:
         return {}
-    found = await unit[Gateway].find(id=OneOf(tuple(played)), limit=len(played), readable=True)
-    return {played[record.id]: record.sequence for record in found}
+    found = await unit[Gateway].find(id=OneOf(tuple(simulated)), limit=len(simulated), readable=True)
+    return {simulated[record.id]: record.sequence for record in found}
 
 
 def gateway_event(ports: Ports, account_id: str, mode: Mode, telling: Telling, sequence: int) -> Event:

@@ -20,7 +20,7 @@ from ...domain.payments.payments import (
 from ...domain.payments.reports import Report
 from ..gateways.watch import watched
 from ..schedule import ASK_AGAIN, come_back, next_late_look, pause_after
-from ..simulated import is_played
+from ..simulated import is_advanced_over
 from .moves import apply, read_arrivals, read_failure
 from .opening import find_at_bank, open_at_bank, take_back
 
@@ -67,7 +67,7 @@ async def watch(ports: Ports, job: Job) -> None:
         payment = await _look_or_expire(ports, payment)
     due = None
     if payment is not None:
-        due = next_look(payment, job.attempts, ports.clock.now(), played=is_played(ports, payment.bank))
+        due = next_look(payment, job.attempts, ports.clock.now(), advanced=is_advanced_over(ports, payment.bank))
     await come_back(ports, job, due)
 
 
@@ -107,7 +107,7 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
         return await ports.storage.get(Payment, payment.id)
 
 
-def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> datetime | None:
+def next_look(payment: Payment, looks: int, now: datetime, *, advanced: bool) -> datetime | None:
     """The next moment at which we ask the bank about this payment by ourselves; None when only its notices count from
     now on."""
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
@@ -118,5 +118,5 @@ def next_look(payment: Payment, looks: int, now: datetime, *, played: bool) -> d
     if payment.status in (_S.PENDING, _S.PROCESSING):
         return max(payment.expires_at, now + _BANK_AWAY)
     if payment.status is _S.EXPIRED:
-        return next_late_look(LATE_LOOKS, payment.created_at, now, played=played)
+        return next_late_look(LATE_LOOKS, payment.created_at, now, advanced=advanced)
     return None

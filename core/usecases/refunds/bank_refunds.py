@@ -72,7 +72,7 @@ def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
     return next_ask(None if state is None else state.check_after, asked, now)
 
 
-def next_reversal_look(since: datetime, now: datetime, *, played: bool = False) -> datetime | None:
+def next_reversal_look(since: datetime, now: datetime, *, advanced: bool = False) -> datetime | None:
     """The next moment to look whether money that was sent at `since` came back; None when only notices count from now
     on."""
-    return next_late_look(REVERSAL_LOOKS, since, now, played=played)
+    return next_late_look(REVERSAL_LOOKS, since, now, advanced=advanced)

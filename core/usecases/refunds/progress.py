@@ -23,7 +23,7 @@ from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, Refun
 from ..forgotten import may_be_forgotten
 from ..holding import holds_back
 from ..schedule import set_due
-from ..simulated import is_played
+from ..simulated import is_advanced_over
 from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from .contradictions import heard_of_failed
@@ -167,14 +167,14 @@ async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
         refund = await unit[Refund].get(job.argument)
         due = None
         if refund is not None:
-            played = refund.status is _S.COMPLETED and is_played(ports, (await payment_of(unit, refund)).bank)
-            due = _next(refund, state, job.attempts, ports.clock.now(), played=played)
+            advanced = refund.status is _S.COMPLETED and is_advanced_over(ports, (await payment_of(unit, refund)).bank)
+            due = _next(refund, state, job.attempts, ports.clock.now(), advanced=advanced)
         set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 
 
-def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, *, played: bool) -> datetime | None:
+def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, *, advanced: bool) -> datetime | None:
     """The next moment for the refund's job; None when there is nothing left to do."""
     if refund.status is _S.PENDING:
         ready = refund.approved_at is not None and refund.pending_reason is None
@@ -182,7 +182,7 @@ def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, 
     if refund.status is _S.PROCESSING:
         return next_look(state, asked, now)
     if refund.status is _S.COMPLETED and refund.completed_at is not None:
-        return next_reversal_look(refund.completed_at, now, played=played)
+        return next_reversal_look(refund.completed_at, now, advanced=advanced)
     return None
 
 

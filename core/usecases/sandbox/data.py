@@ -22,7 +22,7 @@ from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
-from ...domain.gateways.gateways import Gateway, played_id
+from ...domain.gateways.gateways import Gateway, simulated_id
 from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
 from ...domain.kyc.kyc import Upload
@@ -101,9 +101,9 @@ def _own_batches(account_id: str, mode: Mode) -> dict[str, Any]:
     return {"id": Between(f"{mode}:{account_id}:", f"{mode}:{account_id};")}
 
 
-def _played(account_id: str, _mode: Mode) -> dict[str, Any]:
+def _simulated(account_id: str, _mode: Mode) -> dict[str, Any]:
     # `0` is the character that follows the slash.
-    return {"id": Between(played_id(account_id, ""), f"{account_id}0")}
+    return {"id": Between(simulated_id(account_id, ""), f"{account_id}0")}
 
 
 def _breaker(account_id: str, mode: Mode) -> dict[str, Any]:
@@ -145,7 +145,7 @@ FORGOTTEN: tuple[Kind, ...] = (
     Kind(Settlement, "settlements", _own, forget_settlements, order="started_at"),
     Kind(SettlementBatch, "settlement_batches", _own_batches, forget_batches, order="id"),
     Kind(Client, "clients", _own, forget_clients),
-    Kind(Gateway, "gateways", _played, _just(Gateway), order="id"),
+    Kind(Gateway, "gateways", _simulated, _just(Gateway), order="id"),
     # Last, because what goes before may still have had some.
     Kind(Event, "events", _own, forget_events),
     Kind(FeedEntry, "feed_entries", _of_test_mode, _just(FeedEntry), order="position"),

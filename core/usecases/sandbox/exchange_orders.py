@@ -37,7 +37,7 @@ class ExchangeWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return "ExchangeWish(…)"
 
 
-async def begin_played(ports: Ports, caller: Caller, read_wish: Callable[[], ExchangeWish]) -> Exchange:
+async def begin_simulated(ports: Ports, caller: Caller, read_wish: Callable[[], ExchangeWish]) -> Exchange:
     """Begin what is wished for. Raises: Refusal, as `exchange_orders.RULES` and `RUB_RULES` have them."""
     wish = read_wish()
     if (wish.amount_rub is None) == (wish.amount_usdt is None):

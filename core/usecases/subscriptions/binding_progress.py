@@ -32,7 +32,7 @@ from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
 from ..schedule import next_late_look, set_due
 from ..sealed import mandate_place
-from ..simulated import is_played
+from ..simulated import is_advanced_over
 from ..units import retrying
 from .bindings import WAITING, ask, binder, take_back, take_binding
 from .mandate_end import end_open_binding, plan_revoking
@@ -47,7 +47,7 @@ ASK_AGAIN = (
 
 PAYER_LOOKS = timedelta(minutes=10)
 """How often the bank is asked about a binding that waits for its payer: at its deadline at the latest."""
-PLAYED_LOOKS = timedelta(days=1)
+ADVANCED_LOOKS = timedelta(days=1)
 """The same where a sandbox clock is advanced over it (simulated.py)."""
 
 LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
@@ -222,18 +222,18 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
         subscription = None if payment is None else await any_subscription(unit, payment.subscription_id or "")
         due = None
         if payment is not None and subscription is not None:
-            played = is_played(ports, payment.bank)
-            due = next_look(payment, subscription, job.attempts, ports.clock.now(), played=played)
+            advanced = is_advanced_over(ports, payment.bank)
+            due = next_look(payment, subscription, job.attempts, ports.clock.now(), advanced=advanced)
         set_due(unit, present, due)
 
     await retrying(ports.storage, work)
 
 
 def next_look(
-    payment: Payment, subscription: Subscription, looks: int, now: datetime, *, played: bool
+    payment: Payment, subscription: Subscription, looks: int, now: datetime, *, advanced: bool
 ) -> datetime | None:
     """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
-    payer_looks = PLAYED_LOOKS if played else PAYER_LOOKS
+    payer_looks = ADVANCED_LOOKS if advanced else PAYER_LOOKS
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
         return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
@@ -241,7 +241,7 @@ def next_look(
         wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
         return min(now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
     if payment.status in _OVER:
-        return next_late_look(LATE_LOOKS, payment.created_at, now, played=played)
+        return next_late_look(LATE_LOOKS, payment.created_at, now, advanced=advanced)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
         # Paid and not bound, or under review: the mandate, or the review's end, may still come.

@@ -13,7 +13,7 @@ from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at,
 from ..gateways.watch import watched
 from ..payments.recurring import any_subscription, save_subscription
 from ..schedule import come_back
-from ..simulated import is_played
+from ..simulated import is_advanced_over
 from ..units import retrying
 from .binding_progress import NO_ANSWER, find_at_bank, look_or_lapse, read_state
 from .bindings import binder
@@ -23,7 +23,7 @@ WATCH_SUBSCRIPTION = "subscription.watch"
 
 MANDATE_LOOKS = timedelta(days=1)
 """How often a bank is asked about a mandate by ourselves."""
-PLAYED_LOOKS = timedelta(days=90)
+ADVANCED_LOOKS = timedelta(days=90)
 """The same where a sandbox clock is advanced over it (simulated.py)."""
 
 
@@ -46,7 +46,11 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
         await _look_at_binding(ports, subscription)
         await look_at_mandate(ports, subscription)
         subscription = await end_overdue(ports, subscription.id)
-    pause = PLAYED_LOOKS if subscription is not None and is_played(ports, subscription.mandate_bank) else MANDATE_LOOKS
+    pause = (
+        ADVANCED_LOOKS
+        if subscription is not None and is_advanced_over(ports, subscription.mandate_bank)
+        else MANDATE_LOOKS
+    )
     await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
 
 
