@@ -1,9 +1,9 @@
 """Delivering events: one worker on SQLite beside the bare HTTP client, which posts the same bodies to the same receiver
-with as many letters under way.
+with as many webhooks under way.
 
 The worker claims, reads, signs, posts, and enters every attempt durably. The receiver is a process of its own. The
 number of events is CAMBIST_BENCH_EVENTS (default 10000); they belong to four accounts, which a worker serves with eight
-letters at a time each. Run with `pytest benchmarks/test_deliveries.py --benchmark-only`.
+webhooks at a time each. Run with `pytest benchmarks/test_deliveries.py --benchmark-only`.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ HEADERS = {
     "webhook-timestamp": "1760000000",
     "webhook-signature": "v1," + "0" * 44,
 }
-"""What a letter carries, so that the client writes as much in both."""
+"""What a webhook carries, so that the client writes as much in both."""
 
 
 def body(number: int) -> bytes:

@@ -2,7 +2,7 @@
 their webhooks beside its own rest.
 
 Each payment is of 404.02 rubles, which the simulated bank refuses after a second, so that every one has its event and
-its letter. How many there are is CAMBIST_BENCH_MEMORY (default 5000; the goal speaks of 100000). Numbers are
+its webhook. How many there are is CAMBIST_BENCH_MEMORY (default 5000; the goal speaks of 100000). Numbers are
 mebibytes, not seconds: they stand in `extra_info`.
 """
 
@@ -101,7 +101,7 @@ def test_service_after_payments(benchmark: BenchmarkFixture, running: tuple[Inst
 
 
 def wait_for_letters(path: Path, count: int) -> None:
-    """Return when so many letters were delivered."""
+    """Return when so many webhooks were delivered."""
     done, deadline = 0, time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:

@@ -1,7 +1,7 @@
 """A year of a test account at once: an advance of its clock over a thousand objects of all kinds on SQLite, at full
 durability, with a receiver in a process of its own.
 
-Beside the seconds of the advance stand the CPU time of the service, the jobs done, the events written, and the letters
+Beside the seconds of the advance stand the CPU time of the service, the jobs done, the events written, and the webhooks
 that were answered. Payments expire, fail, are paid, refunded and settled; exchanges of both directions expire or are
 paid out; mandates are looked at. All were made within some minutes, as far apart as the rate limits keep them, so that
 few jobs fall into one second.
@@ -144,7 +144,7 @@ async def make(settings: Settings, address: str) -> NewAccount:
 
 
 async def a_year(settings: Settings, account_id: str) -> tuple[ClockStanding, float, int]:
-    """Advance; how the clock stands, the CPU seconds that it took, and how many letters were answered."""
+    """Advance; how the clock stands, the CPU seconds that it took, and how many webhooks were answered."""
     async with open_house(settings) as house:
         before = len(await everything(house.ports, Attempt))
         caller, began = await caller_of(house.ports, account_id), time.process_time()
@@ -163,9 +163,9 @@ def test_year(benchmark: BenchmarkFixture, runner: asyncio.Runner, receivers: li
     settings = Settings(data_dir=tmp_path, base_url="https://pay.example")
     account = runner.run(make(settings, receivers[0]))
     found = cast("Any", benchmark.pedantic)(lambda: runner.run(a_year(settings, account.account_id)), rounds=1)
-    stands, cpu, letters = found
+    stands, cpu, webhooks = found
     assert stands.target is None, "it answered before it was done"
-    assert letters == stands.events_emitted
+    assert webhooks == stands.events_emitted
     benchmark.extra_info.update(
-        cpu_seconds=round(cpu, 2), jobs=stands.jobs_run, events=stands.events_emitted, letters=letters
+        cpu_seconds=round(cpu, 2), jobs=stands.jobs_run, events=stands.events_emitted, webhooks=webhooks
     )

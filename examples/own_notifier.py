@@ -1,4 +1,4 @@
-"""A notifier of one's own: letters go to a queue of the company's instead of the merchants' addresses.
+"""A notifier of one's own: webhooks go to a queue of the company's instead of the merchants' addresses.
 
 `pyproject.toml`: `[project.entry-points."cambist.notifiers"]`, `company-queue = "examples.own_notifier:make"`;
 `cambist.toml`: `notifier = "company-queue"`. To hear events in the program itself, `on_event` is simpler
@@ -8,7 +8,7 @@
 import asyncio
 
 import cambist
-from cambist.ports import Answer, Letter, Receipt
+from cambist.ports import Answer, DeliveryResult, WebhookRequest
 
 
 class QueueNotifier:
@@ -17,13 +17,13 @@ class QueueNotifier:
     def __init__(self, queue: "asyncio.Queue[tuple[str, bytes]]") -> None:
         self.queue = queue
 
-    async def post(self, letter: Letter) -> Receipt:
-        """Never raises for what the queue does: the receipt says it, and the letter comes again."""
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        """Never raises for what the queue does: the receipt says it, and the webhook comes again."""
         try:
-            self.queue.put_nowait((letter.headers["X-Webhook-Id"], letter.body))
+            self.queue.put_nowait((webhook.headers["X-Webhook-Id"], webhook.body))
         except asyncio.QueueFull:
-            return Receipt(answer=Answer.RESPONDED, status=503, note="the queue is full")
-        return Receipt(answer=Answer.RESPONDED, status=200)
+            return DeliveryResult(answer=Answer.RESPONDED, status=503, note="the queue is full")
+        return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
     async def close(self) -> None:
         """The queue is not ours to close."""

@@ -72,7 +72,7 @@ async def open_house(
 
     What is given goes in place of the usual adapter (and stays the giver's to close): a virtual clock, ids from a
     seed, a bank that follows a `script`, `adapters`. A mode has the banks of its setting, and `further_banks`.
-    `around_notifier` is put around whatever posts letters. With `telemetry` the ports to providers and receivers are
+    `around_notifier` is put around whatever posts webhooks. With `telemetry` the ports to providers and receivers are
     watched. Who is `patient` (an operator's command) waits longer for a database that others write to. A
     database that is a copy is held (core/usecases/installation/marking.py), unless `recognising` is off: for one
     that is only looked into.

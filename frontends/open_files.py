@@ -4,7 +4,7 @@ import logging
 import sys
 from typing import NamedTuple
 
-from ..core.usecases.webhooks.dispatcher import LETTERS
+from ..core.usecases.webhooks.dispatcher import WEBHOOKS
 
 WANTED = 65_536
 """More is not asked for, however much is allowed."""
@@ -18,24 +18,24 @@ log = logging.getLogger("cambist.serve")
 class Shares(NamedTuple):
     """Who may have how many at once, so that none takes what another needs."""
 
-    letters: int
+    webhooks: int
     """Webhooks under way: a half of the files at most."""
     connections: int
-    """Connections of clients: three quarters of what letters leave; databases and logs have the rest."""
+    """Connections of clients: three quarters of what webhooks leave; databases and logs have the rest."""
     of_an_address: int
     """Of these from one address: a quarter of all files, whatever is set."""
 
 
 def shares(allowed: int) -> Shares:
     """How so many files are shared."""
-    letters = max(min(LETTERS, allowed // 2), 1)
-    connections = max(min(CONNECTIONS, (allowed - letters) * 3 // 4), 1)
-    return Shares(letters, connections, max(min(connections, allowed // 4), 1))
+    webhooks = max(min(WEBHOOKS, allowed // 2), 1)
+    connections = max(min(CONNECTIONS, (allowed - webhooks) * 3 // 4), 1)
+    return Shares(webhooks, connections, max(min(connections, allowed // 4), 1))
 
 
 def raise_limit() -> None:
     """Let this process have as many files open as it is allowed to: what shells and units give at first is a few for
-    one that serves. Says so where it stays too low for all letters."""
+    one that serves. Says so where it stays too low for all webhooks."""
     if sys.platform == "win32":
         return
     import resource
@@ -50,12 +50,12 @@ def raise_limit() -> None:
             aim = soft
     else:
         aim = soft
-    if aim != resource.RLIM_INFINITY and aim < 2 * LETTERS:
+    if aim != resource.RLIM_INFINITY and aim < 2 * WEBHOOKS:
         log.warning(
-            "this process may have %d files open (ulimit -n): %d letters under way at most, instead of %d",
+            "this process may have %d files open (ulimit -n): %d webhooks under way at most, instead of %d",
             aim,
-            shares(aim).letters,
-            LETTERS,
+            shares(aim).webhooks,
+            WEBHOOKS,
         )
 
 

@@ -60,9 +60,9 @@ from .mandates import MandateState as MandateState
 from .mandates import MandateStatus as MandateStatus
 from .notes import ProviderNote as ProviderNote
 from .notifier import Answer as Answer
-from .notifier import Letter as Letter
+from .notifier import DeliveryResult as DeliveryResult
 from .notifier import Notifier as Notifier
-from .notifier import Receipt as Receipt
+from .notifier import WebhookRequest as WebhookRequest
 from .payouts import FindingSender as FindingSender
 from .payouts import ListingSender as ListingSender
 from .payouts import SenderCapabilities as SenderCapabilities

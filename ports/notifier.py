@@ -1,4 +1,4 @@
-"""The notifier posts letters to merchants' receivers and reports what became of each."""
+"""The notifier posts webhooks to merchants' receivers and reports what became of each."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One POST. `open_network` lets it go to plain http and, where the installation permits it
     (`allow_loopback_webhooks`), to loopback addresses: test mode only."""
 
@@ -29,8 +29,8 @@ class Answer(StrEnum):
     """Not sent: the address is one that we never post to."""
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What became of a letter. `status` only with RESPONDED; `note` is a short cause for operators."""
+class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What became of a webhook. `status` only with RESPONDED; `note` is a short cause for operators."""
 
     answer: Answer
     status: int | None = None
@@ -39,10 +39,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Notifier(Protocol):
-    """Posts letters. No redirect is followed, the whole exchange takes at most 10 seconds."""
+    """Posts webhooks. No redirect is followed, the whole exchange takes at most 10 seconds."""
 
-    async def post(self, letter: Letter) -> Receipt:
-        """Send it once. Never raises for what the receiver or the network does: that is the receipt."""
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        """Send it once. Never raises for what the receiver or the network does: that is the result."""
         ...
 
     async def close(self) -> None: ...

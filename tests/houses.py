@@ -21,10 +21,10 @@ from cambist.frontends.compose import FurtherBank, open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import Pretence
 from cambist.ports.bundle import Ports
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.books import check_books
 from tests.faces import lent_app
-from tests.payload_checks import check_body, check_letter
+from tests.payload_checks import check_body, check_webhook
 from tests.turns import at_rest
 
 WEBHOOK_SECRET = "a-webhook-secret-of-the-tests"
@@ -32,15 +32,15 @@ WEBHOOK_URL = "https://merchant.example/hooks"
 
 
 class Postman:
-    """A notifier that keeps every letter and answers as told; 200 unless told otherwise."""
+    """A notifier that keeps every webhook and answers as told; 200 unless told otherwise."""
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
-        self.answers: list[Receipt] = []
+        self.webhooks: list[WebhookRequest] = []
+        self.answers: list[DeliveryResult] = []
 
-    async def post(self, letter: Letter) -> Receipt:
-        self.letters.append(letter)
-        return self.answers.pop(0) if self.answers else Receipt(answer=Answer.RESPONDED, status=200)
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        self.webhooks.append(webhook)
+        return self.answers.pop(0) if self.answers else DeliveryResult(answer=Answer.RESPONDED, status=200)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -48,7 +48,7 @@ class Postman:
     @property
     def bodies(self) -> list[dict[str, Any]]:
         """The payloads, in the order sent."""
-        return [msgspec.json.decode(letter.body) for letter in self.letters]
+        return [msgspec.json.decode(webhook.body) for webhook in self.webhooks]
 
 
 class TestHouse:
@@ -142,19 +142,19 @@ class TestHouse:
         return [msgspec.json.decode(event.body) for event in found]
 
     async def check_payloads(self) -> None:
-        """Every event there is, and every letter sent so far, is of its schema."""
+        """Every event there is, and every webhook sent so far, is of its schema."""
         async for batch in self.ports.storage.scan(Event):
             for event in batch:
                 check_body(event.type, event.body)
-        for letter in self.postman.letters:
-            check_letter(letter.headers, letter.body)
+        for webhook in self.postman.webhooks:
+            check_webhook(webhook.headers, webhook.body)
 
     def check_signatures(self) -> None:
-        """Every letter sent so far verifies with the merchant's secret."""
-        for letter in self.postman.letters:
-            sent = int(letter.headers["X-Webhook-Timestamp"])
-            event = verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
-            assert event == letter.headers["X-Webhook-Id"]
+        """Every webhook sent so far verifies with the merchant's secret."""
+        for webhook in self.postman.webhooks:
+            sent = int(webhook.headers["X-Webhook-Timestamp"])
+            event = verify_signature(webhook.headers, webhook.body, [WEBHOOK_SECRET], sent)
+            assert event == webhook.headers["X-Webhook-Id"]
 
 
 @asynccontextmanager
@@ -162,7 +162,7 @@ async def open_test_house(
     *, receiver: bool = True, further_banks: Sequence[FurtherBank] = (), **settings: Any
 ) -> AsyncIterator[TestHouse]:
     """A house in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
-    each mode's first bank; `further_banks` bring their own. At the end every event and letter is held against its
+    each mode's first bank; `further_banks` bring their own. At the end every event and webhook is held against its
     schema, and the books against the objects."""
     clock, postman, script = VirtualClock(settle=at_rest), Postman(), Script()
     wanted = Settings(

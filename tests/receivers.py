@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tests.payload_checks import check_letter
+from tests.payload_checks import check_webhook
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Receiver:
         if kind is None:
             for request in self.requests:
                 if "x-webhook-event" in request.headers:
-                    check_letter(request.headers, request.body)
+                    check_webhook(request.headers, request.body)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -18,7 +18,7 @@ from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.faces import lent_app
 from tests.houses import WEBHOOK_SECRET
 from tests.servers import database
@@ -41,18 +41,18 @@ class Street:
     """A notifier between several merchants' receivers, which all answer well."""
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
+        self.webhooks: list[WebhookRequest] = []
 
-    async def post(self, letter: Letter) -> Receipt:
-        self.letters.append(letter)
-        return Receipt(answer=Answer.RESPONDED, status=200)
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        self.webhooks.append(webhook)
+        return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
     async def close(self) -> None:
         """Nothing is open."""
 
     def told(self, name: str) -> list[str]:
         """The ids of the events that this merchant was told of, in their order."""
-        return [letter.headers["X-Webhook-Id"] for letter in self.letters if letter.url == address(name)]
+        return [webhook.headers["X-Webhook-Id"] for webhook in self.webhooks if webhook.url == address(name)]
 
 
 def address(name: str) -> str:

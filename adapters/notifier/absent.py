@@ -1,6 +1,6 @@
-"""What stands for the HTTP notifier where its library is not installed: letters are not sent, and each says why."""
+"""What stands for the HTTP notifier where its library is not installed: webhooks are not sent, and each says why."""
 
-from ...ports.notifier import Answer, Letter, Receipt
+from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 
 
 class AbsentNotifier:
@@ -9,9 +9,9 @@ class AbsentNotifier:
     def __init__(self, why: str) -> None:
         self._why = why
 
-    async def post(self, letter: Letter) -> Receipt:  # noqa: ARG002 - the port's signature
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:  # noqa: ARG002 - the port's signature
         """Not sent."""
-        return Receipt(answer=Answer.CONNECTION, note=self._why)
+        return DeliveryResult(answer=Answer.CONNECTION, note=self._why)
 
     async def close(self) -> None:
         """Nothing is open."""

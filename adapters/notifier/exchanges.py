@@ -1,7 +1,8 @@
-"""The two ways in which a letter goes out over aiohttp's connections, with TLS, names, pool and parser its own in both.
+"""The two ways in which a webhook goes out over aiohttp's connections, with TLS, names, pool and parser its own in
+both.
 
 `ClientSession` prepares every request for whatever may come: redirects, cookies, proxies, middlewares, bodies that are
-streams. A letter is a few bytes to an address that is checked already, so `DirectExchange` asks the connector for a
+streams. A webhook is a few bytes to an address that is checked already, so `DirectExchange` asks the connector for a
 connection, writes all of it at once and reads the answer: half of what the session takes (docs/performance.md).
 """
 
@@ -17,7 +18,7 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.streams import StreamReader
 from yarl import URL
 
-from ...ports.notifier import Letter
+from ...ports.notifier import WebhookRequest
 
 _ANSWER_MAX = 4 * 1024
 """Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
@@ -30,7 +31,7 @@ _UNPACKED = "identity"
 _ADDRESSES = 10_000
 """Requests that are kept."""
 _LOOKED_AT = 65
-"""Connections to one host that are looked at for a letter: the 64 that rest there at most when the notifier is made as
+"""Connections to one host that are looked at for a webhook: the 64 that rest there at most when the notifier is made as
 usual, and a new one."""
 
 
@@ -39,9 +40,9 @@ class NeverFinal(aiohttp.ClientError):
 
 
 class Exchange(Protocol):
-    """Posts letters over the connections of the connector that it is made with; it is the connector's owner."""
+    """Posts webhooks over the connections of the connector that it is made with; it is the connector's owner."""
 
-    async def post(self, url: URL, letter: Letter) -> int:
+    async def send(self, url: URL, webhook: WebhookRequest) -> int:
         """The status, once the answer was read to its end or to our limit. Raises what aiohttp and sockets raise."""
         ...
 
@@ -63,10 +64,10 @@ class SessionExchange:
             auto_decompress=False,
         )
 
-    async def post(self, url: URL, letter: Letter) -> int:
+    async def send(self, url: URL, webhook: WebhookRequest) -> int:
         """As Exchange has it."""
-        headers = {hdrs.ACCEPT_ENCODING: _UNPACKED, **letter.headers}
-        async with self._session.post(url, data=letter.body, headers=headers, allow_redirects=False) as response:
+        headers = {hdrs.ACCEPT_ENCODING: _UNPACKED, **webhook.headers}
+        async with self._session.post(url, data=webhook.body, headers=headers, allow_redirects=False) as response:
             await _read(response.content)
             return response.status  # leaving here gives up a connection whose answer goes on
 
@@ -82,10 +83,10 @@ class DirectExchange:
         self._connector = connector
         self._addresses: dict[URL, _Address] = {}
 
-    async def post(self, url: URL, letter: Letter) -> int:
+    async def send(self, url: URL, webhook: WebhookRequest) -> int:
         """As Exchange has it. Raises ValueError for a header that is not one line of ASCII."""
         address = self._addresses.get(url) or self._address(url)
-        whole = b"%b%b\r\n%b" % (address.head, _lines(letter.headers, len(letter.body)), letter.body)
+        whole = b"%b%b\r\n%b" % (address.head, _lines(webhook.headers, len(webhook.body)), webhook.body)
         connection = await self._connection(address)
         try:
             status = await _exchanged(connection, whole, address)
@@ -94,14 +95,14 @@ class DirectExchange:
             raise
         transport = connection.transport
         if transport is not None and transport.get_write_buffer_size():
-            # Who answers without reading would have every letter gather here.
+            # Who answers without reading would have every webhook gather here.
             _give_up(connection)
         else:
             connection.release()  # which closes one whose answer goes on
         return status
 
     async def _connection(self, address: "_Address") -> Connection:
-        """One on which nothing came unasked: it would be taken for the answer to this letter. Raises what aiohttp
+        """One on which nothing came unasked: it would be taken for the answer to this webhook. Raises what aiohttp
         raises."""
         for _ in range(_LOOKED_AT):
             connection = await self._connector.connect(address, [], _NO_LIMITS)
@@ -122,7 +123,7 @@ class DirectExchange:
 
 
 class _Address(aiohttp.ClientRequest):
-    """What the connector wants to know of a request, which is the same for all letters to an address."""
+    """What the connector wants to know of a request, which is the same for all webhooks to an address."""
 
     _key: ConnectionKey | None = None
 
@@ -135,7 +136,7 @@ class _Address(aiohttp.ClientRequest):
 
     @cached_property
     def head(self) -> bytes:
-        """How every letter begins."""
+        """How every webhook begins."""
         host = self.headers[hdrs.HOST]
         lines = f"POST {self.url.raw_path_qs} HTTP/1.1", f"Host: {host}", f"Accept-Encoding: {_UNPACKED}", "Accept: */*"
         return "".join(f"{line}\r\n" for line in lines).encode("ascii")

@@ -55,7 +55,7 @@ _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class BadAddress(ValueError):
-    """The letter's address is none that we post to. The message is for operators and holds no part of the address."""
+    """The webhook's address is none that we post to. The message is for operators and holds no part of the address."""
 
 
 class AddressBlocked(OSError):

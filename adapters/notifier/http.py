@@ -1,4 +1,4 @@
-"""Posting letters over HTTP with aiohttp (docs/webhooks.md "When you do not answer")."""
+"""Posting webhooks over HTTP with aiohttp (docs/webhooks.md "When you do not answer")."""
 
 import os
 import ssl
@@ -9,7 +9,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from ...ports.clock import Clock
-from ...ports.notifier import Answer, Letter, Receipt
+from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from .deadlines import Deadlines
 from .exchanges import EXCHANGE, Exchange, NeverFinal
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
@@ -26,9 +26,9 @@ socket, is passed anew by every connection."""
 
 
 class HttpNotifier:
-    """Posts each letter once; redirects, proxies, cookies and packed answers are not for us.
+    """Posts each webhook once; redirects, proxies, cookies and packed answers are not for us.
 
-    Live letters and letters of test mode (`open_network`) have connections of their own, so that a letter never
+    Live webhooks and webhooks of test mode (`open_network`) have connections of their own, so that a webhook never
     travels on one that was allowed for the other kind.
     """
 
@@ -46,12 +46,12 @@ class HttpNotifier:
     ) -> None:
         """Opens nothing yet.
 
-        `loopback`: letters of test mode may go to this machine itself, where other services may listen.
+        `loopback`: webhooks of test mode may go to this machine itself, where other services may listen.
         `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host`: how many may
         be under way at once to one host and port, of each kind; further ones wait, which is not charged to the
         receiver. How many may be in all is for whoever posts (core/usecases/webhooks/limiter.py). `keep_alive`: seconds
         an idle connection is kept. `tls`: other than the system's trust, for receivers under a private authority.
-        `exchange`: how letters go out over connections (exchanges.py).
+        `exchange`: how webhooks go out over connections (exchanges.py).
         """
         self._clock = clock
         self._loopback = loopback
@@ -66,28 +66,28 @@ class HttpNotifier:
         self._deadlines: Deadlines | None = None
         self._closed = False
 
-    async def post(self, letter: Letter) -> Receipt:
-        """Send it once. Never raises for what the receiver or the network does: that is the receipt.
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        """Send it once. Never raises for what the receiver or the network does: that is the result.
 
-        Raises RuntimeError when the notifier was closed before the letter's turn came.
+        Raises RuntimeError when the notifier was closed before the webhook's turn came.
         """
         try:
-            url, host = self._address(letter)
+            url, host = self._address(webhook)
         except BadAddress as error:
-            return Receipt(answer=Answer.BLOCKED, note=str(error))
-        shares = self._shares[letter.open_network]
+            return DeliveryResult(answer=Answer.BLOCKED, note=str(error))
+        shares = self._shares[webhook.open_network]
         await shares.enter(host)
         try:
-            exchange = self._exchange(letter.open_network)
+            exchange = self._exchange(webhook.open_network)
             started = self._clock.monotonic()
-            answer, status, note = await self._attempt(exchange, url, letter)
+            answer, status, note = await self._attempt(exchange, url, webhook)
             took = self._clock.monotonic() - started
         finally:
             shares.leave(host)
-        return Receipt(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
+        return DeliveryResult(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
 
     async def close(self) -> None:
-        """Close all connections. Letters under way end as broken connections, or at their limit; no further one can be
+        """Close all connections. Webhooks under way end as broken connections, or at their limit; no further one can be
         posted."""
         self._closed = True
         exchanges = list(self._exchanges.values())
@@ -96,25 +96,25 @@ class HttpNotifier:
             await exchange.close()
         await self._resolver.close()
 
-    def _address(self, letter: Letter) -> tuple[URL, Host]:
-        """The letter's address and whose it is, checked once for many letters: reading it takes a fifth of posting.
+    def _address(self, webhook: WebhookRequest) -> tuple[URL, Host]:
+        """The webhook's address and whose it is, checked once for many webhooks: reading it takes a fifth of posting.
 
         Raises: BadAddress.
         """
-        asked = letter.url, letter.open_network
+        asked = webhook.url, webhook.open_network
         known = self._checked.get(asked)
         if known is None:
-            url = check_url(letter.url, plain_http=letter.open_network)
+            url = check_url(webhook.url, plain_http=webhook.open_network)
             if len(self._checked) >= _CHECKED:
                 self._checked.clear()
             known = self._checked[asked] = url, (url.raw_host or "", url.port or 0)
         return known
 
-    async def _attempt(self, exchange: Exchange, url: URL, letter: Letter) -> tuple[Answer, int | None, str]:
+    async def _attempt(self, exchange: Exchange, url: URL, webhook: WebhookRequest) -> tuple[Answer, int | None, str]:
         """How it ended, the status, and a note on the cause."""
         try:
             with (self._deadlines or self._first_deadlines()).begin():
-                return Answer.RESPONDED, await exchange.post(url, letter), ""
+                return Answer.RESPONDED, await exchange.send(url, webhook), ""
         except TimeoutError:
             return Answer.TIMEOUT, None, f"no whole answer within {self._limit:g} s"
         except aiohttp.InvalidURL:
@@ -133,7 +133,7 @@ class HttpNotifier:
         return self._deadlines
 
     def _exchange(self, open_network: bool) -> Exchange:
-        """The exchange for a kind of letter, made inside the running loop, which it then belongs to."""
+        """The exchange for a kind of webhook, made inside the running loop, which it then belongs to."""
         if self._closed:
             raise RuntimeError("the notifier is closed")
         exchange = self._exchanges.get(open_network)

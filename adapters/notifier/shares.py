@@ -1,6 +1,6 @@
-"""How many letters may be on their way to one host at once, whoever posts them.
+"""How many webhooks may be on their way to one host at once, whoever posts them.
 
-Deliveries ask core/usecases/webhooks/limiter.py before they come here, in all and by host; test letters, which a
+Deliveries ask core/usecases/webhooks/limiter.py before they come here, in all and by host; test webhooks, which a
 merchant asks for, do not, and many merchants may name one host.
 """
 
@@ -45,7 +45,7 @@ class Gate:
 class Shares:
     """Gives out turns, first come first served per host.
 
-    Not the connector's own limits: its queue runs on the letter's time, and would charge our wait to the receiver.
+    Not the connector's own limits: its queue runs on the webhook's time, and would charge our wait to the receiver.
     """
 
     def __init__(self, per_host: int) -> None:

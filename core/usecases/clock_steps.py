@@ -1,6 +1,6 @@
 """The machine's clock was set: what is due by it is put right (storages that go by the machine's clock).
 
-While the clock was ahead, jobs and letters were given times that it then had. Set back, it leaves them in its future:
+While the clock was ahead, jobs and webhooks were given times that it then had. Set back, it leaves them in its future:
 silence for as long as it was ahead. A clock that is set forward makes nothing late; its leases end early, and whoever
 holds them renews them at once.
 """
@@ -32,7 +32,7 @@ _REACH = timedelta(hours=1)
 that the clock showed was set before it went wrong, and stays."""
 AGAIN = (1.0, 3.0, 6.0, 10.0, 15.0, 30.0)
 """Seconds after which it is looked again: what was under way when the clock was set may end by what it showed before.
-Letters take 10 s at most, calls of providers 20 s."""
+Webhooks take 10 s at most, calls of providers 20 s."""
 _BATCH = 200
 
 log = logging.getLogger("cambist.clock")
@@ -95,14 +95,14 @@ async def found_set_back(ports: Ports) -> SetBack | None:
 
 
 async def put_right(ports: Ports, step: SetBack) -> int:
-    """Have jobs, letters and probes due when they would be, had the clock never been ahead; how many were not.
+    """Have jobs, webhooks and probes due when they would be, had the clock never been ahead; how many were not.
 
     May be broken off and done again. Raises: what the storage does.
     """
-    # The letters first: timers look at them.
-    changed = await _letters(ports, step) + await _jobs(ports, step)
+    # The webhooks first: timers look at them.
+    changed = await _webhooks(ports, step) + await _jobs(ports, step)
     if changed or not step.again:
-        log.warning("the clock was set back by %s: %d jobs and letters are due accordingly", step.by, changed)
+        log.warning("the clock was set back by %s: %d jobs and webhooks are due accordingly", step.by, changed)
     return changed
 
 
@@ -146,13 +146,13 @@ def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: dateti
     return None if after == job else after
 
 
-async def _letters(ports: Ports, step: SetBack) -> int:
-    """Letters that are to be sent again, and probes of receivers that did not answer, go by their account's time."""
+async def _webhooks(ports: Ports, step: SetBack) -> int:
+    """Webhooks that are to be sent again, and probes of receivers that did not answer, go by their account's time."""
     # Those of accounts that are ahead lie beyond what is looked at later; they are looked at once.
     later = step.candidates(await ports.storage.now())
     changed = 0
-    async for letters in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
-        changed += await retrying(ports.storage, partial(_send_in_time, ports, step, [each.id for each in letters]))
+    async for webhooks in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
+        changed += await retrying(ports.storage, partial(_send_in_time, ports, step, [each.id for each in webhooks]))
     async for lanes in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=later):
         changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in lanes]))
     return changed

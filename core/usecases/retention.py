@@ -87,9 +87,9 @@ async def _delete_batch(ports: Ports, after: str) -> str | None:
         if not found:
             return None
         gone = {each.id: each for each in found if each.created_at < before and _is_over(each)}
-        letters = sum(each.attempts + each.probes for each in found)
+        webhooks = sum(each.attempts + each.probes for each in found)
         span = Between(f"{found[0].id}:", f"{found[-1].id};")
-        for attempt in await unit[Attempt].find(id=span, limit=letters, readable=True):
+        for attempt in await unit[Attempt].find(id=span, limit=webhooks, readable=True):
             if attempt.event_id in gone:
                 unit[Attempt].remove(attempt)
         for event in await unit[Event].find(id=OneOf(tuple(gone)), limit=_BATCH, readable=True):

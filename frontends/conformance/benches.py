@@ -287,7 +287,7 @@ class NotifierBench:
 
     notifier: Notifier
     url: str = "https://merchant.example/hook"
-    """Where letters go."""
+    """Where webhooks go."""
 
     async def received(self) -> list[bytes]:
         """The bodies that arrived, in order."""

@@ -26,7 +26,7 @@ from ...core.usecases.settlement.settlement import settle_now
 from ...ports.bank import InvoiceStatus, Pretence
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
-from ...ports.notifier import Answer, Letter, Receipt
+from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from ..compose import open_house
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
@@ -52,10 +52,10 @@ log = logging.getLogger("cambist.demo")
 class _Receivers:
     """The merchants' ends of the webhooks: one answers, one is away."""
 
-    async def post(self, letter: Letter) -> Receipt:
-        if letter.url == _SILENT:
-            return Receipt(answer=Answer.CONNECTION, note="connection refused", took_ms=3)
-        return Receipt(answer=Answer.RESPONDED, status=200, took_ms=41)
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        if webhook.url == _SILENT:
+            return DeliveryResult(answer=Answer.CONNECTION, note="connection refused", took_ms=3)
+        return DeliveryResult(answer=Answer.RESPONDED, status=200, took_ms=41)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -48,7 +48,7 @@ class HomeScreen(DeskScreen):
         self.pulse: Pulse | None = None
         self._shows_ids = False
         self._payments: list[float] = []
-        self._letters: list[tuple[int, int]] = []
+        self._webhooks: list[tuple[int, int]] = []
 
     def compose(self) -> ComposeResult:
         yield from self.frame(self._body())
@@ -158,14 +158,14 @@ class HomeScreen(DeskScreen):
             return
         if self.pulse is not None:
             self._payments = [*self._payments, float(pulse.payments_since)][-_LIVE:]
-            self._letters = [*self._letters, (pulse.delivered_since, pulse.refused_since)][-_LIVE:]
+            self._webhooks = [*self._webhooks, (pulse.delivered_since, pulse.refused_since)][-_LIVE:]
         self.pulse = pulse
         self.query_one("#settlement", Static).update(_settlement(pulse))
         self.query_one("#today", Static).update(_today(pulse))
         self._draw("payments", self._payments)
-        refused = sum(failed for _, failed in self._letters)
+        refused = sum(failed for _, failed in self._webhooks)
         self._draw(
-            "letters", [sum(each) for each in self._letters], f"deliveries: {refused} refused" if refused else ""
+            "letters", [sum(each) for each in self._webhooks], f"deliveries: {refused} refused" if refused else ""
         )
         self._draw("hits", pulse.hits.hour, f"limits hit, hour: {sum(pulse.hits.hour)}")
         self._draw("days", pulse.days)

@@ -16,7 +16,7 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.payloads import Payload, read_payload
 from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.endpoint import TEST_EVENT
-from ...ports.notifier import Answer, Letter, Notifier, Receipt
+from ...ports.notifier import Answer, DeliveryResult, Notifier, WebhookRequest
 
 _HOST = "in-process.invalid"
 """No address on any network: `.invalid` is reserved."""
@@ -58,49 +58,51 @@ def address_of(account_id: str) -> str:
 
 
 class Hearing:
-    """Fills the port Notifier: calls for letters to addresses of ours, and posts all others."""
+    """Fills the port Notifier: calls for webhooks to addresses of ours, and posts all others."""
 
     def __init__(self, on_event: OnEvent | None, beyond: Notifier) -> None:
         self._on_event = on_event
         self._beyond = beyond
 
-    async def post(self, letter: Letter) -> Receipt:
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         """Hand it over, or post it."""
-        address = urlsplit(letter.url)
+        address = urlsplit(webhook.url)
         if address.hostname != _HOST:
-            return await self._beyond.post(letter)
+            return await self._beyond.send(webhook)
         if self._on_event is None:
-            return Receipt(
+            return DeliveryResult(
                 answer=Answer.CONNECTION, note="nobody hears events: the service was opened without on_event"
             )
-        if letter.headers["X-Webhook-Event"] == TEST_EVENT:
-            return Receipt(answer=Answer.RESPONDED, status=_GOOD)
-        event = _event(letter, address.path.removeprefix("/"))
+        if webhook.headers["X-Webhook-Event"] == TEST_EVENT:
+            return DeliveryResult(answer=Answer.RESPONDED, status=_GOOD)
+        event = _event(webhook, address.path.removeprefix("/"))
         try:
             async with asyncio.timeout(LIMIT):
                 heard = self._on_event(event)
                 if inspect.isawaitable(heard):
                     await heard
         except TimeoutError:
-            return Receipt(answer=Answer.TIMEOUT, note=f"the handler took over {LIMIT:.0f} s, or had a timeout itself")
+            return DeliveryResult(
+                answer=Answer.TIMEOUT, note=f"the handler took over {LIMIT:.0f} s, or had a timeout itself"
+            )
         except Exception:
             log.exception("event %s was not handled; it comes again", event.id)
-            return Receipt(answer=Answer.RESPONDED, status=_FAILED, note="the handler raised")
-        return Receipt(answer=Answer.RESPONDED, status=_GOOD)
+            return DeliveryResult(answer=Answer.RESPONDED, status=_FAILED, note="the handler raised")
+        return DeliveryResult(answer=Answer.RESPONDED, status=_GOOD)
 
     async def close(self) -> None:
         """The other's end."""
         await self._beyond.close()
 
 
-def _event(letter: Letter, account_id: str) -> Event:
-    kind = EventType(letter.headers["X-Webhook-Event"])
+def _event(webhook: WebhookRequest, account_id: str) -> Event:
+    kind = EventType(webhook.headers["X-Webhook-Event"])
     return Event(
-        id=letter.headers["X-Webhook-Id"],
+        id=webhook.headers["X-Webhook-Id"],
         type=kind,
         account_id=account_id,
-        mode=Mode.TEST if letter.open_network else Mode.LIVE,
-        sequence=int(letter.headers["X-Webhook-Sequence"]),
-        attempt=int(letter.headers["X-Webhook-Attempt"]),
-        payload=read_payload(kind, letter.body),
+        mode=Mode.TEST if webhook.open_network else Mode.LIVE,
+        sequence=int(webhook.headers["X-Webhook-Sequence"]),
+        attempt=int(webhook.headers["X-Webhook-Attempt"]),
+        payload=read_payload(kind, webhook.body),
     )

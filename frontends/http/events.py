@@ -56,7 +56,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
-    """One letter."""
+    """One webhook."""
 
     number: int
     probe: bool
@@ -89,7 +89,7 @@ class BreakerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureView(msgspec.Struct, frozen=True, kw_only=True):
-    """The last letter that was not answered well."""
+    """The last webhook that was not answered well."""
 
     event_id: str
     at: str
@@ -116,7 +116,7 @@ class EndpointView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TestView(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a test letter."""
+    """What became of a test webhook."""
 
     __test__ = False
 
@@ -213,15 +213,15 @@ def _failure_view(breaker: Breaker) -> FailureView | None:
 
 
 def report_view(report: TestReport) -> TestView:
-    """The receipt of a test letter."""
+    """The result of a test webhook."""
     return TestView(
         event_id=report.event_id,
         delivered=report.delivered,
         sent_at=iso(report.sent_at),
-        answer=report.receipt.answer.value,
-        status=report.receipt.status,
-        note=report.receipt.note,
-        took_ms=report.receipt.took_ms,
+        answer=report.result.answer.value,
+        status=report.result.status,
+        note=report.result.note,
+        took_ms=report.result.took_ms,
     )
 
 

@@ -70,8 +70,8 @@ class Telemetry:
                 self.counters.call_seconds.add(self.clock.monotonic() - begun, port, provider, operation)
 
     @contextmanager
-    def letter(self, event: str | None, event_id: str | None) -> Iterator[Ending]:
-        """A letter is being posted inside; whoever posts it says how it ended."""
+    def webhook(self, event: str | None, event_id: str | None) -> Iterator[Ending]:
+        """A webhook is being posted inside; whoever posts it says how it ended."""
         begun = self.clock.monotonic()
         attributes = {"cambist.event.type": event, "cambist.event.id": event_id}
         with self._span("deliver", "client", attributes) as ending:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.notifier import Answer, Letter, Notifier, Receipt
+from ...ports.notifier import Answer, DeliveryResult, Notifier, WebhookRequest
 from ..wrapping import OPERATIONS, Call, with_providers, wrapped
 from .telemetry import Telemetry
 
@@ -28,29 +28,29 @@ def watched(telemetry: Telemetry, port: str, adapter: P) -> P:
 
 
 class WatchedNotifier:
-    """Fills the port Notifier over another one, and counts the letters by what became of them."""
+    """Fills the port Notifier over another one, and counts the webhooks by what became of them."""
 
     def __init__(self, telemetry: Telemetry, notifier: Notifier) -> None:
         self._telemetry = telemetry
         self._notifier = notifier
 
-    async def post(self, letter: Letter) -> Receipt:
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         """As the notifier does."""
-        named = letter.headers
-        with self._telemetry.letter(named.get("X-Webhook-Event"), named.get("X-Webhook-Id")) as ending:
-            receipt = await self._notifier.post(letter)
-            ending.outcome = _outcome(receipt)
-        return receipt
+        named = webhook.headers
+        with self._telemetry.webhook(named.get("X-Webhook-Event"), named.get("X-Webhook-Id")) as ending:
+            result = await self._notifier.send(webhook)
+            ending.outcome = _outcome(result)
+        return result
 
     async def close(self) -> None:
         """The notifier's."""
         await self._notifier.close()
 
 
-def _outcome(receipt: Receipt) -> str:
-    if receipt.answer is Answer.RESPONDED and receipt.status is not None:
-        return f"{receipt.status // 100}xx"
-    return str(receipt.answer)
+def _outcome(result: DeliveryResult) -> str:
+    if result.answer is Answer.RESPONDED and result.status is not None:
+        return f"{result.status // 100}xx"
+    return str(result.answer)
 
 
 def watched_ports(telemetry: Telemetry | None, ports: Ports) -> Ports:

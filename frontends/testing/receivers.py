@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from ...core.domain.webhooks.signing import Signer, headers
-from ...ports.notifier import Answer, Letter, Receipt
+from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from ..client.webhooks import Webhook, verify_webhook
 
 Receiver = Callable[[Mapping[str, str], bytes], int | None]
@@ -24,7 +24,7 @@ log = logging.getLogger("cambist.testing")
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One letter that was posted, and what the receiver made of it. Every attempt is one."""
+    """One webhook that was posted, and what the receiver made of it. Every attempt is one."""
 
     webhook: Webhook
     headers: Mapping[str, str]
@@ -64,19 +64,19 @@ class Postbox:
         self._now = now
         self._machine_time = machine_time
 
-    async def post(self, letter: Letter) -> Receipt:
+    async def send(self, request: WebhookRequest) -> DeliveryResult:
         """Verify, hand over, keep."""
-        webhook = verify_webhook(letter.headers, letter.body, [self._secret], now=self._now)
-        shown = self._at_receivers_time(letter, webhook)
+        webhook = verify_webhook(request.headers, request.body, [self._secret], now=self._now)
+        shown = self._at_receivers_time(request, webhook)
         error: BaseException | None = None
         try:
-            status = await self._hand_over(letter.url, shown, letter.body)
+            status = await self._hand_over(request.url, shown, request.body)
         except Exception as raised:
             log.exception("the merchant's receiver raised")
             status, error = _FAILED, raised
-        kept = Delivery(webhook=webhook, headers=shown, body=letter.body, status=status, error=error)
+        kept = Delivery(webhook=webhook, headers=shown, body=request.body, status=status, error=error)
         self.deliveries.append(kept)
-        return Receipt(answer=Answer.RESPONDED, status=status)
+        return DeliveryResult(answer=Answer.RESPONDED, status=status)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -89,10 +89,10 @@ class Postbox:
         status = await anyio.to_thread.run_sync(self.receiver, shown, body)
         return _GOOD if status is None else status
 
-    def _at_receivers_time(self, letter: Letter, webhook: Webhook) -> Mapping[str, str]:
+    def _at_receivers_time(self, request: WebhookRequest, webhook: Webhook) -> Mapping[str, str]:
         """Signed as of the machine's time: a receiver looks at its own clock, which stands elsewhere than ours."""
         if self._machine_time is None or self.receiver is None:
-            return letter.headers
+            return request.headers
         return headers(
             self._signer,
             event_id=webhook.id,
@@ -100,5 +100,5 @@ class Postbox:
             sequence=webhook.sequence,
             attempt=webhook.attempt,
             timestamp=int(self._machine_time().timestamp()),
-            body=letter.body,
+            body=request.body,
         )

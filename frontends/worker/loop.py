@@ -19,7 +19,7 @@ from ...core.usecases.clock_steps import AGAIN, ClockWatch, SetBack, found_set_b
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
 from ...core.usecases.operators.unreadable import take_up
 from ...core.usecases.standing import start_standing
-from ...core.usecases.webhooks.dispatcher import LETTERS, Dispatcher
+from ...core.usecases.webhooks.dispatcher import WEBHOOKS, Dispatcher
 from ...core.usecases.webhooks.outbox import DELIVER
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
@@ -59,15 +59,15 @@ log = logging.getLogger("cambist.worker")
 
 class Worker:
     """One claiming loop; `at_once` bounds how many jobs other than deliveries are under way, aside from those that wait
-    for a slow provider, `letters` how many letters of deliveries."""
+    for a slow provider, `webhooks` how many webhooks of deliveries."""
 
     def __init__(
-        self, ports: Ports, *, at_once: int = 64, letters: int = LETTERS, telemetry: Telemetry | None = None
+        self, ports: Ports, *, at_once: int = 64, webhooks: int = WEBHOOKS, telemetry: Telemetry | None = None
     ) -> None:
         self._ports = ports
         self._telemetry = telemetry
         self._at_once = at_once
-        self._dispatcher = Dispatcher(ports, at_once=letters)
+        self._dispatcher = Dispatcher(ports, at_once=webhooks)
         self._handlers: Mapping[str, Handler] = {**HANDLERS, DELIVER: lambda _, job: self._dispatcher.run(job)}
         self._running: dict[asyncio.Task[None], Job] = {}
         self._serving: dict[asyncio.Task[None], Job] = {}

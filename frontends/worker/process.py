@@ -79,8 +79,8 @@ async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping
     Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
     start it again.
     """
-    letters = shares(allowed()).letters
-    worker = Worker(house.ports, at_once=house.settings.workers, letters=letters, telemetry=house.telemetry)
+    webhooks = shares(allowed()).webhooks
+    worker = Worker(house.ports, at_once=house.settings.workers, webhooks=webhooks, telemetry=house.telemetry)
     working = asyncio.create_task(worker.work())
 
     def look_why(done: "asyncio.Task[None]") -> None:

@@ -15,7 +15,7 @@ from cambist.frontends.compose import open_house
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.ports.notifier import Answer
-from tests.contracts.letters import Names, letter, post
+from tests.contracts.webhooks import Names, post, webhook
 from tests.receivers import Receiver
 
 LIES = {
@@ -37,21 +37,21 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "rebound.example"])
 async def test_a_letter_of_test_mode_reaches_no_service_of_this_machine(receiver: Receiver, host: str) -> None:
-    receipt = await post(letter(receiver.url_at(host)), resolver=Names(LIES), loopback=False, limit=5)
+    receipt = await post(webhook(receiver.url_at(host)), resolver=Names(LIES), loopback=False, limit=5)
     assert (receipt.answer, receiver.connections) == (Answer.BLOCKED, 0)
 
 
 async def test_nor_by_a_name_that_changes_between_two_letters(receiver: Receiver) -> None:
     names = Names({"rebound.example": [["192.168.0.1"], ["127.0.0.1"]]})
     for _ in range(3):
-        receipt = await post(letter(receiver.url_at("rebound.example")), resolver=names, loopback=False, limit=5)
+        receipt = await post(webhook(receiver.url_at("rebound.example")), resolver=names, loopback=False, limit=5)
         assert (receipt.answer, receiver.connections) == (Answer.BLOCKED, 0)
 
 
 async def test_it_is_the_default(receiver: Receiver) -> None:
     made = HttpNotifier(SystemClock())
     try:
-        assert (await made.post(letter(receiver.url))).answer is Answer.BLOCKED
+        assert (await made.send(webhook(receiver.url))).answer is Answer.BLOCKED
     finally:
         await made.close()
     assert receiver.connections == 0

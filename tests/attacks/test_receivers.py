@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.ports.notifier import Answer
-from tests.contracts.letters import letter, post
+from tests.contracts.webhooks import post, webhook
 from tests.receivers import Receiver, raw
 
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -20,13 +20,13 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 async def test_eight_interim_answers_are_read(receiver: Receiver) -> None:
     receiver.answer_with(raw(INTERIM * 8 + FINAL))
-    receipt = await post(letter(receiver.url))
-    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
+    result = await post(webhook(receiver.url))
+    assert (result.answer, result.status) == (Answer.RESPONDED, 200)
 
 
 @pytest.mark.parametrize("more", [1, 10_000])
 async def test_more_interim_answers_are_no_answer_whatever_follows(receiver: Receiver, more: int) -> None:
     receiver.answer_with(raw(INTERIM * (8 + more) + FINAL))
-    receipt = await post(letter(receiver.url))
-    assert (receipt.answer, receipt.status) == (Answer.CONNECTION, None)
-    assert receipt.note == "interim answers, and no final one"
+    result = await post(webhook(receiver.url))
+    assert (result.answer, result.status) == (Answer.CONNECTION, None)
+    assert result.note == "interim answers, and no final one"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cambist.core.usecases.webhooks.dispatcher import LETTERS
+from cambist.core.usecases.webhooks.dispatcher import WEBHOOKS
 from cambist.frontends.open_files import CONNECTIONS, WANTED, allowed, raise_limit, shares
 
 resource = pytest.importorskip("resource")
@@ -59,16 +59,16 @@ def test_where_it_stays_low_it_is_said(
 
 @pytest.mark.parametrize("files", [64, 300, 1024, 4096, WANTED])
 def test_nobody_s_share_is_another_s(files: int) -> None:
-    letters, connections, of_an_address = shares(files)
-    spare = files - letters - connections
-    assert letters <= files // 2
-    assert letters <= LETTERS
+    webhooks, connections, of_an_address = shares(files)
+    spare = files - webhooks - connections
+    assert webhooks <= files // 2
+    assert webhooks <= WEBHOOKS
     assert connections <= CONNECTIONS
     assert spare >= files // 8
     assert of_an_address <= files // 4
     assert of_an_address <= connections
-    assert min(letters, connections, of_an_address) >= 1
+    assert min(webhooks, connections, of_an_address) >= 1
 
 
 def test_a_whole_process_has_all_its_letters() -> None:
-    assert shares(WANTED) == (LETTERS, CONNECTIONS, CONNECTIONS)
+    assert shares(WANTED) == (WEBHOOKS, CONNECTIONS, CONNECTIONS)

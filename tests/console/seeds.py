@@ -23,7 +23,7 @@ from cambist.core.usecases.refunds.progress import conclude
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.bundle import FourEyes
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from tests.books import everything
 from tests.console.kit import mismatch, waiting
 from tests.exchange_house import ExchangeHouse
@@ -32,7 +32,7 @@ from tests.subscription_house import bound
 
 PHONE = "+70000000002"
 """Verified in test mode."""
-BAD = Receipt(answer=Answer.RESPONDED, status=500, note="Internal Server Error", took_ms=12)
+BAD = DeliveryResult(answer=Answer.RESPONDED, status=500, note="Internal Server Error", took_ms=12)
 
 
 class Seeded(msgspec.Struct, frozen=True):

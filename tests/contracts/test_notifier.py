@@ -14,9 +14,9 @@ from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.notifier import exchanges
 from cambist.adapters.notifier.exchanges import EXCHANGE, DirectExchange, SessionExchange
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.ports.notifier import Answer, Letter
-from tests.contracts import letters
-from tests.contracts.letters import Names, letter, notifier, post
+from cambist.ports.notifier import Answer, WebhookRequest
+from tests.contracts import webhooks
+from tests.contracts.webhooks import Names, notifier, post, webhook
 from tests.receivers import (
     Receiver,
     Script,
@@ -38,9 +38,9 @@ ANSWER_MAX = 4 * 1024
 
 @pytest.fixture(params=[DirectExchange, SessionExchange], autouse=True)
 def exchanged_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Letters arrive alike on connections themselves and by aiohttp's session, which is used with versions of it that
+    """Webhooks arrive alike on connections themselves and by aiohttp's session, which is used with versions of it that
     are not known here."""
-    monkeypatch.setattr(letters, "exchanged_by", request.param)
+    monkeypatch.setattr(webhooks, "exchanged_by", request.param)
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ async def test_the_very_bytes_and_headers_arrive_by_post(receiver: Receiver) -> 
     body = b'{ "name" : "\xd0\x98\xd0\xb2\xd0\xb0\xd0\xbd",\n\t"x":1}\r\n\r\n'
     headers = {"Content-Type": "application/json", "User-Agent": "cambist/1", "X-Webhook-Id": "evt_1"}
     async with notifier() as made:
-        sent = Letter(url=f"{receiver.url}?a=1&b=%20c", headers=headers, body=body, open_network=True)
-        receipt = await made.post(sent)
+        sent = WebhookRequest(url=f"{receiver.url}?a=1&b=%20c", headers=headers, body=body, open_network=True)
+        result = await made.send(sent)
     [request] = receiver.requests
-    assert (receipt.answer, receipt.status, receipt.note) == (Answer.RESPONDED, 200, "")
+    assert (result.answer, result.status, result.note) == (Answer.RESPONDED, 200, "")
     assert (request.method, request.target, request.body) == ("POST", "/hook?a=1&b=%20c", body)
     assert {name: request.headers[name.lower()] for name in headers} == headers
     assert request.headers["accept-encoding"] == "identity"
@@ -68,7 +68,7 @@ async def test_the_very_bytes_and_headers_arrive_by_post(receiver: Receiver) -> 
 async def test_letters_to_one_receiver_share_a_connection_one_after_another(receiver: Receiver) -> None:
     receiver.answer_with(reply(200, b"ok"), reply(500, b"sorry"), 204)
     async with notifier() as made:
-        statuses = [(await made.post(letter(receiver.url))).status for _ in range(3)]
+        statuses = [(await made.send(webhook(receiver.url))).status for _ in range(3)]
     assert statuses == [200, 500, 204]
     assert receiver.connections == 1
 
@@ -78,16 +78,16 @@ async def test_a_header_of_several_lines_is_refused_before_anything_is_sent(rece
     """None of ours is; one would let whoever chose its value write headers, or a body."""
     async with notifier() as made:
         with pytest.raises(ValueError, match=r"(?i)header|newline|line"):
-            await made.post(letter(receiver.url, headers={"X-Webhook-Id": value}))
-        assert (await made.post(letter(receiver.url))).status == 200
+            await made.send(webhook(receiver.url, headers={"X-Webhook-Id": value}))
+        assert (await made.send(webhook(receiver.url))).status == 200
     assert len(receiver.requests) == 1
 
 
 async def test_an_empty_body_and_one_of_a_megabyte_arrive_whole(receiver: Receiver) -> None:
     async with notifier() as made:
         for body in (b"", bytes(range(256)) * 4096):
-            sent = Letter(url=receiver.url, headers={"X-Webhook-Id": "evt_1"}, body=body, open_network=True)
-            assert (await made.post(sent)).status == 200
+            sent = WebhookRequest(url=receiver.url, headers={"X-Webhook-Id": "evt_1"}, body=body, open_network=True)
+            assert (await made.send(sent)).status == 200
     assert [request.body for request in receiver.requests] == [b"", bytes(range(256)) * 4096]
 
 
@@ -100,10 +100,10 @@ async def test_a_letter_makes_no_task_where_the_connection_is_open(receiver: Rec
         return asyncio.Task(work, loop=loop, **options)
 
     async with notifier(exchange=EXCHANGE) as made:
-        assert (await made.post(letter(receiver.url))).status == 200
+        assert (await made.send(webhook(receiver.url))).status == 200
         loop.set_task_factory(factory)
         try:
-            assert (await made.post(letter(receiver.url))).status == 200
+            assert (await made.send(webhook(receiver.url))).status == 200
         finally:
             loop.set_task_factory(None)
     assert [work for work in made_tasks if "ClientRequest" in work] == []
@@ -113,7 +113,7 @@ async def test_cookies_are_not_kept(receiver: Receiver) -> None:
     receiver.answer_with(reply(200, headers={"Set-Cookie": "a=b"}))
     async with notifier(resolver=Names({"receiver.example": [["127.0.0.1"]]})) as made:
         for _ in range(2):
-            await made.post(letter(receiver.url_at("receiver.example")))
+            await made.send(webhook(receiver.url_at("receiver.example")))
     assert len(receiver.requests) == 2
     assert "cookie" not in receiver.requests[1].headers
 
@@ -124,7 +124,7 @@ async def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monke
             monkeypatch.setenv(name, proxy.url)
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
-        assert (await post(letter(receiver.url))).status == 200
+        assert (await post(webhook(receiver.url))).status == 200
         assert proxy.connections == 0
 
 
@@ -134,23 +134,23 @@ async def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monke
 @pytest.mark.parametrize("status", [200, 201, 204, 301, 404, 410, 429, 500, 503])
 async def test_a_status_is_reported_and_not_judged(receiver: Receiver, status: int) -> None:
     receiver.answer_with(status)
-    receipt = await post(letter(receiver.url))
-    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, status)
+    result = await post(webhook(receiver.url))
+    assert (result.answer, result.status) == (Answer.RESPONDED, status)
 
 
 async def test_of_several_answers_the_final_one_counts(receiver: Receiver) -> None:
     """RFC 9110, 15.2: whoever sends a request reads interim answers and goes on."""
     interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
     receiver.answer_with(raw(interim + b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
-    receipt = await post(letter(receiver.url))
-    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 202)
+    result = await post(webhook(receiver.url))
+    assert (result.answer, result.status) == (Answer.RESPONDED, 202)
 
 
 async def test_a_receiver_that_would_speak_another_protocol_has_answered(receiver: Receiver) -> None:
     """101 is final (RFC 9110, 15.2.2), and nothing else goes over its connection."""
     receiver.answer_with(raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 200)
     async with notifier(limit=5) as made:
-        first, second = [await made.post(letter(receiver.url)) for _ in range(2)]
+        first, second = [await made.send(webhook(receiver.url)) for _ in range(2)]
     assert (first.answer, first.status, second.status) == (Answer.RESPONDED, 101, 200)
     assert receiver.connections == 2
 
@@ -160,8 +160,8 @@ async def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> No
     """A redirect is a failure (docs/webhooks.md "When you do not answer")."""
     async with Receiver() as elsewhere:
         receiver.answer_with(redirect(elsewhere.url, status))
-        receipt = await post(letter(receiver.url))
-        assert (receipt.answer, receipt.status) == (Answer.RESPONDED, status)
+        result = await post(webhook(receiver.url))
+        assert (result.answer, result.status) == (Answer.RESPONDED, status)
         assert elsewhere.connections == 0
 
 
@@ -178,8 +178,8 @@ async def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> No
 async def test_an_answer_that_is_not_whole_in_time_is_a_timeout(receiver: Receiver, script: Script) -> None:
     """A receiver has 10 seconds, for the whole exchange (docs/webhooks.md "What a receiver does")."""
     receiver.answer_with(script)
-    receipt = await post(letter(receiver.url), limit=SHORT)
-    assert (receipt.answer, receipt.status) == (Answer.TIMEOUT, None)
+    result = await post(webhook(receiver.url), limit=SHORT)
+    assert (result.answer, result.status) == (Answer.TIMEOUT, None)
 
 
 def test_the_limit_is_ten_seconds_unless_told_otherwise() -> None:
@@ -188,8 +188,8 @@ def test_the_limit_is_ten_seconds_unless_told_otherwise() -> None:
 
 async def test_a_handshake_that_is_never_answered_is_a_timeout(receiver: Receiver) -> None:
     """The receiver waits for a request's end while we wait for its part of the TLS handshake."""
-    receipt = await post(letter(receiver.url_at("127.0.0.1", "https")), limit=SHORT)
-    assert receipt.answer is Answer.TIMEOUT
+    result = await post(webhook(receiver.url_at("127.0.0.1", "https")), limit=SHORT)
+    assert result.answer is Answer.TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -207,26 +207,26 @@ async def test_a_handshake_that_is_never_answered_is_a_timeout(receiver: Receive
 )
 async def test_a_broken_answer_is_no_answer(receiver: Receiver, script: Script, note: str) -> None:
     receiver.answer_with(script)
-    receipt = await post(letter(receiver.url))
-    assert (receipt.answer, receipt.status) == (Answer.CONNECTION, None)
-    assert note in receipt.note
+    result = await post(webhook(receiver.url))
+    assert (result.answer, result.status) == (Answer.CONNECTION, None)
+    assert note in result.note
 
 
 async def test_a_refused_connection_and_an_unknown_name_are_receipts() -> None:
     async with Receiver() as gone:
         url = gone.url
-    refused = await post(letter(url))
+    refused = await post(webhook(url))
     assert refused.answer is Answer.CONNECTION
     assert "refused" in refused.note
-    unknown = await post(letter("https://nowhere.example/"), resolver=Names({}))
+    unknown = await post(webhook("https://nowhere.example/"), resolver=Names({}))
     assert (unknown.answer, unknown.note) == (Answer.CONNECTION, "the host's name was not found")
 
 
 async def test_of_a_large_answer_4_kb_are_read_and_its_connection_is_given_up(receiver: Receiver) -> None:
     receiver.answer_with(flood(10 * 1024 * 1024), 200)
     async with notifier() as made:
-        first = await made.post(letter(receiver.url))
-        second = await made.post(letter(receiver.url))
+        first = await made.send(webhook(receiver.url))
+        second = await made.send(webhook(receiver.url))
     assert (first.answer, first.status) == (Answer.RESPONDED, 200)
     assert (second.answer, second.status) == (Answer.RESPONDED, 200)
     assert [request.connection for request in receiver.requests] == [1, 2]
@@ -235,13 +235,13 @@ async def test_of_a_large_answer_4_kb_are_read_and_its_connection_is_given_up(re
 
 async def test_the_answer_is_taken_once_4_kb_of_it_are_there(receiver: Receiver) -> None:
     receiver.answer_with(flood(ANSWER_MAX, promised=10 * 1024 * 1024))
-    receipt = await post(letter(receiver.url), limit=60)
-    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
+    result = await post(webhook(receiver.url), limit=60)
+    assert (result.answer, result.status) == (Answer.RESPONDED, 200)
 
 
 async def test_a_packed_answer_is_not_unpacked(receiver: Receiver) -> None:
     receiver.answer_with(reply(200, b"no gzip at all", {"Content-Encoding": "gzip"}))
-    assert (await post(letter(receiver.url))).status == 200
+    assert (await post(webhook(receiver.url))).status == 200
 
 
 def late(clock: VirtualClock, seconds: float) -> Script:
@@ -258,9 +258,9 @@ async def test_the_time_is_measured_by_the_clock_of_the_port(receiver: Receiver)
     clock = VirtualClock()
     receiver.answer_with(late(clock, 1.5))
     made = HttpNotifier(clock, loopback=True)
-    receipt = await made.post(letter(receiver.url))
+    result = await made.send(webhook(receiver.url))
     await made.close()
-    assert receipt.took_ms == 1500
+    assert result.took_ms == 1500
 
 
 @pytest.mark.parametrize("script", [silence(), half(), reset(), raw(b"nonsense\r\n\r\n"), reply(302)])
@@ -268,17 +268,17 @@ async def test_no_receipt_shows_the_addresss_query(receiver: Receiver, script: S
     receiver.answer_with(script)
     async with notifier(limit=SHORT, resolver=Names({})) as made:
         for url in (receiver.url, "http://nowhere.example/", "http://10.0.0.1/", "http://me:pw@receiver.example/"):
-            receipt = await made.post(letter(f"{url}?token=tell-nobody"))
-            assert "tell-nobody" not in repr(receipt)
-            assert "pw" not in receipt.note
-            assert len(receipt.note) <= 200
+            result = await made.send(webhook(f"{url}?token=tell-nobody"))
+            assert "tell-nobody" not in repr(result)
+            assert "pw" not in result.note
+            assert len(result.note) <= 200
 
 
 # What receivers do beside their answer
 
 
 class Odd(asyncio.Protocol):
-    """A receiver that answers 200 as soon as the first bytes of a letter are there."""
+    """A receiver that answers 200 as soon as the first bytes of a webhook are there."""
 
     def __init__(self, connections: list["Odd"], *, reads: bool) -> None:
         self._connections = connections
@@ -310,11 +310,11 @@ async def odd_receiver(*, reads: bool) -> AsyncIterator[tuple[str, list[Odd]]]:
 
 
 async def test_what_a_receiver_does_not_read_is_not_kept_for_it() -> None:
-    """One that answers without reading would have all its letters gather in the worker's memory."""
+    """One that answers without reading would have all its webhooks gather in the worker's memory."""
     async with odd_receiver(reads=False) as (url, connections), notifier(limit=5, exchange=DirectExchange) as made:
         body = b"x" * 16 * 1024 * 1024  # more than both sides' sockets hold
-        sent = Letter(url=url, headers={}, body=body, open_network=True)
-        assert [(await made.post(sent)).status for _ in range(2)] == [200, 200]
+        sent = WebhookRequest(url=url, headers={}, body=body, open_network=True)
+        assert [(await made.send(sent)).status for _ in range(2)] == [200, 200]
         assert [each.answered for each in connections] == [1, 1]
 
 
@@ -327,13 +327,13 @@ async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_letters
         return DirectExchange(connector)
 
     async with odd_receiver(reads=True) as (url, connections), notifier(exchange=exchange) as made:
-        assert (await made.post(letter(url))).status == 200
+        assert (await made.send(webhook(url))).status == 200
         connections[0].transport.write(b"HTTP/1.1 299 OK\r\nContent-Length: 0\r\n\r\n")
         [[(resting, _)]] = made_with[0]._conns.values()
         async with asyncio.timeout(5):
             while not resting.should_close:
                 await asyncio.sleep(0)
-        assert (await made.post(letter(url))).status == 200
+        assert (await made.send(webhook(url))).status == 200
         assert [each.answered for each in connections] == [1, 1]
 
 
@@ -348,7 +348,7 @@ async def test_a_receiver_that_always_answers_first_is_not_connected_to_for_ever
 
     exchange = DirectExchange(cast("TCPConnector", SimpleNamespace(connect=connect)))
     with pytest.raises(ClientConnectionResetError):
-        await exchange.post(URL("http://127.0.0.1/"), letter("http://127.0.0.1/"))
+        await exchange.send(URL("http://127.0.0.1/"), webhook("http://127.0.0.1/"))
     assert len(closed) == 65  # 64 may have rested since they were used
 
 
@@ -360,36 +360,36 @@ async def test_of_addresses_no_more_are_remembered_than_a_bound(
     exchange = DirectExchange(TCPConnector())
     for number in range(5):
         url = f"{receiver.url}?{number}"
-        assert await exchange.post(URL(url), letter(url)) == 200
+        assert await exchange.send(URL(url), webhook(url)) == 200
         assert len(exchange._addresses) <= 2
     await exchange.close()
     assert [request.target for request in receiver.requests] == [f"/hook?{number}" for number in range(5)]
 
 
-# Many letters, and the end
+# Many webhooks, and the end
 
 
 async def test_one_receiver_gets_no_more_connections_than_its_share(receiver: Receiver) -> None:
     async with notifier(per_host=3) as made:
-        receipts = await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(12)))
-    assert [receipt.status for receipt in receipts] == [200] * 12
+        results = await asyncio.gather(*(made.send(webhook(receiver.url)) for _ in range(12)))
+    assert [result.status for result in results] == [200] * 12
     assert receiver.most_at_once <= 3
 
 
 async def test_a_receiver_without_letters_is_forgotten(receiver: Receiver) -> None:
     """Merchants come and go; a worker runs for months."""
     made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
-    await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(3)))
+    await asyncio.gather(*(made.send(webhook(receiver.url)) for _ in range(3)))
     await made.close()
     assert not made._shares[True]._gates
 
 
 async def test_waiting_for_a_free_connection_is_not_charged_to_the_receiver(receiver: Receiver) -> None:
-    """Each of the three letters gets the whole limit; were the wait counted, the last two would end unsent."""
+    """Each of the three webhooks gets the whole limit; were the wait counted, the last two would end unsent."""
     receiver.answer_with(silence())
     async with notifier(per_host=1, limit=2 * SHORT) as made:
-        receipts = await asyncio.gather(*(made.post(letter(receiver.url)) for _ in range(3)))
-    assert [receipt.answer for receipt in receipts] == [Answer.TIMEOUT] * 3
+        results = await asyncio.gather(*(made.send(webhook(receiver.url)) for _ in range(3)))
+    assert [result.answer for result in results] == [Answer.TIMEOUT] * 3
     assert len(receiver.requests) == 3
 
 
@@ -397,17 +397,17 @@ async def test_the_measured_time_does_not_hold_the_wait_for_a_free_connection(re
     clock = VirtualClock()
     receiver.answer_with(late(clock, 5), late(clock, 1))
     made = HttpNotifier(clock, loopback=True, per_host=1)
-    receipts = await asyncio.gather(made.post(letter(receiver.url)), made.post(letter(receiver.url)))
+    results = await asyncio.gather(made.send(webhook(receiver.url)), made.send(webhook(receiver.url)))
     await made.close()
-    assert [receipt.took_ms for receipt in receipts] == [5000, 1000]
+    assert [result.took_ms for result in results] == [5000, 1000]
 
 
 async def test_a_dead_receiver_does_not_hold_up_another(receiver: Receiver) -> None:
     async with Receiver() as dead, notifier(per_host=2) as made:
         dead.answer_with(silence())
-        stuck = [asyncio.create_task(made.post(letter(dead.url))) for _ in range(10)]
+        stuck = [asyncio.create_task(made.send(webhook(dead.url))) for _ in range(10)]
         await dead.arrived(2)
-        assert (await made.post(letter(receiver.url))).status == 200
+        assert (await made.send(webhook(receiver.url))).status == 200
         assert not any(task.done() for task in stuck)
         for task in stuck:
             task.cancel()
@@ -417,27 +417,27 @@ async def test_a_dead_receiver_does_not_hold_up_another(receiver: Receiver) -> N
 async def test_cancelling_passes_through_and_leaves_the_notifier_sound(receiver: Receiver) -> None:
     receiver.answer_with(silence(), 200)
     async with notifier(per_host=1) as made:
-        task = asyncio.create_task(made.post(letter(receiver.url)))
+        task = asyncio.create_task(made.send(webhook(receiver.url)))
         await receiver.arrived()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (await made.post(letter(receiver.url))).status == 200
+        assert (await made.send(webhook(receiver.url))).status == 200
 
 
 async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver) -> None:
     receiver.answer_with(silence())
     made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
-    task = asyncio.create_task(made.post(letter(receiver.url)))
+    task = asyncio.create_task(made.send(webhook(receiver.url)))
     await receiver.arrived()
-    waiting = asyncio.create_task(made.post(letter(receiver.url)))
+    waiting = asyncio.create_task(made.send(webhook(receiver.url)))
     await made.close()
     assert (await task).answer is Answer.CONNECTION
     with pytest.raises(RuntimeError, match="closed"):
         await waiting  # never sent, so no receipt says that it was
     await made.close()
     with pytest.raises(RuntimeError, match="closed"):
-        await made.post(letter(receiver.url))
+        await made.send(webhook(receiver.url))
 
 
 def test_it_is_made_without_an_event_loop_and_opens_nothing_before_the_first_letter() -> None:

@@ -19,7 +19,7 @@ from cambist.adapters.notifier import resolver as resolver_rules
 from cambist.adapters.notifier.guard import is_loopback, is_public
 from cambist.adapters.notifier.resolver import ThreadResolver
 from cambist.ports.notifier import Answer
-from tests.contracts.letters import Names, letter, notifier, post
+from tests.contracts.webhooks import Names, notifier, post, webhook
 from tests.receivers import Receiver, redirect, reply, tls_pair
 
 LITERALS = [
@@ -106,9 +106,9 @@ async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
 ) -> None:
     """Not one byte may reach a forbidden address."""
     url = url.replace("{port}", str(receiver.port))
-    receipt = await post(letter(url, open_network=False), resolver=Names(NAMES), tls=trusted[1], limit=5)
-    assert receipt.answer is Answer.BLOCKED
-    assert receipt.note
+    result = await post(webhook(url, open_network=False), resolver=Names(NAMES), tls=trusted[1], limit=5)
+    assert result.answer is Answer.BLOCKED
+    assert result.note
     assert receiver.connections == 0
 
 
@@ -116,8 +116,8 @@ async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
 async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver: Receiver, host: str) -> None:
     """Test mode may use http and loopback (docs/webhooks.md "Your address"). It proves, too, that these ways in are
     real ones."""
-    receipt = await post(letter(receiver.url_at(host)), resolver=Names(NAMES))
-    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 200)
+    result = await post(webhook(receiver.url_at(host)), resolver=Names(NAMES))
+    assert (result.answer, result.status) == (Answer.RESPONDED, 200)
 
 
 @pytest.mark.parametrize("odd", ["\t", "\n", "\r\nX-Webhook-Id: evt_2", " ", "\x00", "\x1f", "\x7f", "\\", "a" * 2048])
@@ -125,8 +125,8 @@ async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but
     receiver: Receiver, odd: str
 ) -> None:
     """Parsers differ in what they drop or quote; test mode shows it, as its host is allowed."""
-    receipt = await post(letter(f"{receiver.url}?x={odd}"))
-    assert receipt.answer is Answer.BLOCKED
+    result = await post(webhook(f"{receiver.url}?x={odd}"))
+    assert result.answer is Answer.BLOCKED
     assert not receiver.connections
 
 
@@ -141,14 +141,14 @@ async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but
     ],
 )
 async def test_test_mode_opens_hosts_and_http_but_no_other_form_of_address(url: str) -> None:
-    assert (await post(letter(url))).answer is Answer.BLOCKED
+    assert (await post(webhook(url))).answer is Answer.BLOCKED
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("address", [address for address in LITERALS if not is_loopback(ip_address(address))])
 async def test_a_letter_of_test_mode_goes_to_no_other_private_address(scheme: str, address: str) -> None:
-    receipt = await post(letter(f"{scheme}://{in_url(address)}/"), limit=5)
-    assert receipt.answer is Answer.BLOCKED
+    result = await post(webhook(f"{scheme}://{in_url(address)}/"), limit=5)
+    assert result.answer is Answer.BLOCKED
 
 
 async def test_a_name_that_turns_inside_after_it_was_set_is_blocked(receiver: Receiver) -> None:
@@ -156,8 +156,8 @@ async def test_a_name_that_turns_inside_after_it_was_set_is_blocked(receiver: Re
     names = Names({"turning.example": [["93.184.216.34"], ["127.0.0.1"]]})
     [before] = await names.resolve("turning.example")
     assert is_public(ip_address(before["host"]))
-    receipt = await post(letter(receiver.url_at("turning.example", "https"), open_network=False), resolver=names)
-    assert receipt.answer is Answer.BLOCKED
+    result = await post(webhook(receiver.url_at("turning.example", "https"), open_network=False), resolver=names)
+    assert result.answer is Answer.BLOCKED
     assert receiver.connections == 0
 
 
@@ -165,15 +165,15 @@ async def test_a_name_of_test_mode_that_turns_to_the_metadata_address_is_blocked
     receiver.answer_with(reply(200, headers={"Connection": "close"}))
     names = Names({"turning.example": [["127.0.0.1"], ["169.254.169.254"]]})
     async with notifier(resolver=names) as made:
-        first = await made.post(letter(receiver.url_at("turning.example")))
-        second = await made.post(letter("http://turning.example/latest/meta-data/"))
+        first = await made.send(webhook(receiver.url_at("turning.example")))
+        second = await made.send(webhook("http://turning.example/latest/meta-data/"))
     assert (first.answer, second.answer) == (Answer.RESPONDED, Answer.BLOCKED)
 
 
 async def test_a_redirect_to_the_metadata_address_goes_nowhere(receiver: Receiver) -> None:
     receiver.answer_with(redirect("http://169.254.169.254/latest/meta-data/"))
-    receipt = await post(letter(receiver.url))
-    assert (receipt.answer, receipt.status) == (Answer.RESPONDED, 302)
+    result = await post(webhook(receiver.url))
+    assert (result.answer, result.status) == (Answer.RESPONDED, 302)
 
 
 async def test_a_live_letter_never_travels_on_a_connection_of_test_mode(
@@ -182,9 +182,9 @@ async def test_a_live_letter_never_travels_on_a_connection_of_test_mode(
     server, client = trusted
     async with Receiver(tls=server) as secure, notifier(tls=client, resolver=Names(NAMES)) as made:
         url = secure.url_at("inside.example")
-        assert (await made.post(letter(url))).status == 200
-        live = await made.post(letter(url, open_network=False))
-        assert (await made.post(letter(url))).status == 200
+        assert (await made.send(webhook(url))).status == 200
+        live = await made.send(webhook(url, open_network=False))
+        assert (await made.send(webhook(url))).status == 200
         assert live.answer is Answer.BLOCKED
         assert secure.connections == 1
         assert len(secure.requests) == 2
@@ -326,7 +326,7 @@ async def test_a_lookup_that_has_no_thread_yet_ends_with_the_last_who_waits_for_
 
 
 async def test_closing_ends_the_wait_for_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a name that is not found, not as if the letter's own task were cancelled."""
+    """As a name that is not found, not as if the webhook's own task were cancelled."""
     system = DeadServers(monkeypatch)
     system.hang("a.example")
     resolver = ThreadResolver(threads=1, patience=0.01)
@@ -359,10 +359,10 @@ async def test_the_certificate_must_be_trusted_and_name_the_host(
     server, client = trusted
     names = Names({"inside.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]})
     async with Receiver(tls=server) as secure:
-        good = await post(letter(secure.url_at("inside.example")), tls=client, resolver=names)
+        good = await post(webhook(secure.url_at("inside.example")), tls=client, resolver=names)
         assert (good.answer, good.status) == (Answer.RESPONDED, 200)
-        other = await post(letter(secure.url_at("other.example")), tls=client, resolver=names)
-        untrusted = await post(letter(secure.url_at("inside.example")), resolver=names)
+        other = await post(webhook(secure.url_at("other.example")), tls=client, resolver=names)
+        untrusted = await post(webhook(secure.url_at("inside.example")), resolver=names)
         assert len(secure.requests) == 1
     assert other.answer is untrusted.answer is Answer.TLS
     assert "mismatch" in other.note
@@ -376,5 +376,5 @@ async def test_a_port_that_speaks_no_tls_is_a_tls_failure(receiver: Receiver) ->
 
     async with await asyncio.start_server(no_tls, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        receipt = await post(letter(f"https://127.0.0.1:{port}/"))
-    assert receipt.answer is Answer.TLS
+        result = await post(webhook(f"https://127.0.0.1:{port}/"))
+    assert result.answer is Answer.TLS

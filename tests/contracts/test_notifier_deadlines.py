@@ -1,4 +1,4 @@
-"""The limit of a letter, and the turns of letters: as exact as asyncio.timeout and Semaphore, at less cost
+"""The limit of a webhook, and the turns of webhooks: as exact as asyncio.timeout and Semaphore, at less cost
 (docs/webhooks.md "What a receiver does")."""
 
 import asyncio

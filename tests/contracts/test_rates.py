@@ -27,7 +27,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Exact(RatesBench):
-    """To the letter: our clocks stand still."""
+    """To the webhook: our clocks stand still."""
 
     def is_now(self, moment: datetime) -> bool:
         return moment == self.clock.now()

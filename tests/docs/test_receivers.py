@@ -1,4 +1,4 @@
-"""The receivers of docs/webhooks.md, each as a program: genuine letters once, in order, and no others."""
+"""The receivers of docs/webhooks.md, each as a program: genuine webhooks once, in order, and no others."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ class Receiver:
     def post(
         self, event_id: str, status: str, sequence: int, *, secret: str = SECRET, age: int = 0, more: bytes = b""
     ) -> int:
-        """Send a letter about a payment; the status of the answer. `more` is added after signing."""
+        """Send a webhook about a payment; the status of the answer. `more` is added after signing."""
         # Not ASCII, and spaced as no program would print it: who signs anything but the raw body fails.
         body = f'{{"event": "payment.status_changed",  "payment_id": "pay_1", "status": "{status}", "n": "ё"}}'
         return self.post_body(event_id, body, sequence, secret=secret, age=age, more=more)
@@ -50,7 +50,7 @@ class Receiver:
     def post_body(
         self, event_id: str, text: str, sequence: int, *, secret: str = SECRET, age: int = 0, more: bytes = b""
     ) -> int:
-        """Send any letter; the status of the answer."""
+        """Send any webhook; the status of the answer."""
         body = text.encode()
         signed = headers(
             Signer(secret),
@@ -133,8 +133,8 @@ def test_a_receiver_takes_letters_about_other_objects_and_about_none(language: s
         assert receiver.post("evt_1", "paid", 3) == 200
         refund = '{"event": "refund.completed", "payment_id": "pay_1", "refund_id": "ref_1", "status": "completed"}'
         assert receiver.post_body("evt_2", refund, 1) == 200
-        letter = {"event": "webhook.test", "message": "This is a test", "timestamp": "2026-01-01T00:00:00.000Z"}
-        assert receiver.post_body("evt_3", msgspec.json.encode(letter).decode(), 1) == 200
+        webhook = {"event": "webhook.test", "message": "This is a test", "timestamp": "2026-01-01T00:00:00.000Z"}
+        assert receiver.post_body("evt_3", msgspec.json.encode(webhook).decode(), 1) == 200
         assert receiver.post("evt_4", "refunded", 4) == 200, "it still runs"
         handled = receiver.handled()
         assert handled[:2] == ["payment.status_changed pay_1 paid", "refund.completed pay_1 completed"]

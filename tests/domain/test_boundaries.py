@@ -28,7 +28,7 @@ from cambist.core.domain.subscriptions.charge_reports import step_of
 from cambist.core.domain.subscriptions.moves import binding_timed_out, pause_timed_out
 from cambist.core.domain.subscriptions.periods import Interval, calendar_period, window_number
 from cambist.core.domain.subscriptions.subscriptions import Subscription
-from cambist.core.domain.webhooks.breaker import after_delivery, after_letter, closed, new_breaker
+from cambist.core.domain.webhooks.breaker import after_delivery, after_outcome, closed, new_breaker
 from cambist.core.domain.webhooks.delivery import LIFETIME, Outcome, after_attempt, is_too_old, sent_anew
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from cambist.core.domain.webhooks.signing import NotVerified, Signer, headers, verify_signature
@@ -103,15 +103,15 @@ def rung_after(now: datetime) -> datetime | None:
 
 def opens_though_taken_at(moment: datetime) -> bool:
     """Whether a ladder from START on opens the breaker, where another event was taken at `moment`."""
-    breaker = after_letter(new_breaker("acc_1", Mode.LIVE), "evt_2", answered(200, sent=moment))
+    breaker = after_outcome(new_breaker("acc_1", Mode.LIVE), "evt_2", answered(200, sent=moment))
     last = waiting(attempts=9, first_attempt_at=START)
     return after_delivery(breaker, last, answered(503, sent=START + 511 * SECOND))[0].is_open
 
 
 def counts_after_closing(sent: datetime) -> bool:
-    """Whether a failure of a letter sent then counts, where the breaker was closed by hand at START."""
+    """Whether a failure of a webhook sent then counts, where the breaker was closed by hand at START."""
     breaker = closed(new_breaker("acc_1", Mode.LIVE), by_hand_at=START)
-    return after_letter(breaker, "evt_1", answered(503, sent=sent, ended=START + SECOND)).failures == 1
+    return after_outcome(breaker, "evt_1", answered(503, sent=sent, ended=START + SECOND)).failures == 1
 
 
 def quote(at: datetime) -> rates.Quote:
@@ -165,12 +165,12 @@ def sends_on(now: datetime, *, ended: bool = False) -> str:
 
 
 def verified(now: datetime) -> bool:
-    """Whether a letter signed at START is believed by a receiver then."""
+    """Whether a webhook signed at START is believed by a receiver then."""
     moment = int(START.timestamp())
     signer = Signer("secret-of-the-tests")
-    letter = headers(signer, event_id="evt_1", event="test", sequence=1, attempt=1, timestamp=moment, body=b"{}")
+    webhook = headers(signer, event_id="evt_1", event="test", sequence=1, attempt=1, timestamp=moment, body=b"{}")
     try:
-        verify_signature(letter, b"{}", ["secret-of-the-tests"], now=now.timestamp())
+        verify_signature(webhook, b"{}", ["secret-of-the-tests"], now=now.timestamp())
     except NotVerified:
         return False
     return True

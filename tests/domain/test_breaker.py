@@ -14,7 +14,7 @@ from cambist.core.domain.webhooks.breaker import (
     PAUSES,
     Breaker,
     after_delivery,
-    after_letter,
+    after_outcome,
     closed,
     counts_against,
     lane_id,
@@ -41,7 +41,7 @@ def failing(times: int, events: int = 3, breaker: Breaker | None = None) -> Brea
     """So many failures in a row, of so many events in turn."""
     breaker = breaker or new_breaker("acc_1", Mode.LIVE)
     for number in range(times):
-        breaker = after_letter(breaker, f"evt_{number % events}", outcome(500))
+        breaker = after_outcome(breaker, f"evt_{number % events}", outcome(500))
     return breaker
 
 
@@ -74,11 +74,11 @@ def test_it_opens_after_10_failures_in_a_row_from_at_least_3_events(failures: in
 
 def test_a_third_event_opens_it_when_two_others_have_failed_often_enough() -> None:
     breaker = failing(30, 2)
-    assert after_letter(breaker, "evt_2", outcome(500)).is_open
+    assert after_outcome(breaker, "evt_2", outcome(500)).is_open
 
 
 def test_a_success_in_between_begins_the_row_anew() -> None:
-    breaker = after_letter(failing(9), "evt_9", outcome(200))
+    breaker = after_outcome(failing(9), "evt_9", outcome(200))
     assert (breaker.failures, breaker.failed_events) == (0, ())
     assert not failing(9, breaker=breaker).is_open
     assert failing(10, breaker=breaker).is_open
@@ -86,12 +86,12 @@ def test_a_success_in_between_begins_the_row_anew() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 422])
 def test_other_4xx_neither_count_nor_begin_the_row_anew(status: int) -> None:
-    breaker = after_letter(failing(9), "evt_9", outcome(status))
+    breaker = after_outcome(failing(9), "evt_9", outcome(status))
     assert breaker.failures == 9
-    assert after_letter(breaker, "evt_9", outcome(500)).is_open
+    assert after_outcome(breaker, "evt_9", outcome(500)).is_open
     breaker = new_breaker("acc_1", Mode.LIVE)
     for number in range(50):
-        breaker = after_letter(breaker, f"evt_{number}", outcome(status))
+        breaker = after_outcome(breaker, f"evt_{number}", outcome(status))
     assert (breaker.is_open, breaker.failures) == (False, 0)
 
 
@@ -121,7 +121,7 @@ def alone(
         now = max(NOON, delivery.due or NOON)
         if taken_at is not None and now > NOON + taken_at * SECOND:
             taken = outcome(200, at=NOON + taken_at * SECOND)
-            breaker, taken_at = after_letter(breaker, "evt_other", taken), None
+            breaker, taken_at = after_outcome(breaker, "evt_other", taken), None
         status = answers.pop(0) if len(answers) > 1 else answers[0]
         told = outcome(status, "responded" if status else "timeout", at=now)
         breaker, delivery = after_delivery(breaker, delivery, told)
@@ -198,7 +198,7 @@ def test_what_waited_and_fails_again_when_it_is_back_waits_again() -> None:
     at: datetime = NOON
     for _ in range(3):
         at = (breaker.next_probe_at or NOON) + SECOND
-        breaker = after_letter(breaker, "evt_other", outcome(200, at=at, probe=True))
+        breaker = after_outcome(breaker, "evt_other", outcome(200, at=at, probe=True))
         for _ in range(10):
             at = max(at, delivery.due or at)
             breaker, delivery = after_delivery(breaker, delivery, outcome(503, at=at))
@@ -228,35 +228,35 @@ def test_its_pauses_are_those_of_decisions_7_and_the_last_one_repeats() -> None:
         assert breaker.next_probe_at is not None
         pauses.append((breaker.next_probe_at - now).total_seconds())
         now = breaker.next_probe_at
-        breaker = after_letter(breaker, "evt_0", outcome(503, at=now, probe=True))
+        breaker = after_outcome(breaker, "evt_0", outcome(503, at=now, probe=True))
     assert pauses == [30, 60, 120, 300, 600, 1800, 3600, 3600, 3600, 3600]
 
 
 def test_a_pause_begins_when_the_probe_ended() -> None:
-    breaker = after_letter(failing(10), "evt_0", outcome(None, "timeout", at=NOON + 30 * SECOND, took=10, probe=True))
+    breaker = after_outcome(failing(10), "evt_0", outcome(None, "timeout", at=NOON + 30 * SECOND, took=10, probe=True))
     assert breaker.next_probe_at == NOON + 30 * SECOND + 10 * SECOND + 60 * SECOND
 
 
 def test_a_successful_probe_closes_it_and_the_next_opening_starts_from_30_seconds() -> None:
     breaker = failing(10)
     for _ in range(3):
-        breaker = after_letter(breaker, "evt_0", outcome(500, probe=True))
-    breaker = after_letter(breaker, "evt_0", outcome(204, probe=True))
+        breaker = after_outcome(breaker, "evt_0", outcome(500, probe=True))
+    breaker = after_outcome(breaker, "evt_0", outcome(204, probe=True))
     assert (breaker.is_open, breaker.failures, breaker.probes, breaker.opened_at) == (False, 0, 0, None)
     assert failing(10, breaker=breaker).next_probe_at == NOON + 30 * SECOND
 
 
 def test_a_probe_that_is_refused_with_4xx_closes_it_because_somebody_answers() -> None:
     """One bad event must not keep all others waiting."""
-    assert not after_letter(failing(10), "evt_0", outcome(400, probe=True)).is_open
+    assert not after_outcome(failing(10), "evt_0", outcome(400, probe=True)).is_open
 
 
 def test_letters_that_were_under_way_when_it_opened_do_not_lengthen_its_pause_and_a_good_one_closes_it() -> None:
     breaker = failing(10)
-    late = after_letter(breaker, "evt_5", outcome(500, at=NOON + 5 * SECOND))
+    late = after_outcome(breaker, "evt_5", outcome(500, at=NOON + 5 * SECOND))
     assert (late.next_probe_at, late.probes) == (breaker.next_probe_at, 0)
-    assert after_letter(late, "evt_6", outcome(400)).is_open
-    assert not after_letter(late, "evt_6", outcome(200)).is_open
+    assert after_outcome(late, "evt_6", outcome(400)).is_open
+    assert not after_outcome(late, "evt_6", outcome(200)).is_open
 
 
 class TestByHand:
@@ -268,22 +268,22 @@ class TestByHand:
         """They went to another address."""
         breaker = closed(failing(10), by_hand_at=NOON)
         for number in range(20):
-            breaker = after_letter(breaker, f"evt_{number}", outcome(None, "timeout", at=NOON - SECOND, took=10))
+            breaker = after_outcome(breaker, f"evt_{number}", outcome(None, "timeout", at=NOON - SECOND, took=10))
         assert (breaker.is_open, breaker.failures) == (False, 0)
         assert failing(10, breaker=breaker).is_open
 
 
 def test_it_remembers_the_last_success_and_the_last_failure() -> None:
-    breaker = after_letter(new_breaker("acc_1", Mode.LIVE), "evt_1", outcome(200, took=1))
+    breaker = after_outcome(new_breaker("acc_1", Mode.LIVE), "evt_1", outcome(200, took=1))
     assert breaker.last_success_at == NOON + SECOND
-    breaker = after_letter(breaker, "evt_2", outcome(418, at=NOON + 5 * SECOND))
+    breaker = after_outcome(breaker, "evt_2", outcome(418, at=NOON + 5 * SECOND))
     assert (breaker.last_failure_at, breaker.last_failed_event) == (NOON + 5 * SECOND, "evt_2")
     assert (breaker.last_answer, breaker.last_status, breaker.last_note) == ("responded", 418, "why")
     assert breaker.last_success_at == NOON + SECOND
 
 
 class TestRoom:
-    """How many letters may be under way at once."""
+    """How many webhooks may be under way at once."""
 
     def test_none_while_it_is_open(self) -> None:
         assert room(failing(10), 8) == 0
@@ -307,7 +307,7 @@ class TestRoom:
                 under_way, sent = under_way + 1, sent + 1
             under_way -= 1
             answered = sent - under_way
-            breaker = after_letter(breaker, f"evt_{answered % max(events, FROM_EVENTS)}", outcome(500))
+            breaker = after_outcome(breaker, f"evt_{answered % max(events, FROM_EVENTS)}", outcome(500))
         assert (sent, under_way) == (OPENS_AFTER, 0)
 
 
@@ -318,12 +318,12 @@ def test_a_lane_is_named_by_account_and_mode() -> None:
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(100, 599), st.booleans(), st.integers(0, 4)), max_size=60))
-def test_it_is_open_exactly_while_a_probe_is_set(letters: list[tuple[int | None, bool, int]]) -> None:
+def test_it_is_open_exactly_while_a_probe_is_set(webhooks: list[tuple[int | None, bool, int]]) -> None:
     breaker, now = new_breaker("acc_1", Mode.LIVE), NOON
-    for status, probe, event in letters:
+    for status, probe, event in webhooks:
         now += SECOND
         told = outcome(status, "responded" if status else "timeout", at=now, probe=probe and breaker.is_open)
-        before, breaker = breaker, after_letter(breaker, f"evt_{event}", told)
+        before, breaker = breaker, after_outcome(breaker, f"evt_{event}", told)
         assert breaker.is_open == (breaker.opened_at is not None)
         assert len(breaker.failed_events) <= FROM_EVENTS
         assert not (told.good and breaker.is_open)

@@ -14,11 +14,11 @@ class Receivers:
 
     def __init__(self) -> None:
         self.hangs: set[str] = set()
-        """Merchants whose receivers take a letter and say nothing."""
+        """Merchants whose receivers take a webhook and say nothing."""
         self.arrived: dict[str, dict[str, float]] = defaultdict(dict)
         """By merchant: payments that were told, and when first, by the machine's monotonic clock."""
-        self.letters: dict[str, int] = defaultdict(int)
-        """By merchant: letters that came, again and again included."""
+        self.webhooks: dict[str, int] = defaultdict(int)
+        """By merchant: webhooks that came, again and again included."""
         self.open = 0
         self.most_open = 0
         """Connections at one time."""
@@ -69,7 +69,7 @@ class Receivers:
         merchant = line.split(" ")[1].removeprefix("/")
         headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in fields)}
         body = await reader.readexactly(int(headers["content-length"]))
-        self.letters[merchant] += 1
+        self.webhooks[merchant] += 1
         self.arrived[merchant].setdefault(msgspec.json.decode(body)["payment_id"], time.monotonic())
         if merchant in self.hangs:
             # Until the service gives it up.

@@ -43,7 +43,7 @@ def set_clock(file: Path, seconds: int) -> None:
 
 
 class Letters:
-    """What a receiver took that refuses every fourth letter once, so that some always wait for their next attempt; no
+    """What a receiver took that refuses every fourth webhook once, so that some always wait for their next attempt; no
     more, lest a breaker open."""
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class Letters:
 
     async def answer(self, receiver: Receiver, writer: asyncio.StreamWriter) -> bool:
         """To the request that came last."""
-        letter = receiver.requests[-1]
-        if letter.headers["x-webhook-attempt"] == "1" and letter.headers["x-webhook-id"][-1] in "048c":
+        webhook = receiver.requests[-1]
+        if webhook.headers["x-webhook-attempt"] == "1" and webhook.headers["x-webhook-id"][-1] in "048c":
             return await reply(503)(receiver, writer)
-        event = msgspec.json.decode(letter.body)
-        event_id = letter.headers["x-webhook-id"]
+        event = msgspec.json.decode(webhook.body)
+        event_id = webhook.headers["x-webhook-id"]
         self.taken[event_id] += 1
         if event["status"] == "expired":
             self.expired.add(event["payment_id"])
@@ -80,9 +80,9 @@ async def test_a_clock_that_is_set_by_hours_delays_and_doubles_nothing(tmp_path:
     set_clock(offset, 0)
     with installation(tmp_path, trusted_proxies="127.0.0.0/8") as place:
         await place.migrate()
-        letters = Letters()
+        webhooks = Letters()
         async with Receiver() as receiver:
-            receiver.answer_with(letters.answer)
+            receiver.answer_with(webhooks.answer)
             accounts = await place.accounts(MERCHANTS, receiver.url)
             place.environ |= {
                 "LD_PRELOAD": library(),
@@ -99,22 +99,22 @@ async def test_a_clock_that_is_set_by_hours_delays_and_doubles_nothing(tmp_path:
                 for step in STEPS:
                     set_clock(offset, step)
                     await asyncio.sleep(EACH)
-            await eventually(lambda: _all_told(paid, letters), within=60)
+            await eventually(lambda: _all_told(paid, webhooks), within=60)
             assert service.terminate() == 0, service.err
-        late = {payment: letters.paid_at[payment] - at for payment, at in paid.items()}
+        late = {payment: webhooks.paid_at[payment] - at for payment, at in paid.items()}
         assert set(tale.statuses) <= {201}, tale.statuses
-        assert set(letters.events) == set(paid), "every payment is told, and nothing else"
-        assert {len(events) for events in letters.events.values()} == {1}, "each by one event"
+        assert set(webhooks.events) == set(paid), "every payment is told, and nothing else"
+        assert {len(events) for events in webhooks.events.values()} == {1}, "each by one event"
         assert max(late.values()) <= PROMPT
         assert place.call("ledger", "verify").status == 0
-    twice = sum(letters.taken.values()) - len(letters.taken)
+    twice = sum(webhooks.taken.values()) - len(webhooks.taken)
     print(
         f"{len(paid)} payments of {MERCHANTS} merchants while the clock was set {len(STEPS)} times by up to "
         f"{max(map(abs, STEPS)) // 3600} h, a quarter of the letters refused once: none lost, none doubled, {twice} "
-        f"letters taken twice, {len(letters.expired)} payments expired before they were paid; the latest letter "
+        f"letters taken twice, {len(webhooks.expired)} payments expired before they were paid; the latest letter "
         f"{max(late.values()):.2f} s after its payment"
     )
 
 
-async def _all_told(paid: dict[str, float], letters: Letters) -> bool:
-    return set(letters.paid_at) >= set(paid)
+async def _all_told(paid: dict[str, float], webhooks: Letters) -> bool:
+    return set(webhooks.paid_at) >= set(paid)

@@ -33,7 +33,7 @@ PATIENCE = 60.0
 AT_ONCE = 16
 """Requests to the service under way at once, to fill it up."""
 GOAL = 1.0
-"""Seconds within which 99 of 100 healthy letters arrive, where the machine has nothing else to do."""
+"""Seconds within which 99 of 100 healthy webhooks arrive, where the machine has nothing else to do."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Market:
         await asyncio.gather(*(one(number) for number in numbers))
 
     def lags(self, numbers: list[int]) -> list[float]:
-        """Seconds from the answer to the letter's arrival, the shortest first."""
+        """Seconds from the answer to the webhook's arrival, the shortest first."""
         told = self.receivers.arrived
         return sorted(
             max(told[str(number)][payment] - at, 0.0)
@@ -95,7 +95,7 @@ class Market:
         )
 
     async def all_told(self, numbers: list[int]) -> bool:
-        """Whether the receivers of these got a letter about each of their payments."""
+        """Whether the receivers of these got a webhook about each of their payments."""
         return len(self.lags(numbers)) == sum(len(self.paid[number]) for number in numbers)
 
 
@@ -154,7 +154,7 @@ async def beside_those_that_hang(
     what: str,
     meanwhile: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Fill the service with letters that hang; all of the others' letters arrive meanwhile, and so they do when
+    """Fill the service with webhooks that hang; all of the others' webhooks arrive meanwhile, and so they do when
     something happens in the middle."""
     trade.receivers.hangs = {str(number) for number in hanging}
     began = time.monotonic()
@@ -168,14 +168,14 @@ async def beside_those_that_hang(
         await eventually(lambda: trade.all_told(well), within=PATIENCE)
     lags = trade.lags(well)
     due = sum(len(trade.paid[number]) for number in well)
-    letters = sum(trade.receivers.letters[str(number)] for number in well)
+    webhooks = sum(trade.receivers.webhooks[str(number)] for number in well)
     print(
         f"{what}: {len(hanging)} of {len(hanging) + len(well)} hang, {events} events each; "
-        f"{len(lags)} of {due} healthy letters arrived, {letters - due} twice; {figures(lags)}; "
+        f"{len(lags)} of {due} healthy letters arrived, {webhooks - due} twice; {figures(lags)}; "
         f"{trade.receivers.most_open} connections at most; {time.monotonic() - began:.0f} s"
     )
     assert len(lags) == due
-    assert letters == due or meanwhile is not None
+    assert webhooks == due or meanwhile is not None
     if FULL and meanwhile is None:
         assert lags[int(len(lags) * 0.99)] <= GOAL, figures(lags)
 

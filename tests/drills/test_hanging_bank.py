@@ -99,7 +99,7 @@ class Beside:
         self.receivers = receivers
 
     async def told(self) -> float:
-        """Seconds from a payment's success to its letter."""
+        """Seconds from a payment's success to its webhook."""
         payment = await self.shop.created()
         await self.shop.simulate(payment["id"], outcome="paid")
         paid = time.monotonic()

@@ -1,4 +1,4 @@
-"""Rows that nobody can read are written under a service at work, SQLite and Postgres: no process ends, no letter of
+"""Rows that nobody can read are written under a service at work, SQLite and Postgres: no process ends, no webhook of
 another merchant is late, and of the merchant whose event it is only that one waits."""
 
 import asyncio
@@ -26,7 +26,7 @@ FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 SECONDS = 60.0 if FULL else 5.0
 OTHERS = 30
 LATE = 5.0
-"""Seconds: a letter takes some milliseconds, on a machine that has other work more."""
+"""Seconds: a webhook takes some milliseconds, on a machine that has other work more."""
 UNKNOWN = "moon.risen"
 BEYOND = 900_000_000_000_000_000
 JOBS = (
@@ -57,7 +57,7 @@ async def spoil(place: Installation, url: str | None, statement: str) -> None:
 
 
 class Told:
-    """When letters came, by the payment that they are about."""
+    """When webhooks came, by the payment that they are about."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -78,10 +78,10 @@ class Told:
     async def _hear(self) -> None:
         seen = 0
         while True:
-            for letter in self._receiver.requests[seen:]:
+            for webhook in self._receiver.requests[seen:]:
                 seen += 1
-                self.types.append(letter.headers["x-webhook-event"])
-                self.at.setdefault(msgspec.json.decode(letter.body).get("payment_id", ""), time.monotonic())
+                self.types.append(webhook.headers["x-webhook-event"])
+                self.at.setdefault(msgspec.json.decode(webhook.body).get("payment_id", ""), time.monotonic())
             await asyncio.sleep(0.005)
 
 

@@ -90,8 +90,8 @@ async def told(receiver: Receiver, wanted: list[str]) -> None:
 
     await eventually(all_told, within=90)
     events: dict[str, set[str]] = defaultdict(set)
-    for letter in receiver.requests:
-        events[msgspec.json.decode(letter.body)["payment_id"]].add(letter.headers["x-webhook-id"])
+    for webhook in receiver.requests:
+        events[msgspec.json.decode(webhook.body)["payment_id"]].add(webhook.headers["x-webhook-id"])
     assert {len(events[each]) for each in wanted} == {1}
 
 

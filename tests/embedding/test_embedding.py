@@ -21,7 +21,7 @@ from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends import public
 from cambist.frontends.embedding import hearing
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 
 TAKEN = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
 
@@ -138,9 +138,9 @@ async def test_a_worker_ends_with_its_block_and_a_webhook_address_of_the_account
     posted: list[str] = []
 
     class Posts:
-        async def post(self, letter: Letter) -> Receipt:
-            posted.append(letter.url)
-            return Receipt(answer=Answer.RESPONDED, status=200)
+        async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+            posted.append(webhook.url)
+            return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
         async def close(self) -> None:
             raise AssertionError("whoever gives an adapter closes it")
@@ -178,13 +178,13 @@ async def test_a_handler_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest
 
 
 async def test_without_a_hearer_the_receipt_says_so() -> None:
-    """The letter is not lost by it: it comes again, and operators see why it did not go."""
-    letter = Letter(url=hearing.address_of("acc_1"), headers={}, body=b"")
-    receipt = await hearing.Hearing(None, AbsentNotifier("not installed")).post(letter)
-    assert (receipt.answer, receipt.status) == (Answer.CONNECTION, None)
-    assert "on_event" in receipt.note
-    elsewhere = Letter(url="https://merchant.example/", headers={}, body=b"")
-    assert (await hearing.Hearing(None, AbsentNotifier("not installed")).post(elsewhere)).note == "not installed"
+    """The webhook is not lost by it: it comes again, and operators see why it did not go."""
+    webhook = WebhookRequest(url=hearing.address_of("acc_1"), headers={}, body=b"")
+    result = await hearing.Hearing(None, AbsentNotifier("not installed")).send(webhook)
+    assert (result.answer, result.status) == (Answer.CONNECTION, None)
+    assert "on_event" in result.note
+    elsewhere = WebhookRequest(url="https://merchant.example/", headers={}, body=b"")
+    assert (await hearing.Hearing(None, AbsentNotifier("not installed")).send(elsewhere)).note == "not installed"
 
 
 async def test_requests_that_its_http_face_refuses_are_there_for_the_console(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Answers and letters held against the service's own OpenAPI document."""
+"""Answers and webhooks held against the service's own OpenAPI document."""
 
 import re
 from typing import Any

@@ -14,11 +14,11 @@ from cambist.core.domain.webhooks.delivery import given_up
 from cambist.core.domain.webhooks.events import Delivery
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
 
-BAD = Receipt(answer=Answer.RESPONDED, status=500, note="", took_ms=7)
-SILENT = Receipt(answer=Answer.TIMEOUT, note="no whole answer within 10 s", took_ms=10_000)
+BAD = DeliveryResult(answer=Answer.RESPONDED, status=500, note="", took_ms=7)
+SILENT = DeliveryResult(answer=Answer.TIMEOUT, note="no whole answer within 10 s", took_ms=10_000)
 
 
 async def paid(house: TestHouse, **body: Any) -> str:
@@ -179,7 +179,7 @@ class TestOne:
         [listed] = await events(house)
         event = (await house.get(f"/events/{listed['id']}")).json()
         assert {name: event[name] for name in listed} == listed
-        assert event["payload"] == msgspec.json.decode(house.postman.letters[0].body)
+        assert event["payload"] == msgspec.json.decode(house.postman.webhooks[0].body)
         times = [start, iso(house, -9), iso(house, -7)]
         assert event["attempts"] == [
             {
@@ -241,7 +241,7 @@ class TestResend:
         assert response.status_code == 200
         assert response.json() == {**event, "delivery_status": "pending"}
         await house.work()
-        first, second = house.postman.letters
+        first, second = house.postman.webhooks
         assert first.headers["X-Webhook-Id"] == second.headers["X-Webhook-Id"] == event["id"]
         assert (first.body, second.headers["X-Webhook-Attempt"]) == (second.body, "2")
         house.check_signatures()
@@ -255,7 +255,7 @@ class TestResend:
         response = await post(house, "/events/resend", body)
         assert (response.status_code, response.json()) == (200, {"events": 3})
         await house.work()
-        assert len(house.postman.letters) == 6
+        assert len(house.postman.webhooks) == 6
         none = await post(house, "/events/resend", {**body, "type": "refund.failed", "delivery_status": "delivered"})
         assert none.json() == {"events": 0}
         live = await post(house, "/events/resend", body, mode="live")
@@ -334,9 +334,9 @@ class TestTestLetter:
         response = await post(house, "/webhook-endpoint/test", mode=mode)
         assert response.status_code == 200
         report = response.json()
-        [letter] = house.postman.letters
+        [webhook] = house.postman.webhooks
         assert report == {
-            "event_id": letter.headers["X-Webhook-Id"],
+            "event_id": webhook.headers["X-Webhook-Id"],
             "delivered": True,
             "sent_at": iso(house),
             "answer": "responded",
@@ -344,25 +344,25 @@ class TestTestLetter:
             "note": "",
             "took_ms": 0,
         }
-        assert verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], house.clock.now().timestamp())
-        assert letter.headers["X-Webhook-Event"] == "webhook.test"
+        assert verify_signature(webhook.headers, webhook.body, [WEBHOOK_SECRET], house.clock.now().timestamp())
+        assert webhook.headers["X-Webhook-Event"] == "webhook.test"
         sandbox = {"sandbox": True} if mode is Mode.TEST else {}
-        assert msgspec.json.decode(letter.body) == {"event": "webhook.test", "timestamp": iso(house), **sandbox}
-        assert (letter.url, letter.open_network) == (WEBHOOK_URL, mode is Mode.TEST)
+        assert msgspec.json.decode(webhook.body) == {"event": "webhook.test", "timestamp": iso(house), **sandbox}
+        assert (webhook.url, webhook.open_network) == (WEBHOOK_URL, mode is Mode.TEST)
         assert await events(house, mode=mode) == [], "it is no event"
 
-    @pytest.mark.parametrize("receipt", [BAD, SILENT, Receipt(answer=Answer.BLOCKED, note="https only")])
-    async def test_a_failure_is_reported_and_counts_for_nothing(self, house: TestHouse, receipt: Receipt) -> None:
+    @pytest.mark.parametrize("receipt", [BAD, SILENT, DeliveryResult(answer=Answer.BLOCKED, note="https only")])
+    async def test_a_failure_is_reported_and_counts_for_nothing(self, house: TestHouse, result: DeliveryResult) -> None:
         report: dict[str, Any] = {}
         for _ in range(12):
-            house.postman.answers.append(receipt)
+            house.postman.answers.append(result)
             report = (await post(house, "/webhook-endpoint/test")).json()
-        assert (report["delivered"], report["answer"], report["status"]) == (False, receipt.answer, receipt.status)
-        assert (report["note"], report["took_ms"]) == (receipt.note, receipt.took_ms)
+        assert (report["delivered"], report["answer"], report["status"]) == (False, result.answer, result.status)
+        assert (report["note"], report["took_ms"]) == (result.note, result.took_ms)
         state = (await house.get("/webhook-endpoint")).json()
         assert (state["breaker"]["state"], state["last_failure"]) == ("closed", None)
         await house.work(600)
-        assert len(house.postman.letters) == 12, "it is not retried"
+        assert len(house.postman.webhooks) == 12, "it is not retried"
 
     async def test_a_good_answer_closes_the_breaker_and_all_that_waits_leaves(self, house: TestHouse) -> None:
         house.postman.answers.extend([BAD] * 10)

@@ -382,7 +382,7 @@ async def test_a_balance_is_of_one_account_and_mode(street: Street) -> None:
 
 
 async def test_a_receivers_state_is_of_one_account_and_mode(street: Street) -> None:
-    # Only the first account has a receiver, and only its test mode gets the letter.
+    # Only the first account has a receiver, and only its test mode gets the webhook.
     for party in (street.other, street.other_live):
         assert (await party.ask("get", "/webhook-endpoint")).json().get("url") is None
         refused = await party.ask("post", "/webhook-endpoint/test")
@@ -397,10 +397,10 @@ async def test_a_range_is_resent_to_its_account_and_mode_only(street: Street) ->
     now = house.clock.now()
     span = {"from": (now - timedelta(days=1)).isoformat(), "to": (now + timedelta(hours=1)).isoformat()}
     own = (await street.test.good("get", "/events"))["pagination"]["total"]
-    house.postman.letters.clear()
+    house.postman.webhooks.clear()
     assert (await street.test.good("post", "/events/resend", body=span))["events"] == own
     await house.work(5)
-    sent = {letter.headers["X-Webhook-Id"] for letter in house.postman.letters}
+    sent = {webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks}
     assert len(sent) == own
     assert not sent & {party.ids["event_id"] for party in street.strangers(street.test)}
 

@@ -68,7 +68,7 @@ async def test_letters_carry_the_very_text_and_the_accounts_own_signature(house:
     assert sent == int(house.clock.now().timestamp())
     assert verify_signature(letter["headers"], letter["body"].encode(), [WEBHOOK_SECRET], sent) == letter["id"]
     await house.work()
-    assert house.postman.letters[0].body.decode() == letter["body"]
+    assert house.postman.webhooks[0].body.decode() == letter["body"]
 
 
 async def test_an_account_without_a_secret_is_shown_one_that_lasts() -> None:

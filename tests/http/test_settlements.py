@@ -438,12 +438,12 @@ async def test_the_payment_and_its_webhook_show_the_credit(open_: RefundHouse) -
     after = await get(open_, f"/payments/{payment_id}")
     assert after == before | {"status": "settled", "amount_usdt": "1.04864864", "settled_at": iso(open_)}
     await open_.house.work()
-    letters = [letter for letter in open_.house.postman.bodies if letter.get("payment_id") == payment_id]
-    assert [(letter["previous_status"], letter["status"]) for letter in letters] == [
+    webhooks = [webhook for webhook in open_.house.postman.bodies if webhook.get("payment_id") == payment_id]
+    assert [(webhook["previous_status"], webhook["status"]) for webhook in webhooks] == [
         ("pending", "paid"),
         ("paid", "settled"),
     ]
-    assert letters[-1]["amount_usdt"] == "1.04864864"
+    assert webhooks[-1]["amount_usdt"] == "1.04864864"
     open_.house.check_signatures()
 
 

@@ -46,8 +46,8 @@ async def test_key_secret_and_webhook_address_are_shared_across_shops(house: Tes
         payment = await house.created(body)
         await house.simulate(payment["id"], outcome="paid")
     await house.work()
-    assert len(house.postman.letters) == 2
-    assert len({letter.url for letter in house.postman.letters}) == 1
+    assert len(house.postman.webhooks) == 2
+    assert len({webhook.url for webhook in house.postman.webhooks}) == 1
     house.check_signatures()
 
 

@@ -145,9 +145,9 @@ async def test_without_a_key_there_is_nothing_to_read(payouts: Payouts) -> None:
 async def test_every_move_is_delivered_as_the_payload_of_the_contract(payouts: Payouts) -> None:
     made = await payouts.made()
     await payouts.house.work(60)
-    letters = [body for body in payouts.house.postman.bodies if body.get("withdrawal_id") == made.id]
-    assert sorted(each["status"] for each in letters) == ["completed", "pending", "processing", "sent"]
-    assert {tuple(sorted(each)) for each in letters} == {
+    webhooks = [body for body in payouts.house.postman.bodies if body.get("withdrawal_id") == made.id]
+    assert sorted(each["status"] for each in webhooks) == ["completed", "pending", "processing", "sent"]
+    assert {tuple(sorted(each)) for each in webhooks} == {
         (
             "amount_usdt",
             "event",
@@ -159,8 +159,8 @@ async def test_every_move_is_delivered_as_the_payload_of_the_contract(payouts: P
             "withdrawal_id",
         )
     }
-    assert {each["event"] for each in letters} == {"withdrawal.status_changed"}
-    headers = [letter.headers for letter in payouts.house.postman.letters]
+    assert {each["event"] for each in webhooks} == {"withdrawal.status_changed"}
+    headers = [webhook.headers for webhook in payouts.house.postman.webhooks]
     assert [each["X-Webhook-Sequence"] for each in headers] == ["1", "2", "3", "4"]
     payouts.house.check_signatures()
 

@@ -56,7 +56,7 @@ async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tm
                     assert await fleet.burst(LIMIT + 10) == {400: LIMIT, 429: 10}, drill.__name__
                     # Only while Postgres is away there is something that workers cannot go on without.
                     assert fleet.postgres.starts > 1 or not any("Traceback" in each.err for each in fleet.place.started)
-        with suppress(TimeoutError):  # the letters tell what is missing
+        with suppress(TimeoutError):  # the webhooks tell what is missing
             await eventually(lambda: all_told(fleet, load.orders), within=60)
         await check_over_http(fleet, load.orders)
         await all_end_well(fleet)
@@ -120,7 +120,7 @@ async def redis_gone(fleet: Fleet, load: Load) -> None:
 
 
 async def all_told(fleet: Fleet, orders: list[Order]) -> bool:
-    told = {msgspec.json.decode(letter.body)["payment_id"] for letter in fleet.receiver.requests}
+    told = {msgspec.json.decode(webhook.body)["payment_id"] for webhook in fleet.receiver.requests}
     return told >= {each for order in orders for each in order.ids}
 
 
@@ -148,12 +148,12 @@ async def check_over_http(fleet: Fleet, orders: list[Order]) -> None:
 
 
 def check_letters(fleet: Fleet, orders: list[Order]) -> None:
-    """Every letter is genuine, and each payment has one event, however often it was sent."""
+    """Every webhook is genuine, and each payment has one event, however often it was sent."""
     events = defaultdict(set)
-    for letter in fleet.receiver.requests:
-        sent = int(letter.headers["x-webhook-timestamp"])
-        event_id = verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
-        event = msgspec.json.decode(letter.body)
+    for webhook in fleet.receiver.requests:
+        sent = int(webhook.headers["x-webhook-timestamp"])
+        event_id = verify_signature(webhook.headers, webhook.body, [WEBHOOK_SECRET], sent)
+        event = msgspec.json.decode(webhook.body)
         events[event["payment_id"]].add((event["previous_status"], event["status"], event_id))
     assert set(events) == set().union(*(order.ids for order in orders))
     for told in events.values():

@@ -1,5 +1,6 @@
 """A story of each final status of an exchange, in both directions, as a merchant sees it over HTTP
-(docs/exchanges.md "How it ends"): what GET says, the one letter that comes, and that the client is free for another."""
+(docs/exchanges.md "How it ends"): what GET says, the one webhook that comes, and that the client is free for
+another."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,14 +23,14 @@ async def house() -> AsyncIterator[ExchangeHouse]:
 
 
 async def told_once(house: ExchangeHouse, exchange_id: str) -> dict[str, Any]:
-    """The one letter about an exchange, which verifies and agrees with GET."""
+    """The one webhook about an exchange, which verifies and agrees with GET."""
     house.house.check_signatures()
-    [letter] = [body for body in house.house.postman.bodies if body.get("exchange_id") == exchange_id]
+    [webhook] = [body for body in house.house.postman.bodies if body.get("exchange_id") == exchange_id]
     shown = await house.shown(exchange_id)
-    assert letter["event"] == "exchange.status_changed"
-    for name in set(letter) & set(shown):
-        assert letter[name] == shown[name], name
-    return letter
+    assert webhook["event"] == "exchange.status_changed"
+    for name in set(webhook) & set(shown):
+        assert webhook[name] == shown[name], name
+    return webhook
 
 
 @pytest.mark.parametrize("end", FINAL)
@@ -52,10 +53,10 @@ async def test_usdt_to_rub(house: ExchangeHouse, end: str) -> None:
     else:
         assert (await house.cancel(made["id"])).json()["status"] == "cancelled"
         await house.house.work(1)
-    letter = await told_once(house, made["id"])
-    assert (letter["status"], letter["external_id"], letter["direction"]) == (end, "order-7", "usdt_to_rub")
+    webhook = await told_once(house, made["id"])
+    assert (webhook["status"], webhook["external_id"], webhook["direction"]) == (end, "order-7", "usdt_to_rub")
     received = {"completed": "100", "expired": "99", "failed": "100", "cancelled": "0"}[end]
-    assert letter["amount_usdt_received"] == f"{received}.00000000"
+    assert webhook["amount_usdt_received"] == f"{received}.00000000"
     assert (await house.post()).status_code == 201
 
 
@@ -82,7 +83,7 @@ async def test_rub_to_usdt(house: ExchangeHouse, end: str) -> None:
     else:
         await cancel_any_exchange(house.ports, made.id)
         await house.house.work(1)
-    letter = await told_once(house, made.id)
-    assert (letter["status"], letter["direction"], letter["crypto_deposit_address"]) == (end, "rub_to_usdt", None)
-    assert letter["amount_usdt_received"] == (str(made.amount_usdt) if end == "completed" else "0.00000000")
+    webhook = await told_once(house, made.id)
+    assert (webhook["status"], webhook["direction"], webhook["crypto_deposit_address"]) == (end, "rub_to_usdt", None)
+    assert webhook["amount_usdt_received"] == (str(made.amount_usdt) if end == "completed" else "0.00000000")
     assert (await house.post()).status_code == 201

@@ -213,7 +213,7 @@ async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, ban
         await drill.run(wanted, moments, twice=chance.sample(moments, on_the_way_up))
         assert drill.kills == kills
         await check_answers(wanted)
-        with suppress(TimeoutError):  # the letters tell what is missing
+        with suppress(TimeoutError):  # the webhooks tell what is missing
             await eventually(lambda: announced(receiver, wanted))
         await drill.stop()
         check_letters(receiver.requests, wanted)
@@ -243,13 +243,13 @@ async def check_answers(wanted: list[Order]) -> None:
         assert {each["status"] for each in page["data"]} == {"paid"}
 
 
-def check_letters(letters: list[Request], wanted: list[Order]) -> None:
-    """Every letter is genuine, and each payment has one event, however often it was sent."""
+def check_letters(webhooks: list[Request], wanted: list[Order]) -> None:
+    """Every webhook is genuine, and each payment has one event, however often it was sent."""
     events = defaultdict(set)
-    for letter in letters:
-        sent = int(letter.headers["x-webhook-timestamp"])
-        event_id = verify_signature(letter.headers, letter.body, [WEBHOOK_SECRET], sent)
-        event = msgspec.json.decode(letter.body)
+    for webhook in webhooks:
+        sent = int(webhook.headers["x-webhook-timestamp"])
+        event_id = verify_signature(webhook.headers, webhook.body, [WEBHOOK_SECRET], sent)
+        event = msgspec.json.decode(webhook.body)
         events[event["payment_id"]].add((event["previous_status"], event["status"], event_id))
     assert set(events) == {order.ids[0] for order in wanted}
     for told in events.values():

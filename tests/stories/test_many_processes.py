@@ -49,7 +49,7 @@ class Fleet:
     async def told(self, wanted: set[str]) -> None:
         """Wait until the merchant knows of these payments; and each has one event, however often it was sent."""
         await eventually(lambda: self._has_told(wanted))
-        events = {(letter.headers["x-webhook-id"], self._payment(letter.body)) for letter in self.receiver.requests}
+        events = {(webhook.headers["x-webhook-id"], self._payment(webhook.body)) for webhook in self.receiver.requests}
         assert {count for payment, count in Counter(each for _, each in events).items() if payment in wanted} == {1}
 
     async def health(self) -> list[tuple[int, dict[str, Any]]]:
@@ -66,7 +66,7 @@ class Fleet:
         )
 
     async def _has_told(self, wanted: set[str]) -> bool:
-        return wanted <= {self._payment(letter.body) for letter in self.receiver.requests}
+        return wanted <= {self._payment(webhook.body) for webhook in self.receiver.requests}
 
     def _payment(self, body: bytes) -> str:
         payment_id: str = msgspec.json.decode(body)["payment_id"]

@@ -199,8 +199,8 @@ async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fl
         await asyncio.gather(*buying)
     paid = {payment_id for customer in customers for payment_id in customer.paid}
     await fleet.told(paid)
-    letters = Counter(letter.headers["x-webhook-id"] for letter in fleet.receiver.requests)
-    assert set(letters.values()) == {1}, "what drains enters what it sent"
+    webhooks = Counter(webhook.headers["x-webhook-id"] for webhook in fleet.receiver.requests)
+    assert set(webhooks.values()) == {1}, "what drains enters what it sent"
     async with fleet.place.house() as ports, ports.storage.unit() as unit:
         assert {payment.id for payment in await unit[Payment].find()} == paid, "none was made twice"
     assert len(paid) >= len(customers)

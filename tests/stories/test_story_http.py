@@ -50,7 +50,7 @@ class LateReceiver(Receiver):
 
 
 async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_place: Installation) -> None:
-    """Standard Webhooks libraries verify our letters as they are (docs/webhooks.md "The signature")."""
+    """Standard Webhooks libraries verify our webhooks as they are (docs/webhooks.md "The signature")."""
     async with Receiver() as receiver:
         account = await sqlite_place.account(receiver.url)
         _, base = sqlite_place.serve()

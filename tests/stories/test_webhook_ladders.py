@@ -1,7 +1,7 @@
 """Ladders and breaker against a receiver on a real socket that fails in every way, and kill -9 in mid-delivery
 (docs/webhooks.md "When you do not answer").
 
-The letters are real; the pauses between them pass on a virtual clock, so that 41 hours take a moment.
+The webhooks are real; the pauses between them pass on a virtual clock, so that 41 hours take a moment.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually
 from tests.stories.test_kill import end_leases
 
 LIMIT = 0.15
-"""Seconds that a letter takes at most here; 10 in the service (docs/webhooks.md "What a receiver does")."""
+"""Seconds that a webhook takes at most here; 10 in the service (docs/webhooks.md "What a receiver does")."""
 PATIENT = 5.0
 """Where nothing is silent: a busy machine may take longer than LIMIT to answer."""
 
@@ -42,7 +42,7 @@ REFUSED = [*FAST, *SLOW_LADDER]
 
 
 class Shop:
-    """A merchant with a receiver at `url`, in a house under a virtual clock whose letters are real."""
+    """A merchant with a receiver at `url`, in a house under a virtual clock whose webhooks are real."""
 
     def __init__(self, ports: Ports, clock: VirtualClock, account_id: str) -> None:
         self.ports = ports
@@ -89,7 +89,7 @@ async def shop(url: str, limit: float = PATIENT) -> AsyncIterator[Shop]:
 
 
 def sent_at(requests: list[Request]) -> list[timedelta]:
-    """When the letters that arrived were sent, by what they say themselves, since the first of them."""
+    """When the webhooks that arrived were sent, by what they say themselves, since the first of them."""
     times = [int(request.headers["x-webhook-timestamp"]) for request in requests]
     return [timedelta(seconds=time - times[0]) for time in times]
 
@@ -117,20 +117,20 @@ async def test_each_ladder_is_walked_exactly_whatever_way_the_receiver_fails(
     script: Script, answer: str, status: int | None, moments: list[timedelta]
 ) -> None:
     """The whole ladder (docs/webhooks.md "When you do not answer"). Nothing is followed, nothing is sent twice, every
-    letter is signed anew."""
+    webhook is signed anew."""
     limit = LIMIT if answer == "timeout" else PATIENT
     async with Receiver() as receiver, shop(receiver.url, limit) as merchant:
         receiver.answer_with(script)
         [event] = await merchant.happen()
         probed = moments is PROBED
         await merchant.work(3600 if probed else 8 * 86_400)
-        letters = receiver.requests
-        assert sent_at(letters) == moments
+        webhooks = receiver.requests
+        assert sent_at(webhooks) == moments
         numbers = [*range(1, 11), *([11] * (len(moments) - 10) if probed else range(11, 15))]
-        assert [int(each.headers["x-webhook-attempt"]) for each in letters] == numbers
-        assert {each.target for each in letters} == {"/hook"}
-        assert len({each.body for each in letters}) == 1
-        for each in letters:
+        assert [int(each.headers["x-webhook-attempt"]) for each in webhooks] == numbers
+        assert {each.target for each in webhooks} == {"/hook"}
+        assert len({each.body for each in webhooks}) == 1
+        for each in webhooks:
             assert (
                 verify_signature(each.headers, each.body, [WEBHOOK_SECRET], int(each.headers["x-webhook-timestamp"]))
                 == event
@@ -166,13 +166,15 @@ async def test_the_breaker_is_walked_exactly_against_a_dead_receiver_and_drains_
         receiver.answer_with(reset())
         ids = await merchant.happen(5)
         await merchant.work(86_400)
-        letters = receiver.requests
-        assert len({each.headers["x-webhook-id"] for each in letters[:10]}) == 5
-        pauses = [later - earlier for earlier, later in zip(sent_at(letters)[9:], sent_at(letters)[10:], strict=False)]
+        webhooks = receiver.requests
+        assert len({each.headers["x-webhook-id"] for each in webhooks[:10]}) == 5
+        pauses = [
+            later - earlier for earlier, later in zip(sent_at(webhooks)[9:], sent_at(webhooks)[10:], strict=False)
+        ]
         assert pauses[: len(PAUSES)] == list(PAUSES)
         assert set(pauses[len(PAUSES) :]) == {PAUSES[-1]}
-        assert max(int(each.headers["x-webhook-attempt"]) for each in letters) == 3, "probes are no attempts"
-        dead = len(letters)
+        assert max(int(each.headers["x-webhook-attempt"]) for each in webhooks) == 3, "probes are no attempts"
+        dead = len(webhooks)
         receiver.answer_with(200)
         await merchant.work(3600)
         back = [each.headers["x-webhook-id"] for each in receiver.requests[dead:]]
@@ -193,7 +195,7 @@ def kept_back(release: asyncio.Event) -> Script:
 
 @pytest.mark.drill
 async def test_kill_9_in_mid_delivery_loses_none(sqlite_place: Installation) -> None:
-    """Twenty events, a receiver that keeps its answers back; the service is killed with eight letters under way, and
+    """Twenty events, a receiver that keeps its answers back; the service is killed with eight webhooks under way, and
     once more while it drains. All twenty arrive, the same ones, and are delivered."""
     release = asyncio.Event()
     async with Receiver() as receiver:

@@ -55,7 +55,7 @@ async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Watched)
     assert found[sample("provider_calls_total", **bank, outcome="done")] == 1
     assert found[sample("provider_call_seconds_count", **bank)] == 1
     assert found[sample("jobs_total", kind="webhook.deliver", outcome="done")] == 1
-    assert found[sample("deliveries_total", outcome="2xx")] == len(house.postman.letters) == 1
+    assert found[sample("deliveries_total", outcome="2xx")] == len(house.postman.webhooks) == 1
     assert found[sample("http_requests_in_progress")] == found[sample("jobs_in_progress")] == 0
     assert [series for series in found if OUR_IDS.search(str(series))] == []
 
@@ -84,7 +84,7 @@ async def _flood_is_counted(house: Watched) -> None:
 
 
 async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Watched) -> None:
-    house.postman.post = _break  # type: ignore[assignment, method-assign]
+    house.postman.send = _break  # type: ignore[assignment, method-assign]
     await house.simulate((await house.pay()).json()["id"], outcome="paid")
     await house.clock.advance(20)
     await house.work()

@@ -39,7 +39,7 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 
 async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
-    """A request goes on with the caller's trace; the bank's call is in the request's span, the letter in its job's."""
+    """A request goes on with the caller's trace; the bank's call is in the request's span, the webhook in its job's."""
     async with watched_house(tracing) as house:
         house.script.create.append(Twist())  # so that the bank is asked
         created = await house.pay(traceparent=f"00-{TRACE}-{CALLER}-01")
@@ -50,7 +50,7 @@ async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporte
     request = spans["POST /api/v1/payments"]
     bank = spans["bank create_invoice"]
     jobs = [span for span in exporter.get_finished_spans() if span.name == "job webhook.deliver"]
-    letter = spans["deliver"]
+    webhook = spans["deliver"]
     assert request.context is not None
     assert request.parent is not None
     assert (f"{request.context.trace_id:032x}", f"{request.parent.span_id:016x}") == (TRACE, CALLER)
@@ -63,9 +63,9 @@ async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporte
     assert bank.attributes is not None
     assert bank.attributes["cambist.outcome"] == "done"
     assert {job.parent for job in jobs} == {None}
-    assert letter.parent in [job.context for job in jobs]
-    assert letter.attributes is not None
-    assert letter.attributes["cambist.event.type"] == "payment.status_changed"
+    assert webhook.parent in [job.context for job in jobs]
+    assert webhook.attributes is not None
+    assert webhook.attributes["cambist.event.type"] == "payment.status_changed"
     told = " ".join(span.to_json() for span in exporter.get_finished_spans())
     assert [word for word in (*PERSONAL, "ИВАН") if word in told] == []
 

@@ -16,7 +16,7 @@ from cambist.ports.deposits import DepositSimulator, DepositWatcher
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
 from cambist.ports.mandates import MandateBank, MandateSimulator
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
@@ -59,20 +59,20 @@ def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
 @pytest.mark.parametrize(
     ("receipt", "outcome"),
     [
-        (Receipt(answer=Answer.RESPONDED, status=204), "2xx"),
-        (Receipt(answer=Answer.RESPONDED, status=302), "3xx"),
-        (Receipt(answer=Answer.RESPONDED, status=410), "4xx"),
-        (Receipt(answer=Answer.RESPONDED, status=500), "5xx"),
-        (Receipt(answer=Answer.TIMEOUT), "timeout"),
-        (Receipt(answer=Answer.CONNECTION), "connection"),
-        (Receipt(answer=Answer.TLS), "tls"),
-        (Receipt(answer=Answer.BLOCKED), "blocked"),
+        (DeliveryResult(answer=Answer.RESPONDED, status=204), "2xx"),
+        (DeliveryResult(answer=Answer.RESPONDED, status=302), "3xx"),
+        (DeliveryResult(answer=Answer.RESPONDED, status=410), "4xx"),
+        (DeliveryResult(answer=Answer.RESPONDED, status=500), "5xx"),
+        (DeliveryResult(answer=Answer.TIMEOUT), "timeout"),
+        (DeliveryResult(answer=Answer.CONNECTION), "connection"),
+        (DeliveryResult(answer=Answer.TLS), "tls"),
+        (DeliveryResult(answer=Answer.BLOCKED), "blocked"),
     ],
 )
-async def test_a_letter_counts_by_what_became_of_it(receipt: Receipt, outcome: str) -> None:
+async def test_a_letter_counts_by_what_became_of_it(result: DeliveryResult, outcome: str) -> None:
     telemetry, postman = Telemetry(VirtualClock()), Postman()
-    postman.answers.append(receipt)
-    assert await WatchedNotifier(telemetry, postman).post(Letter(url="", headers={}, body=b"")) == receipt
+    postman.answers.append(result)
+    assert await WatchedNotifier(telemetry, postman).send(WebhookRequest(url="", headers={}, body=b"")) == result
     assert telemetry.counters.deliveries.read() == [((outcome,), 1)]
 
 

@@ -20,7 +20,7 @@ from cambist.core.usecases.sealed import webhook_secret_place
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.outbox import ask_to_deliver
 from cambist.ports.jobs import Job
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from tests.exchange_house import open_exchange_house
 from tests.houses import WEBHOOK_SECRET, TestHouse
 
@@ -93,7 +93,7 @@ async def test_a_replaced_webhook_secret_signs_for_24_hours(house: TestHouse) ->
 
     async def signatures() -> int:
         await house.http.post("/api/v1/webhook-endpoint/test", headers=house.headers())
-        return len(house.postman.letters[-1].headers["webhook-signature"].split())
+        return len(house.postman.webhooks[-1].headers["webhook-signature"].split())
 
     assert await asked_around(house, until, signatures) == [2, 1, 1]
 
@@ -184,7 +184,7 @@ async def test_events_are_filtered_from_a_moment_with_it_to_a_moment_without_it(
 
 async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(house: TestHouse) -> None:
     """The rule: "pauses 30 s, 1, 2, 5, 10, 30, 60 min"."""
-    house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=503)] * 20
+    house.postman.answers = [DeliveryResult(answer=Answer.RESPONDED, status=503)] * 20
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")
     await house.work(515)
@@ -194,15 +194,15 @@ async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(house: TestHouse
     assert breaker is not None
     assert breaker.next_probe_at is not None
 
-    async def letters() -> int:
+    async def webhooks() -> int:
         async with house.ports.storage.unit() as unit:
             ask_to_deliver(house.ports, unit, account, Mode.TEST)  # as an event that comes just then does
             await unit.commit()
         await house.work()
-        return len(house.postman.letters)
+        return len(house.postman.webhooks)
 
-    sent = len(house.postman.letters)
-    assert await asked_around(house, breaker.next_probe_at, letters) == [sent, sent + 1, sent + 1]
+    sent = len(house.postman.webhooks)
+    assert await asked_around(house, breaker.next_probe_at, webhooks) == [sent, sent + 1, sent + 1]
 
 
 async def test_payments_are_filtered_from_a_moment_with_it_to_a_moment_without_it(house: TestHouse) -> None:

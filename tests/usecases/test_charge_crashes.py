@@ -23,7 +23,7 @@ DONE = Twist(ending=Ending.UNKNOWN_DONE)
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 BANKS = {"well": (), "answer lost": (DONE,), "request lost": (LOST,), "lost twice": (LOST, LOST), "away": (AWAY,)}
 COMMITS = {"well": 4, "answer lost": 5, "request lost": 6, "lost twice": 8, "away": 6}
-"""Of the request and all jobs up to the end; a receiver's letter is one more."""
+"""Of the request and all jobs up to the end; a receiver's webhook is one more."""
 
 
 async def story(charges: ChargeHouse, subscription_id: str, ports: Ports) -> str:

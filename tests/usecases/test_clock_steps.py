@@ -27,7 +27,7 @@ from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from cambist.ports.storage import Clocked
 from tests.clock_kit import advance
 from tests.houses import TestHouse, open_test_house
@@ -35,7 +35,7 @@ from tests.houses import TestHouse, open_test_house
 HOUR = 3600.0
 PROMPT = 10.0
 """Seconds by which a step may delay anything."""
-NO = Receipt(answer=Answer.RESPONDED, status=500)
+NO = DeliveryResult(answer=Answer.RESPONDED, status=500)
 
 
 async def _on_the_loop(_: Committer, call: Callable[..., object], *arguments: object) -> None:
@@ -108,8 +108,8 @@ async def test_what_was_written_while_it_was_ahead_and_not_begun_is_done_at_once
     house.clock.step(3 * HOUR)
     paid = await pay(house)
     async with working(house):
-        pass  # it has seen the clock ahead, and ends with the letters under way
-    house.postman.letters.clear()
+        pass  # it has seen the clock ahead, and ends with the webhooks under way
+    house.postman.webhooks.clear()
     later = await pay(house)
     house.clock.step(-3 * HOUR)
     async with working(house):

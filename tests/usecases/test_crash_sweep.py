@@ -69,7 +69,7 @@ async def check(house: TestHouse, payment_id: str) -> None:
     assert (payments[0].status, payments[0].sequence) == ("paid", 1)
     assert [msgspec.json.decode(event.body)["status"] for event in events] == ["paid"]
     assert [delivery.status for delivery in deliveries] == [DeliveryStatus.DELIVERED]
-    assert {letter.headers["X-Webhook-Id"] for letter in house.postman.letters} == {events[0].id}
+    assert {webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks} == {events[0].id}
     assert [job.kind for job in jobs] in ([], ["payment.watch"])
 
 

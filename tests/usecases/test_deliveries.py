@@ -29,15 +29,15 @@ from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.fuses import Fuse, FusedStorage, Killed
 from tests.happenings import happen
 from tests.houses import WEBHOOK_SECRET
 from tests.turns import at_rest
 
-GOOD = Receipt(answer=Answer.RESPONDED, status=200)
-SILENT = Receipt(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
-BAD = Receipt(answer=Answer.RESPONDED, status=500)
+GOOD = DeliveryResult(answer=Answer.RESPONDED, status=200)
+SILENT = DeliveryResult(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
+BAD = DeliveryResult(answer=Answer.RESPONDED, status=500)
 SECONDS_OF_SILENCE = 10.0
 
 
@@ -47,43 +47,43 @@ class Town:
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self._start = clock.now()
-        self.answers: dict[str, Receipt] = defaultdict(lambda: GOOD)
+        self.answers: dict[str, DeliveryResult] = defaultdict(lambda: GOOD)
         """By address."""
-        self.letters: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        """By address: when each letter left, in seconds, and its event."""
+        self.webhooks: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        """By address: when each webhook left, in seconds, and its event."""
         self.under_way: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.most_in_all = 0
         self.pauses: dict[str, float] = {}
         """By the beginning of an address: seconds until it answers."""
-        self.on_letter: Callable[[Letter], None] = lambda _: None
+        self.on_letter: Callable[[WebhookRequest], None] = lambda _: None
 
-    async def post(self, letter: Letter) -> Receipt:
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         at = (self._clock.now() - self._start).total_seconds()
-        self.letters[letter.url].append((at, letter.headers["X-Webhook-Id"]))
-        self.under_way[letter.url] += 1
-        self.most[letter.url] = max(self.most[letter.url], self.under_way[letter.url])
+        self.webhooks[webhook.url].append((at, webhook.headers["X-Webhook-Id"]))
+        self.under_way[webhook.url] += 1
+        self.most[webhook.url] = max(self.most[webhook.url], self.under_way[webhook.url])
         self.most_in_all = max(self.most_in_all, self.under_way.total())
-        self.on_letter(letter)
-        answer = self.answers[letter.url]
+        self.on_letter(webhook)
+        answer = self.answers[webhook.url]
         try:
             if answer.answer is Answer.TIMEOUT:
                 await self._clock.sleep(SECONDS_OF_SILENCE)
             for beginning, seconds in self.pauses.items():
-                if letter.url.startswith(beginning):
+                if webhook.url.startswith(beginning):
                     await self._clock.sleep(seconds)
         finally:
-            self.under_way[letter.url] -= 1
+            self.under_way[webhook.url] -= 1
         return answer
 
     async def close(self) -> None:
         """Nothing is open."""
 
     def times(self, url: str) -> list[float]:
-        return [at for at, _ in self.letters[url]]
+        return [at for at, _ in self.webhooks[url]]
 
     def events(self, url: str) -> list[str]:
-        return [event for _, event in self.letters[url]]
+        return [event for _, event in self.webhooks[url]]
 
 
 class Place:
@@ -95,7 +95,7 @@ class Place:
         self.town = town
         self.worker: Worker | None = None
 
-    async def merchant(self, name: str, answer: Receipt = GOOD) -> str:
+    async def merchant(self, name: str, answer: DeliveryResult = GOOD) -> str:
         """A new account whose receiver answers so; its id."""
         made = await create_account(self.ports, name)
         self.town.answers[self.url(name)] = answer
@@ -218,7 +218,9 @@ class TestSideBySide:
 
     async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(self, place: Place) -> None:
         slow = await place.merchant("slow")
-        place.town.answers[place.url("slow")] = Receipt(answer=Answer.TIMEOUT, status=200)  # slow, but it answers
+        place.town.answers[place.url("slow")] = DeliveryResult(
+            answer=Answer.TIMEOUT, status=200
+        )  # slow, but it answers
         await place.happen(slow, 40)
         async with place.working():
             await place.clock.advance(49)
@@ -229,7 +231,7 @@ class TestSideBySide:
     async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, place: Place) -> None:
         """Twelve places for ten receivers that answered well and now hang: each is served, none takes all; from then
         on, five of the places are for slow ones."""
-        slow = Receipt(answer=Answer.TIMEOUT, status=200)
+        slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
         accounts = [await place.merchant(f"m{number}") for number in range(10)]
         for account in accounts:
             await place.happen(account)
@@ -248,10 +250,10 @@ class TestSideBySide:
         await place.clock.advance(95)
         assert all(task.done() for task in running)
         assert place.town.most_in_all == 12
-        assert [len(place.town.letters[place.url(f"m{number}")]) for number in range(10)] == [7] * 10
+        assert [len(place.town.webhooks[place.url(f"m{number}")]) for number in range(10)] == [7] * 10
 
     async def test_one_slot_in_all_goes_round(self, place: Place) -> None:
-        slow = Receipt(answer=Answer.TIMEOUT, status=200)
+        slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
         for account in [await place.merchant(f"m{number}", slow) for number in range(3)]:
             await place.happen(account, 3)
         dispatcher = Dispatcher(place.ports, at_once=1)
@@ -267,7 +269,7 @@ class TestSideBySide:
     async def test_an_event_that_comes_while_letters_hang_leaves_within_a_quarter_of_a_second(
         self, place: Place
     ) -> None:
-        account = await place.merchant("slow", Receipt(answer=Answer.TIMEOUT, status=200))
+        account = await place.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         await place.happen(account)
         async with place.working():
             await place.clock.advance(3)
@@ -306,7 +308,7 @@ class TestOrder:
         ids += await place.happen(account, 300)
         await place.work(5)
         assert (await place.breaker(account)).is_open
-        place.town.letters.clear()
+        place.town.webhooks.clear()
         place.town.answers[place.url("m")] = GOOD
         await place.work(30)
         assert place.town.events(place.url("m")) == ids
@@ -318,8 +320,8 @@ class TestOrder:
         url = place.url("m")
         [bad] = await place.happen(account)
 
-        def answer(letter: Letter) -> None:
-            place.town.answers[url] = BAD if letter.headers["X-Webhook-Id"] == bad else GOOD
+        def answer(webhook: WebhookRequest) -> None:
+            place.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == bad else GOOD
 
         place.town.on_letter = answer
         for _ in range(6):
@@ -339,11 +341,11 @@ class TestOrder:
         await place.work(20)
         url = place.url("m")
 
-        def answer(letter: Letter) -> None:
-            place.town.answers[url] = BAD if letter.headers["X-Webhook-Id"] == ids[0] else GOOD
+        def answer(webhook: WebhookRequest) -> None:
+            place.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == ids[0] else GOOD
 
         place.town.on_letter = answer
-        place.town.letters.clear()
+        place.town.webhooks.clear()
         await place.work(90)
         assert place.town.events(url)[:2] == ids[:2]
         assert [(await place.delivery(each)).status.value for each in ids] == ["pending"] + ["delivered"] * 4
@@ -414,9 +416,9 @@ class TestBreaker:
         assert await place.statuses(account) == {"pending": 30}
         await place.work(2 * 3600)
         assert await place.statuses(account) == {"failed": 30}
-        letters = len(place.town.letters[place.url("m")])
+        webhooks = len(place.town.webhooks[place.url("m")])
         await place.work(86_400)
-        assert len(place.town.letters[place.url("m")]) == letters, "with nothing to send nothing is probed"
+        assert len(place.town.webhooks[place.url("m")]) == webhooks, "with nothing to send nothing is probed"
         assert await place.jobs() == []
 
     async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, place: Place) -> None:
@@ -425,7 +427,7 @@ class TestBreaker:
         await place.work(8 * 86_400)
         assert (await place.breaker(account)).is_open
         place.town.answers[place.url("m")] = GOOD
-        before = len(place.town.letters[place.url("m")])
+        before = len(place.town.webhooks[place.url("m")])
         [late] = await place.happen(account)
         await place.work()
         assert place.town.events(place.url("m"))[before:] == [late]
@@ -442,7 +444,7 @@ class TestBreaker:
         ids = await place.happen(account, 20)
         await place.work(1000)
         assert (await place.breaker(account)).is_open
-        place.town.letters.clear()
+        place.town.webhooks.clear()
         place.town.answers[place.url("m")] = GOOD
         await set_settings(place.ports, account, wish)
         await place.work()
@@ -457,7 +459,7 @@ class TestBreaker:
         assert (await place.breaker(account)).is_open
 
     async def test_a_blocked_address_keeps_events_waiting_until_it_is_corrected(self, place: Place) -> None:
-        account = await place.merchant("m", Receipt(answer=Answer.BLOCKED, note="https only"))
+        account = await place.merchant("m", DeliveryResult(answer=Answer.BLOCKED, note="https only"))
         ids = await place.happen(account, 5)
         await place.work(3 * 86_400)
         assert await place.statuses(account) == {"pending": 5}
@@ -484,20 +486,20 @@ class TestHolding:
         await set_settings(place.ports, account, {"webhook_url": ""})
         await place.work(3600)
         assert await place.statuses(account) == {"held": 2}
-        letters = len(place.town.letters[place.url("m")])
+        webhooks = len(place.town.webhooks[place.url("m")])
         place.town.answers[place.url("m")] = GOOD
         await set_settings(place.ports, account, {"webhook_url": place.url("m")})
         await place.work()
         assert await place.statuses(account) == {"delivered": 2}
-        assert len(place.town.letters[place.url("m")]) == letters + 2
+        assert len(place.town.webhooks[place.url("m")]) == webhooks + 2
 
     async def test_a_run_hears_of_it_within_a_second(self, place: Place) -> None:
-        account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
+        account = await place.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         await place.happen(account, 20)
         async with place.working():
             await set_settings(place.ports, account, {"webhook_url": ""})
             await place.clock.advance(30)
-            assert len(place.town.letters[place.url("m")]) == 8
+            assert len(place.town.webhooks[place.url("m")]) == 8
             assert await place.statuses(account) == {"held": 12, "delivered": 8}
 
 
@@ -535,9 +537,9 @@ class TestCrashes:
         assert (timer.kind, timer.due) == (TIMER, place.clock.now() + timedelta(seconds=1))
 
     async def test_a_long_run_keeps_its_lease(self, place: Place) -> None:
-        """A minute of slow letters, many times the lease: no other worker gets the job, and at its end it goes though
+        """A minute of slow webhooks, many times the lease: no other worker gets the job, and at its end it goes though
         its lease was renewed."""
-        account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
+        account = await place.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         ids = await place.happen(account, 8 * 6)
         async with place.working():
             for _ in range(20):
@@ -588,7 +590,7 @@ class TestCrashes:
 
         pending: set[asyncio.Task[None]] = set()
 
-        def on_letter(_: Letter) -> None:
+        def on_letter(_: WebhookRequest) -> None:
             nonlocal left
             if left:
                 left -= 1
@@ -606,7 +608,7 @@ class TestCrashes:
     @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
     async def test_a_crash_at_any_commit_of_a_bad_day_loses_nothing(self, after: bool) -> None:
         """Failures, a breaker that opens, probes, a drain: killed at every commit in turn, each time all is delivered,
-        every letter that was entered has its row, and no job is left."""
+        every webhook that was entered has its row, and no job is left."""
         at = 0
         while True:
             at += 1
@@ -618,7 +620,7 @@ class TestCrashes:
         assert at > 12, "the story has too few commits to show anything"
 
     async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, place: Place) -> None:
-        account = await place.merchant("m", Receipt(answer=Answer.TIMEOUT, status=200))
+        account = await place.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         await place.happen(account, 20)
         async with place.working() as worker:
             worker.stop()
@@ -660,7 +662,7 @@ class TestFaults:
         [job] = await place.ports.storage.claim(10, LEASE)
         await run(broken, job)
         assert await place.statuses(account) == {"pending": 3}
-        assert place.town.letters == {}
+        assert place.town.webhooks == {}
         await place.work(1)
         assert await place.statuses(account) == {"delivered": 3}
 
@@ -692,7 +694,7 @@ class LostKeys:
 class Exploding:
     """A notifier that breaks its promise never to raise."""
 
-    async def post(self, letter: Letter) -> Receipt:
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         raise RuntimeError("closed")
 
     async def close(self) -> None: ...

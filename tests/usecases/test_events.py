@@ -17,13 +17,13 @@ from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.events import EventQuery, find_events, get_event
 from cambist.core.usecases.webhooks.resends import RESEND, resend_event, resend_range
 from cambist.ports.jobs import Job
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from tests import happenings
 from tests.fuses import Fuse, FusedStorage, Killed
 from tests.houses import TestHouse, open_test_house
 
-BAD = Receipt(answer=Answer.RESPONDED, status=500)
-REFUSED = [Receipt(answer=Answer.RESPONDED, status=400)] * 14
+BAD = DeliveryResult(answer=Answer.RESPONDED, status=500)
+REFUSED = [DeliveryResult(answer=Answer.RESPONDED, status=400)] * 14
 """To the end of both ladders, within two days."""
 
 
@@ -56,16 +56,16 @@ async def deliveries(house: TestHouse) -> list[Delivery]:
 def numbers(house: TestHouse, event_id: str) -> list[int]:
     """What X-Webhook-Attempt said of an event, in the order sent."""
     return [
-        int(letter.headers["X-Webhook-Attempt"])
-        for letter in house.postman.letters
-        if letter.headers["X-Webhook-Id"] == event_id
+        int(webhook.headers["X-Webhook-Attempt"])
+        for webhook in house.postman.webhooks
+        if webhook.headers["X-Webhook-Id"] == event_id
     ]
 
 
 class TestResendOne:
     @pytest.mark.parametrize("answers", [[], REFUSED])
     async def test_it_goes_out_again_under_the_same_id_and_is_numbered_on(
-        self, house: TestHouse, answers: list[Receipt]
+        self, house: TestHouse, answers: list[DeliveryResult]
     ) -> None:
         """`X-Webhook-Id` is the same over retries and resends (docs/webhooks.md "What a receiver does")."""
         house.postman.answers.extend(answers)
@@ -79,18 +79,18 @@ class TestResendOne:
         assert numbers(house, event)[made:] == [made + 1]
         [delivery] = await deliveries(house)
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, made + 1)
-        assert len({letter.body for letter in house.postman.letters}) == 1
+        assert len({webhook.body for webhook in house.postman.webhooks}) == 1
 
     async def test_a_pending_one_is_sent_at_once_and_has_a_whole_ladder_again(self, house: TestHouse) -> None:
         house.postman.answers.extend([BAD] * 100)
         [event] = await happen(house)
         await house.work(300)
-        before = len(house.postman.letters)
+        before = len(house.postman.webhooks)
         await resend_event(house.ports, await caller(house), event)
         await house.work()
-        assert len(house.postman.letters) == before + 1
+        assert len(house.postman.webhooks) == before + 1
         await house.work(520)
-        assert len(house.postman.letters) == before + 10
+        assert len(house.postman.webhooks) == before + 10
 
     async def test_a_resend_that_is_answered_badly_fails_anew(self, house: TestHouse) -> None:
         [event] = await happen(house)
@@ -107,7 +107,7 @@ class TestResendOne:
             told = await resend_event(house.ports, await caller(house), event)
             assert told.delivery.status is DeliveryStatus.HELD
             await house.work(60)
-            assert house.postman.letters == []
+            assert house.postman.webhooks == []
 
     async def test_a_delivered_one_is_held_when_the_receiver_is_gone(self, house: TestHouse) -> None:
         [event] = await happen(house)
@@ -151,7 +151,7 @@ class TestResendRange:
         """In bounded batches, by a durable job (docs/decisions.md "Sending again, keeping")."""
         ids = await happen(house, 250)
         await house.work()
-        house.postman.letters.clear()
+        house.postman.webhooks.clear()
         assert await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house)) == 250
         batches = 0
         while any(job.kind == RESEND for job in await jobs(house)):
@@ -160,20 +160,20 @@ class TestResendRange:
                 batches += job.kind == RESEND
         assert batches == 3
         await house.work()
-        assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == ids
+        assert [webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks] == ids
         assert {each.attempts for each in await deliveries(house)} == {2}
 
     async def test_from_is_with_it_to_is_without(self, house: TestHouse) -> None:
         ids = await happen(house, 5)
         await house.work()
-        house.postman.letters.clear()
+        house.postman.webhooks.clear()
         async with house.ports.storage.unit() as unit:
             events = [await unit[Event].get(each) for each in ids]
         start, end = (events[place].created_at.isoformat() for place in (1, 3) if events[place])  # type: ignore[union-attr]  # they were just written
         asked = EventQuery(since=start, until=end)
         assert await resend_range(house.ports, house.account.account_id, Mode.TEST, asked) == 2
         await house.work()
-        assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == ids[1:3]
+        assert [webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks] == ids[1:3]
 
     async def test_many_events_of_one_moment_are_each_sent_once(self, house: TestHouse) -> None:
         await happen_at_once(house, 230)
@@ -189,14 +189,14 @@ class TestResendRange:
         house.postman.answers.extend(REFUSED)
         [failed] = await happen(house)
         await house.work(2 * 86_400)
-        house.postman.letters.clear()
+        house.postman.webhooks.clear()
         account = house.account.account_id
         other = EventType.REFUND_FAILED.value
         assert await resend_range(house.ports, account, Mode.TEST, span(house, type=other)) == 0
         assert [job for job in await jobs(house) if job.kind == RESEND] == []
         assert await resend_range(house.ports, account, Mode.TEST, span(house, delivery_status="failed")) == 1
         await house.work()
-        assert [letter.headers["X-Webhook-Id"] for letter in house.postman.letters] == [failed]
+        assert [webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks] == [failed]
 
     async def test_events_that_come_after_the_call_are_not_sent_again(self, house: TestHouse) -> None:
         await happen(house, 2)

@@ -17,25 +17,27 @@ from cambist.core.usecases.webhooks.limiter import LATE
 from cambist.core.usecases.webhooks.limiter_pool import Trust
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from tests.usecases import test_deliveries as deliveries_test
 from tests.usecases.test_deliveries import BAD, GOOD, SILENT, Place, open_place
 
-SLOW = Receipt(answer=Answer.TIMEOUT, status=200)
+SLOW = DeliveryResult(answer=Answer.TIMEOUT, status=200)
 """It answers well, in the last second that it has."""
 
 PLACES = 40
-"""Letters under way at once, in these tests: 16 of them for slow receivers, 8 for none but proven ones."""
+"""Webhooks under way at once, in these tests: 16 of them for slow receivers, 8 for none but proven ones."""
 
 
 @pytest.fixture
 async def place(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
-    monkeypatch.setattr(deliveries_test, "Worker", partial(Worker, letters=PLACES))
+    monkeypatch.setattr(deliveries_test, "Worker", partial(Worker, webhooks=PLACES))
     async with open_place() as opened:
         yield opened
 
 
-async def merchants(place: Place, count: int, answer: Receipt, *, proven: bool = False, name: str = "m") -> list[str]:
+async def merchants(
+    place: Place, count: int, answer: DeliveryResult, *, proven: bool = False, name: str = "m"
+) -> list[str]:
     """Accounts whose receivers answer so; `proven`: they have answered well before."""
     made = [await place.merchant(f"{name}{number}") for number in range(count)]
     if proven:
@@ -44,7 +46,7 @@ async def merchants(place: Place, count: int, answer: Receipt, *, proven: bool =
         await place.work()
     for number in range(count):
         place.town.answers[place.url(f"{name}{number}")] = answer
-        place.town.letters.pop(place.url(f"{name}{number}"), None)
+        place.town.webhooks.pop(place.url(f"{name}{number}"), None)
     return made
 
 
@@ -55,9 +57,9 @@ def under_way(place: Place, name: str) -> int:
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 @pytest.mark.parametrize("proven", [False, True], ids=["new", "proven"])
 async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
-    place: Place, answer: Receipt, proven: bool
+    place: Place, answer: DeliveryResult, proven: bool
 ) -> None:
-    """The fifty are more than there are places. Each is found out by its first letter; from then on they wait for one
+    """The fifty are more than there are places. Each is found out by its first webhook; from then on they wait for one
     another alone."""
     hanging = await merchants(place, 50, answer, proven=proven, name="hangs")
     well = await merchants(place, 10, GOOD, proven=True, name="well")
@@ -73,7 +75,7 @@ async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
                 await place.happen(account, 2)
             made += 2
             await place.clock.advance(0)
-            assert {len(place.town.letters[place.url(f"well{number}")]) for number in range(10)} == {made}
+            assert {len(place.town.webhooks[place.url(f"well{number}")]) for number in range(10)} == {made}
             assert under_way(place, "hangs") <= 16
             await place.clock.advance(2)
         assert await place.statuses(well[0]) == {"delivered": 81}
@@ -94,7 +96,7 @@ async def test_forty_new_receivers_that_hang_at_their_first_letter_leave_places_
         for account in well:
             await place.happen(account)
         await place.clock.advance(0)
-        assert [len(place.town.letters[place.url(f"well{number}")]) for number in range(8)] == [1] * 8
+        assert [len(place.town.webhooks[place.url(f"well{number}")]) for number in range(8)] == [1] * 8
 
 
 async def test_a_worker_that_begins_knows_from_the_record_who_hung(place: Place) -> None:
@@ -147,12 +149,12 @@ async def test_another_address_is_another_receiver_and_waits_for_no_slow_ones(pl
         await set_settings(place.ports, moved, {"webhook_url": "https://good.example/hook"})
         await place.happen(moved)
         await place.clock.advance(2)
-        assert len(place.town.letters["https://good.example/hook"]) >= 1
+        assert len(place.town.webhooks["https://good.example/hook"]) >= 1
 
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may_hold(
-    place: Place, answer: Receipt, monkeypatch: pytest.MonkeyPatch
+    place: Place, answer: DeliveryResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a hundred, sixteen are served, eight wait, and the others come back later; so healthy ones are claimed, who
     asked after all of them. Everybody's turn comes in the end, and nothing is sent twice."""
@@ -170,7 +172,7 @@ async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may
             for account in well:
                 await place.happen(account)
             await place.clock.advance(0)
-            assert {len(place.town.letters[place.url(f"well{number}")]) for number in range(10)} == {made}
+            assert {len(place.town.webhooks[place.url(f"well{number}")]) for number in range(10)} == {made}
             assert len(worker._serving) <= 16 + 8 + 10
             await place.clock.advance(2.5)
         place.town.answers.clear()
@@ -225,11 +227,11 @@ async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_t
         await place.clock.advance(8 * LOOK)
         assert looks["hangs0.example:443"] == 1
         assert looks["busy0.example:443"] == 8
-        assert len(place.town.letters[place.url("hangs0")]) == 2, "what came meanwhile has left"
+        assert len(place.town.webhooks[place.url("hangs0")]) == 2, "what came meanwhile has left"
         await place.clock.advance(20)
 
 
-async def on_one_host(place: Place, count: int, answer: Receipt, name: str) -> list[str]:
+async def on_one_host(place: Place, count: int, answer: DeliveryResult, name: str) -> list[str]:
     """Merchants whose receivers are pages of one host."""
     made = []
     for number in range(count):
@@ -242,8 +244,8 @@ async def on_one_host(place: Place, count: int, answer: Receipt, name: str) -> l
 
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
-async def test_ten_that_hang_on_a_shared_host_do_not_delay_the_others_there(answer: Receipt) -> None:
-    """And no more letters than 64 are ever on their way to it, whatever hangs there."""
+async def test_ten_that_hang_on_a_shared_host_do_not_delay_the_others_there(answer: DeliveryResult) -> None:
+    """And no more webhooks than 64 are ever on their way to it, whatever hangs there."""
     async with open_place() as place:
         hanging = await on_one_host(place, 10, answer, "hangs")
         well = await on_one_host(place, 30, GOOD, "well")
@@ -254,7 +256,7 @@ async def test_ten_that_hang_on_a_shared_host_do_not_delay_the_others_there(answ
                 for account in well:
                     await place.happen(account)
                 await place.clock.advance(0)
-                counts = {len(place.town.letters[f"https://shared.example/well{number}"]) for number in range(30)}
+                counts = {len(place.town.webhooks[f"https://shared.example/well{number}"]) for number in range(30)}
                 assert counts == {made}
                 await place.clock.advance(1)
             place.town.answers.clear()
@@ -273,7 +275,7 @@ async def test_on_a_host_where_all_hang_no_more_than_its_bound_are_under_way_and
             assert place.town.under_way.total() == 52, "a fifth of 64 is for those that are proven"
             await place.happen(elsewhere)
             await place.clock.advance(0)
-            assert len(place.town.letters[place.url("well0")]) == 1
+            assert len(place.town.webhooks[place.url("well0")]) == 1
             await place.clock.advance(65)
             assert place.town.most_in_all == 53
             assert place.town.under_way.total() == 26
@@ -312,7 +314,7 @@ async def test_who_waits_for_a_host_that_many_use_does_not_use_up_the_jobs_eithe
         async with place.working():
             await place.happen(elsewhere)
             await place.clock.advance(0)
-            assert len(place.town.letters[place.url("well0")]) == 1
+            assert len(place.town.webhooks[place.url("well0")]) == 1
             await place.clock.advance(8)
             for account in there:
                 assert await place.statuses(account) == {"delivered": 1}

@@ -133,7 +133,7 @@ async def test_sequences_rise_over_what_is_told_to_all_and_what_is_played(house:
     await play(house, "operational")
     await set_gateway(house.ports, FIRST, S.OPERATIONAL)
     await house.work(61)
-    sequences = [int(letter.headers["X-Webhook-Sequence"]) for letter in house.postman.letters]
+    sequences = [int(webhook.headers["X-Webhook-Sequence"]) for webhook in house.postman.webhooks]
     assert sequences == [1, 2, 3, 4]
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after_letter, new_breaker
+from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after_outcome, new_breaker
 from cambist.core.domain.webhooks.delivery import Outcome
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from cambist.core.usecases.webhooks.in_flight import Outlook
@@ -41,7 +41,7 @@ def test_a_receiver_that_was_never_posted_to_gets_all_there_is_room_for(outlook:
 
 
 def test_failures_that_are_not_entered_yet_leave_less_room_and_open_it(outlook: Outlook) -> None:
-    """A receiver that is away gets ten letters, not a swarm."""
+    """A receiver that is away gets ten webhooks, not a swarm."""
     rooms = []
     for number in range(OPENS_AFTER):
         rooms.append(outlook.room)
@@ -66,7 +66,7 @@ def test_what_came_while_others_were_entered_counts_once(outlook: Outlook, failu
     stored = new_breaker("acc_1", Mode.TEST) if failures else None
     for number in range(failures):
         assert stored is not None
-        stored = after_letter(stored, f"evt_{number}", sent(number, 503).outcome)
+        stored = after_outcome(stored, f"evt_{number}", sent(number, 503).outcome)
     outlook.take(stored, [late])
     assert outlook.stored == stored
     assert outlook.expected.failures == failures + 1

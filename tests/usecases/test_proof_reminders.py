@@ -67,8 +67,8 @@ async def test_the_payload_is_the_documented_one_and_is_delivered_signed(exchang
         "shop_name": "Default",
     }
     msgspec.json.decode(msgspec.json.encode(body), type=ProofReminderPayload)
-    letter = exchange.house.postman.letters[-1]
-    assert letter.headers["X-Webhook-Event"] == "payment.delivery_proof_reminder"
+    webhook = exchange.house.postman.webhooks[-1]
+    assert webhook.headers["X-Webhook-Event"] == "payment.delivery_proof_reminder"
     exchange.house.check_signatures()
 
 
@@ -222,7 +222,7 @@ async def test_killed_at_any_commit_no_reminder_is_lost_or_doubled(exchange: Exc
     await exchange.house.work(LEASE + 1)
     await exchange.work_to_hour(payment_id, 100)
     assert numbers(await exchange.reminders(payment_id)) == [1, 2, 3]
-    ids = {letter.headers["X-Webhook-Id"] for letter in exchange.house.postman.letters}
+    ids = {webhook.headers["X-Webhook-Id"] for webhook in exchange.house.postman.webhooks}
     assert len(ids) == 4
 
 

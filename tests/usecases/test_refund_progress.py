@@ -282,8 +282,8 @@ async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds
     }
     assert second == {**first, "event": "refund.reversed", "status": "reversed"}
     await refunds.house.work()
-    letters = [letter for letter in refunds.house.postman.letters if b"refund." in letter.body]
-    assert [letter.headers["X-Webhook-Sequence"] for letter in letters] == ["1", "2"]
+    webhooks = [webhook for webhook in refunds.house.postman.webhooks if b"refund." in webhook.body]
+    assert [webhook.headers["X-Webhook-Sequence"] for webhook in webhooks] == ["1", "2"]
     refunds.house.check_signatures()
 
 

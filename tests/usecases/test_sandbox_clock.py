@@ -24,7 +24,7 @@ from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from cambist.core.usecases.settlement.rates import market_rate
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.test_clock import living_with
-from cambist.ports.notifier import Answer, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult
 from tests.books import check_books, everything
 from tests.clock_kit import DAY, YEAR, advance, ask, moment, record, second_merchant, standing
 from tests.houses import TestHouse, open_test_house
@@ -120,15 +120,15 @@ class TestWhatFollows:
         await advance(house, YEAR)
         [event] = await house.events(payment["id"])
         assert event["timestamp"] == "2026-01-01T00:15:00.000Z"
-        [letter] = house.postman.letters
-        assert letter.headers["X-Webhook-Timestamp"] == str(int(house.clock.now().timestamp()))
+        [webhook] = house.postman.webhooks
+        assert webhook.headers["X-Webhook-Timestamp"] == str(int(house.clock.now().timestamp()))
         house.check_signatures()
 
     async def test_webhooks_are_retried_on_the_way_at_their_times(self, house: TestHouse) -> None:
         payment = await house.created()
-        house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=500)] * 4
+        house.postman.answers = [DeliveryResult(answer=Answer.RESPONDED, status=500)] * 4
         await advance(house, HOUR)
-        assert len(house.postman.letters) == 5
+        assert len(house.postman.webhooks) == 5
         [event] = (await house.get(f"/events?object_id={payment['id']}")).json()["data"]
         whole = (await house.get(f"/events/{event['id']}")).json()
         sent = [moment(attempt["sent_at"]) for attempt in whole["attempts"]]
@@ -367,9 +367,9 @@ class TestRefusals:
 
 
 async def test_the_position_of_undelivered_letters_is_kept(house: TestHouse) -> None:
-    """A receiver that is away for the whole advance: its letters are given up after a week of its own time."""
+    """A receiver that is away for the whole advance: its webhooks are given up after a week of its own time."""
     payment = await house.created()
-    house.postman.answers = [Receipt(answer=Answer.RESPONDED, status=500)] * 1000
+    house.postman.answers = [DeliveryResult(answer=Answer.RESPONDED, status=500)] * 1000
     await advance(house, 30 * DAY)
     [delivery] = [each for each in await everything(house.ports, Delivery) if each.type.startswith("payment")]
     assert (delivery.status, payment["status"]) == (DeliveryStatus.FAILED, "pending")

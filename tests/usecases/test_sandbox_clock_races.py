@@ -19,7 +19,7 @@ from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN
 from cambist.core.usecases.test_clock import living_with
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.books import everything
 from tests.clock_kit import DAY, YEAR, ask, moment, record, standing
 from tests.clock_kit import advance as advanced
@@ -153,12 +153,12 @@ async def test_who_asks_meanwhile_sees_how_far_it_is_and_time_never_goes_back() 
         class Curious:
             """A receiver that asks the service whenever it is told of something."""
 
-            async def post(self, letter: Letter) -> Receipt:
+            async def send(self, webhook: WebhookRequest) -> DeliveryResult:
                 present = await standing(house)
-                body = msgspec.json.decode(letter.body)
+                body = msgspec.json.decode(webhook.body)
                 found = (await house.get(f"/payments/{body['payment_id']}")).json()
                 seen.append({**present, "told": body["timestamp"], "status": found["status"]})
-                return Receipt(answer=Answer.RESPONDED, status=200)
+                return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
             async def close(self) -> None:
                 """Nothing is open."""
@@ -181,10 +181,10 @@ async def test_what_is_made_meanwhile_is_done_on_the_way(house: TestHouse) -> No
     made: list[str] = []
 
     class Maker:
-        async def post(self, letter: Letter) -> Receipt:
+        async def send(self, webhook: WebhookRequest) -> DeliveryResult:
             if not made:
                 made.append((await house.created())["id"])
-            return Receipt(answer=Answer.RESPONDED, status=200)
+            return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
         async def close(self) -> None:
             """Nothing is open."""
@@ -226,12 +226,12 @@ class Slow:
     def __init__(self, house: TestHouse, seconds: float) -> None:
         self.house = house
         self.seconds = seconds
-        self.letters = 0
+        self.webhooks = 0
 
-    async def post(self, letter: Letter) -> Receipt:
-        self.letters += 1
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        self.webhooks += 1
         await self.house.clock.sleep(self.seconds)
-        return Receipt(answer=Answer.TIMEOUT, status=None)
+        return DeliveryResult(answer=Answer.TIMEOUT, status=None)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -244,7 +244,7 @@ async def test_a_dead_receiver_is_let_be_after_one_letter_that_nobody_answered(h
     caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")
     done = await ticking_seconds(house, advance(ports, caller, ClockWish(seconds=30 * 86_400), do))
     assert done.target is None
-    assert slow.letters == 1
+    assert slow.webhooks == 1
     lanes = [job for job in await everything(house.ports, Job) if job.kind.startswith("webhook.")]
     assert lanes
     assert all(job.due <= house.clock.now() for job in lanes)
@@ -266,9 +266,9 @@ async def test_a_caller_waits_twenty_seconds_at_most_and_a_worker_goes_on(house:
         await house.clock.advance(60)
 
     class Tired(Slow):
-        async def post(self, letter: Letter) -> Receipt:
-            await super().post(letter)
-            return Receipt(answer=Answer.RESPONDED, status=200)
+        async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+            await super().send(webhook)
+            return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
     ports: Ports = msgspec.structs.replace(house.ports, notifier=Tired(house, 9))
     caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")

@@ -27,7 +27,7 @@ from cambist.core.usecases.sandbox.forgetting import ENTRIES, JOBS
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.ports.bank import InvoiceStatus, Notice, Pretence
 from cambist.ports.jobs import Job
-from cambist.ports.notifier import Letter, Receipt
+from cambist.ports.notifier import DeliveryResult, WebhookRequest
 from tests.books import balances, check_books, everything
 from tests.fuses import Fuse, Killed, fused
 from tests.houses import TestHouse, open_test_house
@@ -360,17 +360,17 @@ async def test_an_exchange_whose_payout_is_at_the_bank(
 
 async def test_a_letter_on_its_way_is_entered_nowhere(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     merchant = RefundHouse(house)
-    kept = house.postman.post
+    kept = house.postman.send
 
-    async def post(letter: Letter) -> Receipt:
+    async def post(webhook: WebhookRequest) -> DeliveryResult:
         await forget_test_data(house.ports, await merchant.caller())
-        return await kept(letter)
+        return await kept(webhook)
 
     monkeypatch.setattr(house.postman, "post", post)
     for _ in range(3):
         await merchant.paid()
     await house.work(86_400)
-    assert len(house.postman.letters) >= 1
+    assert len(house.postman.webhooks) >= 1
     await forget(merchant)
     assert await owned(merchant) == Counter()
     assert await everything(house.ports, Job) == []

@@ -1,4 +1,4 @@
-"""Places for letters: who may take how many, in all and at one host, and whose turn is next."""
+"""Places for webhooks: who may take how many, in all and at one host, and whose turn is next."""
 
 import random
 

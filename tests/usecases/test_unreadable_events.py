@@ -1,4 +1,4 @@
-"""One event or delivery that cannot be read delays no other letter, not even of its own merchant; a type that this
+"""One event or delivery that cannot be read delays no other webhook, not even of its own merchant; a type that this
 version does not know is sent as it is (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import AsyncIterator, Iterator
@@ -52,7 +52,7 @@ async def test_a_type_that_this_version_does_not_know_is_sent_listed_and_sent_ag
     await street.work()
     assert street.street.told("ours") == [first, second, third]
     if table == "events":
-        assert street.street.letters[1].headers["X-Webhook-Event"] == "moon.risen"
+        assert street.street.webhooks[1].headers["X-Webhook-Event"] == "moon.risen"
         listed = await street.call("ours", "GET", "/events")
         assert [each["type"] for each in listed.json()["data"]].count("moon.risen") == 1
         one = await street.call("ours", "GET", f"/events/{second}")

@@ -121,10 +121,10 @@ class Town:
         path = f"/api/v1/sandbox/payments/{payment_id}/simulate"
         paid = await post(path, json={"outcome": "paid"}, headers=headers)
         assert paid.status_code == 200, paid.text
-        before = len(self.house.postman.letters)
+        before = len(self.house.postman.webhooks)
         await run_due(self.house.ports)
-        letters = [letter for letter in self.house.postman.letters[before:] if letter.url == THEIRS]
-        assert payment_id in {msgspec.json.decode(letter.body).get("payment_id") for letter in letters}, "not told"
+        webhooks = [webhook for webhook in self.house.postman.webhooks[before:] if webhook.url == THEIRS]
+        assert payment_id in {msgspec.json.decode(webhook.body).get("payment_id") for webhook in webhooks}, "not told"
         return str(payment_id)
 
     async def a_day_passes(self) -> None:

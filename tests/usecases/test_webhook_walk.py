@@ -10,27 +10,27 @@ import pytest
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.domain.webhooks.signing import NotVerified
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.ports.notifier import Answer, Letter, Receipt
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
 
 
 class Receiver:
-    """Answers every letter alike, and remembers when each came."""
+    """Answers every webhook alike, and remembers when each came."""
 
-    def __init__(self, house: TestHouse, receipt: Receipt) -> None:
+    def __init__(self, house: TestHouse, receipt: DeliveryResult) -> None:
         self.house = house
         self.receipt = receipt
         self.times: list[datetime] = []
-        house.postman.post = self.post  # type: ignore[method-assign]  # the house has this one notifier
+        house.postman.send = self.send  # type: ignore[method-assign]  # the house has this one notifier
 
-    async def post(self, letter: Letter) -> Receipt:
-        self.house.postman.letters.append(letter)
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        self.house.postman.webhooks.append(webhook)
         self.times.append(self.house.clock.now())
         return self.receipt
 
 
-def says(status: int) -> Receipt:
-    return Receipt(answer=Answer.RESPONDED, status=status)
+def says(status: int) -> DeliveryResult:
+    return DeliveryResult(answer=Answer.RESPONDED, status=status)
 
 
 async def paid(house: TestHouse) -> str:
@@ -62,11 +62,11 @@ async def test_events_wait_until_address_and_secret_are_both_set_and_then_leave_
         await house.work(86_400)
         await set_settings(house.ports, house.account.account_id, {"webhook_url": WEBHOOK_URL})
         await house.work(60)
-        assert house.postman.letters == []
+        assert house.postman.webhooks == []
         await set_settings(house.ports, house.account.account_id, {"webhook_secret": WEBHOOK_SECRET})
         await house.work()
         assert {body["payment_id"] for body in house.postman.bodies} == set(payments)
-        assert len(house.postman.letters) == 3
+        assert len(house.postman.webhooks) == 3
         house.check_signatures()
 
 
@@ -76,7 +76,7 @@ async def test_for_24_hours_after_a_rotation_the_old_secret_still_verifies(house
     await house.work()
     house.check_signatures()
     await house.work(86_400)
-    house.postman.letters.clear()
+    house.postman.webhooks.clear()
     await paid(house)
     await house.work()
     with pytest.raises(NotVerified, match="none of the secrets"):

@@ -1,4 +1,4 @@
-"""The circuit breaker of a receiver: when nobody answers well, letters wait, and one asks now and then
+"""The circuit breaker of a receiver: when nobody answers well, webhooks wait, and one asks now and then
 (docs/webhooks.md "When you do not answer"). One per account and mode; the pauses it adds are no attempts."""
 
 from datetime import datetime, timedelta
@@ -39,7 +39,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     probed: str | None = None
     """The event that was last sent as a probe; the next one takes another, lest one bad event keep it open."""
     reset_at: datetime | None = None
-    """When it was last closed by hand; letters sent before say nothing about the receiver of now."""
+    """When it was last closed by hand; webhooks sent before say nothing about the receiver of now."""
     last_success_at: datetime | None = None
     last_failure_at: datetime | None = None
     last_failed_event: str | None = None
@@ -90,16 +90,16 @@ def after_delivery(breaker: Breaker, delivery: Delivery, outcome: Outcome) -> tu
     stays closed, and the event goes on by the slow ladder.
     """
     if not (ends_fast_ladder(delivery, outcome) and counts_against(outcome)):
-        return after_letter(breaker, delivery.id, outcome), after_attempt(delivery, outcome)
+        return after_outcome(breaker, delivery.id, outcome), after_attempt(delivery, outcome)
     began_at = delivery.first_attempt_at or outcome.sent_at
     taken_since = breaker.last_success_at is not None and breaker.last_success_at > began_at
-    moved = after_letter(breaker, delivery.id, outcome, ladder_lost=not taken_since)
+    moved = after_outcome(breaker, delivery.id, outcome, ladder_lost=not taken_since)
     away = moved.is_open or _is_of_before(moved, outcome)
     return moved, after_attempt(delivery, outcome, receiver_away=away)
 
 
-def after_letter(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool = False) -> Breaker:
-    """Enter one outcome. `ladder_lost`: no letter of a whole ladder was answered well, which opens it by itself."""
+def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool = False) -> Breaker:
+    """Enter one outcome. `ladder_lost`: no webhook of a whole ladder was answered well, which opens it by itself."""
     if outcome.good:
         return closed(msgspec.structs.replace(breaker, last_success_at=outcome.ended_at))
     breaker = msgspec.structs.replace(
@@ -121,7 +121,7 @@ def after_letter(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lo
 
 
 def _is_of_before(breaker: Breaker, outcome: Outcome) -> bool:
-    """Whether the letter went to the receiver that was there before the present one."""
+    """Whether the webhook went to the receiver that was there before the present one."""
     return breaker.reset_at is not None and outcome.sent_at < breaker.reset_at
 
 
@@ -163,8 +163,8 @@ def closed(breaker: Breaker, *, by_hand_at: datetime | None = None) -> Breaker:
 
 
 def room(breaker: Breaker, most: int) -> int:
-    """How many letters may be under way at once, of `most` at other times: none while it is open, and after failures
-    no more than it may still take until it opens. So a receiver that is away gets ten letters, not a swarm."""
+    """How many webhooks may be under way at once, of `most` at other times: none while it is open, and after failures
+    no more than it may still take until it opens. So a receiver that is away gets ten webhooks, not a swarm."""
     if breaker.is_open:
         return 0
     return max(1, min(most, OPENS_AFTER - breaker.failures))

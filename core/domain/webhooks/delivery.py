@@ -24,7 +24,7 @@ AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one letter. `answer`, `status` and `note` are those of the notifier's receipt."""
+    """What became of one webhook. `answer`, `status` and `note` are those of the notifier's result."""
 
     answer: str
     status: int | None
@@ -46,22 +46,22 @@ def is_money(event_type: str) -> bool:
 
 
 def next_number(delivery: Delivery) -> int:
-    """The X-Webhook-Attempt of the next letter."""
+    """The X-Webhook-Attempt of the next webhook."""
     return delivery.attempts + 1
 
 
-def attempt_id(delivery: Delivery, letter: int) -> str:
-    """The id of the row of its n-th letter."""
-    return f"{delivery.id}:{letter:06d}"
+def attempt_id(delivery: Delivery, webhook: int) -> str:
+    """The id of the row of its n-th webhook."""
+    return f"{delivery.id}:{webhook:06d}"
 
 
 def last_attempt_id(delivery: Delivery) -> str:
-    """The id of the row of its last letter; of none where none was sent."""
+    """The id of the row of its last webhook; of none where none was sent."""
     return attempt_id(delivery, delivery.attempts + delivery.probes)
 
 
 def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
-    """The row of a letter that was sent when `delivery` stood as it is."""
+    """The row of a webhook that was sent when `delivery` stood as it is."""
     return Attempt(
         id=attempt_id(delivery, delivery.attempts + delivery.probes + 1),
         event_id=delivery.id,
@@ -83,7 +83,7 @@ def ends_fast_ladder(delivery: Delivery, outcome: Outcome) -> bool:
 
 
 def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool = False) -> Delivery:
-    """Enter a letter's outcome into `delivery`: what it is now, and when it is due again.
+    """Enter a webhook's outcome into `delivery`: what it is now, and when it is due again.
 
     `receiver_away`: the outcome ends a ladder and says nothing about the event. It stays pending then, with a whole
     ladder for the day on which the receiver is back.

@@ -82,10 +82,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One letter of a delivery and what became of it, written once."""
+    """One webhook of a delivery and what became of it, written once."""
 
     id: str
-    """The event's id, a colon, and a number that puts its letters in order: they are found by a range of ids."""
+    """The event's id, a colon, and a number that puts its webhooks in order: they are found by a range of ids."""
     event_id: str
     number: int
     """What X-Webhook-Attempt said. A probe says the number of the attempt that it goes before."""

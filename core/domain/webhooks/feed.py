@@ -1,4 +1,4 @@
-"""An account's feed of test letters, which `cambist listen` follows: every test event as it comes, and again whenever
+"""An account's feed of test webhooks, which `cambist listen` follows: every test event as it comes, and again whenever
 it is sent again.
 
 An entry is written in the unit that makes its event or sends it again, without a position. Positions are given later,

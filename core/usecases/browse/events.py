@@ -29,7 +29,7 @@ _RECEIVERS = 2000
 
 
 class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event, how its delivery stands, and the last letter. It is changed when the delivery is."""
+    """An event, how its delivery stands, and the last webhook. It is changed when the delivery is."""
 
     event: Event
     delivery: Delivery
@@ -103,8 +103,8 @@ async def _lanes(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[d
 async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Iterable[Delivery]) -> list[TrackedEvent]:
     of_event = {delivery.id: delivery for delivery in deliveries}
     wanted = tuple(last_attempt_id(each) for each in of_event.values())
-    letters = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
-    last = {letter.event_id: letter for letter in letters}
+    webhooks = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+    last = {webhook.event_id: webhook for webhook in webhooks}
     return [
         TrackedEvent(event=event, delivery=of_event[event.id], last=last.get(event.id))
         for event in events

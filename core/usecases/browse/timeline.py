@@ -1,5 +1,5 @@
 """One list of all that happened to an object, in the order of time: its own moments, what providers were asked as far
-as it is kept, events and letters, ledger entries, and operators' acts. It holds no personal data."""
+as it is kept, events and webhooks, ledger entries, and operators' acts. It holds no personal data."""
 
 from datetime import datetime
 from typing import Any
@@ -94,18 +94,18 @@ async def _told(seen: Snapshot, object_id: str) -> list[Moment]:
 
 
 async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
-    """An event, and every letter that it was sent by."""
-    letters = await seen[Attempt].find(
+    """An event, and every webhook that it was sent by."""
+    webhooks = await seen[Attempt].find(
         id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST, readable=True
     )
     found = [
         Moment(
-            at=letter.sent_at,
+            at=webhook.sent_at,
             source="webhook",
-            text=f"{'probe' if letter.probe else f'attempt {letter.number}'}: {letter.status or letter.answer}",
-            detail=f"{letter.took_ms} ms {letter.note}".strip(),
+            text=f"{'probe' if webhook.probe else f'attempt {webhook.number}'}: {webhook.status or webhook.answer}",
+            detail=f"{webhook.took_ms} ms {webhook.note}".strip(),
         )
-        for letter in letters
+        for webhook in webhooks
     ]
     told = Moment(
         at=event.created_at, source="event", text=_event(event), detail=event.id, of="event", object_id=event.id

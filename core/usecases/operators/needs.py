@@ -226,7 +226,7 @@ async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
 
 
 async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
-    """Open breakers, and receivers for which letters were given up."""
+    """Open breakers, and receivers for which webhooks were given up."""
     opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST, readable=True)
     found = [
         _of_receiver("breaker", row, f"does not answer: {row.last_answer or 'no answer'}", row.opened_at)

@@ -19,8 +19,8 @@ from ...domain.webhooks.events import Attempt, Event
 from ..accounts.limit_hits import Hits, read_hits
 
 DAYS = 30
-LETTERS_OF = 60
-"""Looks whose events' letters are counted: at one every two seconds, those of the last two minutes."""
+WEBHOOKS_OF = 60
+"""Looks whose events' webhooks are counted: at one every two seconds, those of the last two minutes."""
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
     """New ones since the look before; 0 at the first. Without charges of live mode, whose ids do not rise with time."""
     events_since: int
     delivered_since: int = 0
-    """Letters that receivers took, of events of the last LETTERS_OF looks: of older ones no index follows the time."""
+    """Webhooks that receivers took, of events of the last LETTERS_OF looks: of older ones no index follows the time."""
     refused_since: int = 0
     """And those that they did not."""
     last_payment: str | None = None
@@ -92,7 +92,7 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
         last_payment, payments = await _since(seen, Payment, None if before is None else before.last_payment)
         last_event, events = await _since(seen, Event, None if before is None else before.last_event)
         hits = await read_hits(seen, now)
-        delivered, refused = (0, 0) if before is None else await _letters(seen, before)
+        delivered, refused = (0, 0) if before is None else await _webhooks(seen, before)
     return Pulse(
         at=now,
         by_status={str(status): count for status, count in by_status.items() if count},
@@ -107,12 +107,12 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
         refused_since=refused,
         last_payment=last_payment,
         last_event=last_event,
-        marks=(*(() if before is None else before.marks), last_event or "")[-LETTERS_OF:],
+        marks=(*(() if before is None else before.marks), last_event or "")[-WEBHOOKS_OF:],
     )
 
 
-async def _letters(seen: Snapshot, before: Pulse) -> tuple[int, int]:
-    """Letters since the look before: taken, and not."""
+async def _webhooks(seen: Snapshot, before: Pulse) -> tuple[int, int]:
+    """Webhooks since the look before: taken, and not."""
     asked = {"id": AtLeast(before.marks[0] if before.marks else ""), "sent_at": AtLeast(before.at)}
     taken = await seen[Attempt].total(**asked, status=Between(200, 300))
     return taken, await seen[Attempt].total(**asked) - taken

@@ -46,8 +46,8 @@ KEEP = 2.0
 PATIENCE = 20.0
 """Seconds that the caller waits at most: longer than HTTP clients wait, it could not tell him how far it has come."""
 VAIN = 5.0
-"""Seconds of an advance that may be lost to a receiver that does not answer well: one letter that nobody answers, or
-thousands that are refused at once. After them its letters wait until the end, so that a dead one does not make a year
+"""Seconds of an advance that may be lost to a receiver that does not answer well: one webhook that nobody answers, or
+thousands that are refused at once. After them its webhooks wait until the end, so that a dead one does not make a year
 take hours."""
 
 IN_HAND = 0.05

@@ -233,12 +233,12 @@ async def forget_clients(_ports: Ports, unit: Unit, clients: Sequence[Client]) -
 async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> int:
     """With their deliveries and all attempts. How many went."""
     deliveries = await _of_ids(unit, Delivery, [event.id for event in events])
-    letters = [
+    webhooks = [
         attempt_id(delivery, number)
         for delivery in deliveries
         for number in range(1, delivery.attempts + delivery.probes + 1)
     ]
-    _take_away(unit, Attempt, await _of_ids(unit, Attempt, letters))
+    _take_away(unit, Attempt, await _of_ids(unit, Attempt, webhooks))
     _take_away(unit, Delivery, deliveries)
     return _take_away(unit, Event, events)
 

@@ -1,7 +1,7 @@
 """Sending events to merchants' receivers (docs/webhooks.md "When you do not answer", "Webhooks").
 
 Every receiver (an account's, in one mode) has one job that stands while something is due there. Whoever holds its
-lease serves that receiver alone, so its deliveries never compete for its breaker; several letters are under way at a
+lease serves that receiver alone, so its deliveries never compete for its breaker; several webhooks are under way at a
 time, and a slow or dead receiver holds up nobody but itself. How one receiver is served is in endpoint_worker.py; what
 comes next is decided in domain/webhooks/delivery.py and domain/webhooks/breaker.py, and entered in results.py.
 """
@@ -12,8 +12,8 @@ from .endpoint_worker import Service, Shared
 from .limiter import Slots
 from .signing import Signers
 
-LETTERS = 1280
-"""Letters under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a place for
+WEBHOOKS = 1280
+"""Webhooks under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a place for
 as long as it may take to answer, and there are some for the others."""
 
 _MANY = 128
@@ -23,12 +23,12 @@ _LESS_OFTEN = 8
 
 
 class Dispatcher:
-    """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the letters under way.
+    """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the webhooks under way.
 
     `per_host` is more than `per_receiver`, because merchants share hosts, and no more than anybody's host can bear.
     """
 
-    def __init__(self, ports: Ports, *, at_once: int = LETTERS, per_receiver: int = 8, per_host: int = 64) -> None:
+    def __init__(self, ports: Ports, *, at_once: int = WEBHOOKS, per_receiver: int = 8, per_host: int = 64) -> None:
         slots = Slots(at_once, per_receiver, per_host, ports.clock.monotonic)
         self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=slots)
         self._services: set[Service] = set()
@@ -56,7 +56,7 @@ class Dispatcher:
                 service.look_around()
 
     def stop(self) -> None:
-        """Begin no further letter: services end when those under way are entered."""
+        """Begin no further webhook: services end when those under way are entered."""
         self._shared.stopping = True
         self.look()
 

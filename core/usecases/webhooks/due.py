@@ -1,4 +1,4 @@
-"""What is due at a receiver, taken in hand some at a time: nothing is read for each letter."""
+"""What is due at a receiver, taken in hand some at a time: nothing is read for each webhook."""
 
 from collections import deque
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How a merchant's receiver does, and a letter to try it with (docs/webhooks.md "Looking, and sending again")."""
+"""How a merchant's receiver does, and a webhook to try it with (docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,24 +7,24 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ....ports.bundle import Ports
-from ....ports.notifier import Receipt
+from ....ports.notifier import DeliveryResult
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.webhooks.breaker import Breaker, after_letter, lane_id, new_breaker
+from ...domain.webhooks.breaker import Breaker, after_outcome, lane_id, new_breaker
 from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ..units import retrying
 from .outbox import ask_to_deliver
-from .signing import Signers, signed_letter
+from .signing import Signers, signed_webhook
 
 TEST_EVENT = "webhook.test"
 
 
 class TestPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a test letter carries. It is none of the twelve events, is kept nowhere, and is sent on the merchant's
+    """What a test webhook carries. It is none of the twelve events, is kept nowhere, and is sent on the merchant's
     explicit call only, so no receiver meets it unasked."""
 
     __test__ = False
@@ -44,13 +44,13 @@ class EndpointState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TestReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a test letter."""
+    """What became of a test webhook."""
 
     __test__ = False
 
     event_id: str
     sent_at: datetime
-    receipt: Receipt
+    result: DeliveryResult
     delivered: bool
 
 
@@ -72,7 +72,7 @@ async def endpoint_state(ports: Ports, caller: Caller) -> EndpointState:
 
 
 async def send_test(ports: Ports, caller: Caller) -> TestReport:
-    """Post a signed test letter to the caller's receiver now. A good answer closes its breaker; a bad one counts for
+    """Post a signed test webhook to the caller's receiver now. A good answer closes its breaker; a bad one counts for
     nothing.
 
     Raises: Refusal INVALID_STATE while address and secret are not both set; VaultError.
@@ -82,7 +82,7 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
     now = ports.clock.now()
     event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
     payload = TestPayload(timestamp=iso(now), sandbox=True if caller.mode is Mode.TEST else UNSET)
-    letter = signed_letter(
+    webhook = signed_webhook(
         Signers(ports.vault),
         caller.account,
         caller.mode,
@@ -93,17 +93,17 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
         body=msgspec.json.encode(payload),
         now=ports.clock.real(),
     )
-    receipt = await ports.notifier.post(letter)
+    result = await ports.notifier.send(webhook)
     outcome = Outcome(
-        answer=receipt.answer.value,
-        status=receipt.status,
-        note=receipt.note,
+        answer=result.answer.value,
+        status=result.status,
+        note=result.note,
         sent_at=now,
         ended_at=ports.clock.now(),
     )
     if outcome.good:
         await _close(ports, caller, event_id, outcome)
-    return TestReport(event_id=event_id, sent_at=now, receipt=receipt, delivered=outcome.good)
+    return TestReport(event_id=event_id, sent_at=now, result=result, delivered=outcome.good)
 
 
 async def _close(ports: Ports, caller: Caller, event_id: str, outcome: Outcome) -> None:
@@ -111,7 +111,7 @@ async def _close(ports: Ports, caller: Caller, event_id: str, outcome: Outcome) 
         breaker = await unit[Breaker].get(lane_id(caller.account_id, caller.mode))
         if breaker is None or not breaker.failures:
             return
-        unit[Breaker].save(after_letter(breaker, event_id, outcome))
+        unit[Breaker].save(after_outcome(breaker, event_id, outcome))
         if breaker.is_open:
             ask_to_deliver(ports, unit, caller.account_id, caller.mode)
 

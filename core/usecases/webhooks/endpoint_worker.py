@@ -1,7 +1,7 @@
 """One run over a receiver's due deliveries: reading what is due, sending, entering what was answered.
 
-One coroutine reads and enters; letters have tasks of their own, a few at a time. Nothing is read for each letter, and
-several are entered in one unit, because a commit costs more than a letter.
+One coroutine reads and enters; webhooks have tasks of their own, a few at a time. Nothing is read for each webhook, and
+several are entered in one unit, because a commit costs more than a webhook.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from .lease import Lease
 from .limiter import Place, Slots, host_of
 from .limiter_pool import Trust
 from .results import Lane, Sent, enter, hold, leave, park, put_off
-from .signing import Signers, signed_letter
+from .signing import Signers, signed_webhook
 
 _LOW = 16
-"""Deliveries in hand below which more are read, while the letters of these are under way."""
+"""Deliveries in hand below which more are read, while the webhooks of these are under way."""
 _ENOUGH = 64
-"""How many results are worth a commit while further letters are under way: a receiver that answers at once would else
-cost a commit for every few. After a kill -9 at most so many letters, and those under way, are sent again."""
+"""How many results are worth a commit while further webhooks are under way: a receiver that answers at once would else
+cost a commit for every few. After a kill -9 at most so many webhooks, and those under way, are sent again."""
 _ACCOUNT_SECONDS = 1.0
 """How old what is known of the account may be, its address and its secrets among it (docs/decisions.md "Storage": two
 seconds)."""
@@ -40,7 +40,7 @@ class Shared(msgspec.Struct):
     signers: Signers
     slots: Slots
     stopping: bool = False
-    """No further letter is to be begun."""
+    """No further webhook is to be begun."""
 
 
 class Service:
@@ -76,7 +76,7 @@ class Service:
 
     @property
     def is_slow(self) -> bool:
-        """Whether its receiver's last letter was late."""
+        """Whether its receiver's last webhook was late."""
         return self._slots.is_slow(self._receiver)
 
     def stir(self) -> None:
@@ -140,7 +140,7 @@ class Service:
 
     @property
     def _halted(self) -> bool:
-        """No further letter may be begun."""
+        """No further webhook may be begun."""
         return (
             self._shared.stopping
             or self._moved
@@ -211,7 +211,7 @@ class Service:
             self._backlog.entered(unreadable)
 
     def _start(self) -> None:
-        """Begin as many letters as there is room for."""
+        """Begin as many webhooks as there is room for."""
         if self._halted:
             self._backlog.keep_only(None)
         slots, trust = self._slots, self._trust()
@@ -236,7 +236,7 @@ class Service:
         return 1 if self._probing else self._outlook.room
 
     async def _serve(self, place: Place) -> None:
-        """Send letters, one after the other, while there are any, on one place."""
+        """Send webhooks, one after the other, while there are any, on one place."""
         try:
             ready = self._next()
             while ready is not None:
@@ -253,7 +253,7 @@ class Service:
             self.stir()
 
     def _next(self) -> Ready | None:
-        """The next letter for a task that has a slot."""
+        """The next webhook for a task that has a slot."""
         if not self._queue or self._halted or len(self._tasks) > self._room():
             return None
         return self._queue.popleft()
@@ -263,7 +263,7 @@ class Service:
             return
         clock, ahead = self._ports.clock, self._lease.ahead
         sent_at = clock.now() + ahead
-        letter = signed_letter(
+        webhook = signed_webhook(
             self._shared.signers,
             self._account,
             delivery.mode,
@@ -274,14 +274,14 @@ class Service:
             body=event.body,
             now=clock.real() + ahead,
         )
-        receipt = await self._ports.notifier.post(letter)
+        result = await self._ports.notifier.send(webhook)
         outcome = Outcome(
-            answer=str(receipt.answer),
-            status=receipt.status,
-            note=receipt.note,
+            answer=str(result.answer),
+            status=result.status,
+            note=result.note,
             sent_at=sent_at,
             ended_at=clock.now() + ahead,
-            took_ms=receipt.took_ms,
+            took_ms=result.took_ms,
             probe=self._probing,
         )
         self._sent.append(Sent(delivery, outcome))

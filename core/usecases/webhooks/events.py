@@ -1,4 +1,4 @@
-"""What merchants and operators see of events: lists, and one with its letters
+"""What merchants and operators see of events: lists, and one with its webhooks
 (docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import datetime
@@ -46,7 +46,7 @@ class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An event, how its delivery stands, and the last letter."""
+    """An event, how its delivery stands, and the last webhook."""
 
     event: Event
     delivery: Delivery
@@ -54,7 +54,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class ToldWhole(msgspec.Struct, frozen=True):
-    """An event with all its letters, in the order sent."""
+    """An event with all its webhooks, in the order sent."""
 
     told: Told
     attempts: list[Attempt]
@@ -181,11 +181,11 @@ async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Deli
 
 
 async def _joined(seen: Snapshot, events: list[Event], deliveries: list[Delivery]) -> list[Told]:
-    """Each event that has one of the deliveries, with it and its last letter."""
+    """Each event that has one of the deliveries, with it and its last webhook."""
     of_event = {delivery.id: delivery for delivery in deliveries}
     wanted = tuple(last_attempt_id(each) for each in deliveries)
-    letters = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
-    last = {attempt.event_id: attempt for attempt in letters}
+    webhooks = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+    last = {attempt.event_id: attempt for attempt in webhooks}
     return [Told(event, of_event[event.id], last.get(event.id)) for event in events if event.id in of_event]
 
 

@@ -1,4 +1,4 @@
-"""The endpoint's breaker, including results that are not committed yet. It decides how many letters may be in
+"""The endpoint's breaker, including results that are not committed yet. It decides how many webhooks may be in
 flight."""
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from .results import Lane, Sent
 
 
 class Outlook:
-    """`most` letters are under way at once while all is well."""
+    """`most` webhooks are under way at once while all is well."""
 
     def __init__(self, lane: Lane, most: int) -> None:
         self._lane = lane
@@ -29,13 +29,13 @@ class Outlook:
             self.note(each.delivery, each.outcome)
 
     def note(self, delivery: Delivery, outcome: Outcome) -> None:
-        """Take the result of one letter."""
+        """Take the result of one webhook."""
         # Of good ones in a row the next changes nothing.
         if not outcome.good or self.expected.failures:
             self._expect(after_delivery(self.expected, delivery, outcome)[0])
 
     def trust(self, *, slow: bool) -> Trust:
-        """How far the limiter trusts this receiver. `slow` says that a letter was late since this process began; a
+        """How far the limiter trusts this receiver. `slow` says that a webhook was late since this process began; a
         timeout that is stored says it for earlier times and other processes."""
         breaker = self.expected
         if slow or (breaker.failures and breaker.last_answer == Answer.TIMEOUT):
@@ -46,4 +46,4 @@ class Outlook:
     def _expect(self, breaker: Breaker) -> None:
         self.expected = breaker
         self.room = room(breaker, self._most)
-        """How many letters may be under way."""
+        """How many webhooks may be under way."""

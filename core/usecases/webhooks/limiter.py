@@ -1,8 +1,8 @@
-"""Limits how many letters are under way at once, in all and to one host, and decides whose turn is next.
+"""Limits how many webhooks are under way at once, in all and to one host, and decides whose turn is next.
 
-A letter that hangs holds its place until the receiver's time is over; one that is answered holds it for some
+A webhook that hangs holds its place until the receiver's time is over; one that is answered holds it for some
 milliseconds. So slow receivers share a part of the places and cannot take the others'. A receiver counts as slow a
-second after its letter began. Turns come in the order in which they were asked for.
+second after its webhook began. Turns come in the order in which they were asked for.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from .limiter_pool import Customer, Pool, Trust
 
 _HANGS = 10.0
-"""Seconds for which a letter that is not answered holds a place."""
+"""Seconds for which a webhook that is not answered holds a place."""
 
 LATE = 1.0
-"""Seconds after which a letter under way makes its receiver a slow one."""
+"""Seconds after which a webhook under way makes its receiver a slow one."""
 
 MOST_WAIT = 256
 """The most slow receivers, new receivers, and receivers kept back by their host alone that may wait for a place.
@@ -57,7 +57,7 @@ class Detour:
 
 
 class Place:
-    """What a letter needs before it is sent: a place of all, and a place of its host."""
+    """What a webhook needs before it is sent: a place of all, and a place of its host."""
 
     __slots__ = ("began", "host", "receiver", "trust")
 
@@ -98,7 +98,7 @@ class Asked(NamedTuple):
 
 
 class Slots:
-    """Gives out places. `total` letters are under way at most, `per_host` of them to one host and port, `per_receiver`
+    """Gives out places. `total` webhooks are under way at most, `per_host` of them to one host and port, `per_receiver`
     to one receiver."""
 
     def __init__(self, total: int, per_receiver: int, per_host: int, now: Callable[[], float]) -> None:
@@ -118,10 +118,10 @@ class Slots:
         self._young: dict[Place, None] = {}
         """Under way and not late yet, in the order in which they began."""
         self._slow: dict[str, None] = {}
-        """Receivers whose last letter was late."""
+        """Receivers whose last webhook was late."""
 
     def is_slow(self, receiver: str) -> bool:
-        """Whether the last letter to it that ended, or became late, was late."""
+        """Whether the last webhook to it that ended, or became late, was late."""
         return receiver in self._slow
 
     def share(self, host: str, trust: Trust, mine: int) -> int:
@@ -169,7 +169,7 @@ class Slots:
         return detour.seconds(self._now())
 
     def goes_on(self, place: Place) -> bool:
-        """End a letter. Returns whether the next letter may use the same place. It may not when somebody waits who
+        """End a webhook. Returns whether the next webhook may use the same place. It may not when somebody waits who
         could have the place, nor when the receiver is slow: a slow receiver has to ask as such."""
         self._end(place)
         if place.trust is Trust.SLOW or place.receiver in self._slow:
@@ -202,7 +202,7 @@ class Slots:
         self._forget(asked.host, pool)
 
     def look(self) -> None:
-        """Count the receivers of letters that are late by now among the slow ones."""
+        """Count the receivers of webhooks that are late by now among the slow ones."""
         latest = self._now() - LATE
         while self._young:
             place = next(iter(self._young))

@@ -1,5 +1,5 @@
-"""A pool of places for letters. It decides who gets a place, by the trust in a receiver and in which turn. limiter.py
-has one pool for all letters and one for each host."""
+"""A pool of places for webhooks. It decides who gets a place, by the trust in a receiver and in which turn. limiter.py
+has one pool for all webhooks and one for each host."""
 
 from enum import IntEnum
 from itertools import count
@@ -20,7 +20,7 @@ class Trust(IntEnum):
     NEW = 1
     """It never answered well yet."""
     SLOW = 2
-    """Its last letter took longer than slots.LATE, or got no answer in time."""
+    """Its last webhook took longer than limiter.LATE, or got no answer in time."""
 
 
 class Pool:

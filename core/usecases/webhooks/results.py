@@ -32,7 +32,7 @@ _NEW = ("attempts_id", "breakers_id", "jobs_id")
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
-    """The result of one letter, answered or not: the delivery as it was before, and the outcome."""
+    """The result of one webhook, answered or not: the delivery as it was before, and the outcome."""
 
     delivery: Delivery
     outcome: Outcome

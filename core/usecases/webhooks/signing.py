@@ -1,15 +1,15 @@
-"""The signed letter of an event (docs/webhooks.md "The signature")."""
+"""The signed webhook of an event (docs/webhooks.md "The signature")."""
 
 from datetime import datetime
 
-from ....ports.notifier import Letter
+from ....ports.notifier import WebhookRequest
 from ....ports.vault import Vault
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.webhooks.signing import Signer, headers
 from ..sealed import open_webhook_secret
 
 _SIGNERS = 256
-"""As many as there may be letters under way at once; some kilobytes each."""
+"""As many as there may be webhooks under way at once; some kilobytes each."""
 
 
 class Signers:
@@ -34,7 +34,7 @@ class Signers:
         return signer
 
 
-def signed_letter(
+def signed_webhook(
     signers: Signers,
     account: Account,
     mode: Mode,
@@ -45,7 +45,7 @@ def signed_letter(
     attempt: int,
     body: bytes,
     now: datetime,
-) -> Letter:
+) -> WebhookRequest:
     """The request that is posted to the account's receiver at `now`. Raises: VaultError; ValueError where there is no
     receiver."""
     secret, address = account.webhook_secret, account.settings.webhook_url
@@ -55,7 +55,7 @@ def signed_letter(
     previous = None
     if old is not None and until is not None and now < until:
         previous = signers.of(account, old)
-    return Letter(
+    return WebhookRequest(
         url=address,
         headers=headers(
             signers.of(account, secret),

@@ -128,7 +128,7 @@ def _private(_ports: Ports, shown: _Shown) -> dict[str, str]:
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
-    """Its object first, to be opened; then every letter, and what operators did."""
+    """Its object first, to be opened; then every webhook, and what operators did."""
     event = shown.event
     async with ports.storage.snapshot() as seen:
         told = await event_moments(seen, event)

@@ -1,4 +1,4 @@
-"""What the tests of the notifier share: a name server that says what it is told, and letters to post."""
+"""What the tests of the notifier share: a name server that says what it is told, and webhooks to post."""
 
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.notifier.exchanges import EXCHANGE, Exchange
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.ports.notifier import Letter, Notifier, Receipt
+from cambist.ports.notifier import DeliveryResult, Notifier, WebhookRequest
 
 
 class Names(AbstractResolver):
@@ -36,7 +36,7 @@ class Names(AbstractResolver):
 
 
 exchanged_by: Callable[[TCPConnector], Exchange] = EXCHANGE
-"""How letters go out, where a test does not say it."""
+"""How webhooks go out, where a test does not say it."""
 
 
 @asynccontextmanager
@@ -48,10 +48,10 @@ async def notifier(**options: Any) -> AsyncIterator[Notifier]:
         await made.close()
 
 
-def letter(url: str, *, open_network: bool = True, headers: Mapping[str, str] | None = None) -> Letter:
-    return Letter(url=url, headers=headers or {}, body=b'{"event":"x"}', open_network=open_network)
+def webhook(url: str, *, open_network: bool = True, headers: Mapping[str, str] | None = None) -> WebhookRequest:
+    return WebhookRequest(url=url, headers=headers or {}, body=b'{"event":"x"}', open_network=open_network)
 
 
-async def post(to: Letter, **options: Any) -> Receipt:
+async def post(to: WebhookRequest, **options: Any) -> DeliveryResult:
     async with notifier(**options) as made:
-        return await made.post(to)
+        return await made.send(to)
