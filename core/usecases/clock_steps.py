@@ -153,8 +153,8 @@ async def _webhooks(ports: Ports, step: SetBack) -> int:
     changed = 0
     async for webhooks in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
         changed += await retrying(ports.storage, partial(_send_in_time, ports, step, [each.id for each in webhooks]))
-    async for lanes in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=later):
-        changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in lanes]))
+    async for endpoints in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=later):
+        changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in endpoints]))
     return changed
 
 
@@ -174,8 +174,8 @@ async def _send_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit)
 
 async def _probe_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -> int:
     changed = 0
-    for lane in ids:
-        breaker = await unit[Breaker].get(lane)
+    for endpoint in ids:
+        breaker = await unit[Breaker].get(endpoint)
         if breaker is None or breaker.next_probe_at is None:
             continue
         ahead = await _ahead(unit, breaker.account_id, breaker.mode)

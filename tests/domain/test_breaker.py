@@ -17,8 +17,8 @@ from cambist.core.domain.webhooks.breaker import (
     after_outcome,
     closed,
     counts_against,
-    lane_id,
-    lane_of,
+    endpoint_id,
+    endpoint_of,
     new_breaker,
     room,
 )
@@ -313,8 +313,8 @@ class TestRoom:
 
 def test_a_lane_is_named_by_account_and_mode() -> None:
     for mode in Mode:
-        assert lane_of(lane_id("acc_1", mode)) == ("acc_1", mode)
-        assert new_breaker("acc_1", mode).id == lane_id("acc_1", mode)
+        assert endpoint_of(endpoint_id("acc_1", mode)) == ("acc_1", mode)
+        assert new_breaker("acc_1", mode).id == endpoint_id("acc_1", mode)
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(100, 599), st.booleans(), st.integers(0, 4)), max_size=60))

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import PaymentStatus
-from cambist.core.domain.webhooks.breaker import Breaker, lane_id
+from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, rotate_key, set_settings
@@ -190,7 +190,7 @@ async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(house: TestHouse
     await house.work(515)
     account = house.account.account_id
     async with house.ports.storage.unit() as unit:
-        breaker = await unit[Breaker].get(lane_id(account, Mode.TEST))
+        breaker = await unit[Breaker].get(endpoint_id(account, Mode.TEST))
     assert breaker is not None
     assert breaker.next_probe_at is not None
 

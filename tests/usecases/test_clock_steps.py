@@ -16,7 +16,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.sqlite.committer import Committer
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.webhooks.breaker import Breaker, lane_id
+from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
 from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
@@ -137,7 +137,7 @@ async def test_a_breaker_that_opened_while_it_was_ahead_probes_at_its_time(house
             await pay(house)
         await house.clock.advance(20)
         async with house.ports.storage.unit() as unit:
-            breaker = await unit[Breaker].get(lane_id(house.account.account_id, Mode.TEST))
+            breaker = await unit[Breaker].get(endpoint_id(house.account.account_id, Mode.TEST))
         assert breaker is not None
         assert breaker.is_open
         house.clock.step(-HOUR)

@@ -15,7 +15,7 @@ import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.webhooks.breaker import Breaker, lane_id
+from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.delivery import AT_ONCE
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
@@ -126,7 +126,7 @@ class Place:
 
     async def breaker(self, account_id: str, mode: Mode = Mode.TEST) -> Breaker:
         async with self.ports.storage.unit() as unit:
-            found = await unit[Breaker].get(lane_id(account_id, mode))
+            found = await unit[Breaker].get(endpoint_id(account_id, mode))
         assert found is not None
         return found
 
@@ -509,7 +509,7 @@ class TestCrashes:
     async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, place: Place) -> None:
         account = await place.merchant("m")
         await place.happen(account, 3)
-        assert [job.id for job in await place.jobs()] == [deliver_id(lane_id(account, Mode.TEST))]
+        assert [job.id for job in await place.jobs()] == [deliver_id(endpoint_id(account, Mode.TEST))]
         await place.work()
         assert await place.jobs() == []
 
@@ -721,9 +721,11 @@ class TestClocks:
         async with place.ports.storage.unit() as unit:
             for timer in await unit[Job].find(kind=TIMER):
                 unit[Job].remove(timer)
-            job_id = deliver_id(lane_id(account, Mode.TEST))
+            job_id = deliver_id(endpoint_id(account, Mode.TEST))
             now = place.clock.now()
-            unit[Job].add(Job(id=job_id, kind=DELIVER, argument=lane_id(account, Mode.TEST), due=now, created_at=now))
+            unit[Job].add(
+                Job(id=job_id, kind=DELIVER, argument=endpoint_id(account, Mode.TEST), due=now, created_at=now)
+            )
             await unit.commit()
         await run_due(place.ports)
         [timer] = await place.jobs()

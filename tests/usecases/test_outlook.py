@@ -9,10 +9,10 @@ from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after
 from cambist.core.domain.webhooks.delivery import Outcome
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from cambist.core.usecases.webhooks.in_flight import Outlook
-from cambist.core.usecases.webhooks.results import Lane, Sent
+from cambist.core.usecases.webhooks.results import EndpointKey, Sent
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LANE = Lane("acc_1", Mode.TEST)
+LANE = EndpointKey("acc_1", Mode.TEST)
 
 
 def sent(number: int, status: int | None) -> Sent:

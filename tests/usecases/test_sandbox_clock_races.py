@@ -245,9 +245,9 @@ async def test_a_dead_receiver_is_let_be_after_one_letter_that_nobody_answered(h
     done = await ticking_seconds(house, advance(ports, caller, ClockWish(seconds=30 * 86_400), do))
     assert done.target is None
     assert slow.webhooks == 1
-    lanes = [job for job in await everything(house.ports, Job) if job.kind.startswith("webhook.")]
-    assert lanes
-    assert all(job.due <= house.clock.now() for job in lanes)
+    endpoints = [job for job in await everything(house.ports, Job) if job.kind.startswith("webhook.")]
+    assert endpoints
+    assert all(job.due <= house.clock.now() for job in endpoints)
 
 
 async def ticking_seconds(house: TestHouse, work: Awaitable[T]) -> T:

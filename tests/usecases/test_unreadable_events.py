@@ -102,7 +102,7 @@ async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when
     street: Spoilable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It backs off for half a minute and more; the event is not to wait for that."""
-    lane = f"{street.merchants['ours'].account_id}:{Mode.TEST}"
+    endpoint = f"{street.merchants['ours'].account_id}:{Mode.TEST}"
 
     async def failing(*_: object) -> None:
         raise RuntimeError("the secret does not open")
@@ -111,7 +111,7 @@ async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when
     monkeypatch.setitem(jobs.HANDLERS, DELIVER, failing)
     first = await waiting(street, 1)
     await street.work(10)
-    assert await street.ports.storage.get(Job, deliver_id(lane)) is None
+    assert await street.ports.storage.get(Job, deliver_id(endpoint)) is None
     monkeypatch.setitem(jobs.HANDLERS, DELIVER, working)
     await street.work(3)
     assert street.street.told("ours") == []

@@ -24,7 +24,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     """How a receiver does. Only the one worker that serves it writes here, and whoever closes it by hand."""
 
     id: str
-    """`lane_id`."""
+    """`endpoint_id`."""
     account_id: str
     mode: Mode
     failures: int = 0
@@ -53,20 +53,20 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
         return self.next_probe_at is not None
 
 
-def lane_id(account_id: str, mode: Mode) -> str:
+def endpoint_id(account_id: str, mode: Mode) -> str:
     """What names an account's receiver in a mode, and the work of sending to it."""
     return f"{account_id}:{mode}"
 
 
-def lane_of(text: str) -> tuple[str, Mode]:
-    """The account and mode behind a `lane_id`."""
+def endpoint_of(text: str) -> tuple[str, Mode]:
+    """The account and mode behind a `endpoint_id`."""
     account_id, _, mode = text.rpartition(":")
     return account_id, Mode(mode)
 
 
 def new_breaker(account_id: str, mode: Mode) -> Breaker:
     """A closed one, for a receiver that was never posted to."""
-    return Breaker(id=lane_id(account_id, mode), account_id=account_id, mode=mode)
+    return Breaker(id=endpoint_id(account_id, mode), account_id=account_id, mode=mode)
 
 
 def counts_against(outcome: Outcome) -> bool:

@@ -64,7 +64,10 @@ async def browse_events(
             criteria["due"] = None
         deliveries = await merged(
             unit,
-            [Way(Delivery, {**lane, **criteria}) for lane in await _lanes(unit, wanted, failing=status is _S.FAILED)],
+            [
+                Way(Delivery, {**endpoint, **criteria})
+                for endpoint in await _endpoints(unit, wanted, failing=status is _S.FAILED)
+            ],
             None if after is None else after.delivery,
             limit,
             by="due" if status is _S.PENDING else "id",
@@ -83,11 +86,11 @@ async def _events(ports: Ports, wanted: Wanted, after: Event | None, limit: int,
     if kind is None:
         return await browse(ports, Event, wanted, after, limit)
     async with ports.storage.unit() as unit:
-        ways = [Way(Event, {**lane, "type": kind}) for lane in await _lanes(unit, wanted)]
+        ways = [Way(Event, {**endpoint, "type": kind}) for endpoint in await _endpoints(unit, wanted)]
         return await merged(unit, ways, after, limit, newest_first=wanted.newest_first)
 
 
-async def _lanes(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[dict[str, Any]]:
+async def _endpoints(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[dict[str, Any]]:
     """Accounts and modes. `failing`: those only whose receiver ever answered badly."""
     if wanted.account_id is not None:
         return [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]

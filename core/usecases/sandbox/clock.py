@@ -25,7 +25,7 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
-from ...domain.webhooks.breaker import Breaker, lane_id
+from ...domain.webhooks.breaker import Breaker, endpoint_id
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import find_account
 from ..schedule import set_due
@@ -238,8 +238,8 @@ class _Advance:
     def _left_out(self) -> tuple[str, ...]:
         if self._vain < VAIN:
             return ()
-        lane = lane_id(self._account_id, Mode.TEST)
-        return deliver_id(lane), f"{TIMER}:{lane}"
+        endpoint = endpoint_id(self._account_id, Mode.TEST)
+        return deliver_id(endpoint), f"{TIMER}:{endpoint}"
 
     async def _do(self, turn: Sequence[tuple[Job, TestClock | None]]) -> None:
         self._done = {job.id: job.version for job, _ in turn}
@@ -252,7 +252,7 @@ class _Advance:
         clock = self._ports.clock
         began = clock.monotonic()
         await self._do_in(test_clock, job)
-        if job.id == deliver_id(lane_id(self._account_id, Mode.TEST)) and await self._fails():
+        if job.id == deliver_id(endpoint_id(self._account_id, Mode.TEST)) and await self._fails():
             self._vain += clock.monotonic() - began
 
     async def _do_in(self, test_clock: TestClock | None, job: Job) -> None:
@@ -260,7 +260,7 @@ class _Advance:
             await self._run(self._ports, job)
 
     async def _fails(self) -> bool:
-        breaker = await self._ports.storage.get(Breaker, lane_id(self._account_id, Mode.TEST))
+        breaker = await self._ports.storage.get(Breaker, endpoint_id(self._account_id, Mode.TEST))
         return breaker is not None and breaker.failures > 0
 
     async def _hand_over(self) -> None:

@@ -38,7 +38,7 @@ from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
-from ...domain.webhooks.breaker import Breaker, lane_id
+from ...domain.webhooks.breaker import Breaker, endpoint_id
 from ...domain.webhooks.events import Attempt, Delivery, Event
 from ...domain.webhooks.feed import Feed, FeedEntry
 from ..units import retrying
@@ -90,7 +90,7 @@ def _own(account_id: str, mode: Mode) -> dict[str, Any]:
 
 def _named(account_id: str, mode: Mode) -> dict[str, Any]:
     """Ids that begin with the account and the mode."""
-    return {"id": Between(key_id(account_id, mode, ""), f"{lane_id(account_id, mode)};")}
+    return {"id": Between(key_id(account_id, mode, ""), f"{endpoint_id(account_id, mode)};")}
 
 
 def _of_test_mode(account_id: str, _mode: Mode) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _simulated(account_id: str, _mode: Mode) -> dict[str, Any]:
 
 
 def _breaker(account_id: str, mode: Mode) -> dict[str, Any]:
-    return {"id": lane_id(account_id, mode)}
+    return {"id": endpoint_id(account_id, mode)}
 
 
 def _just(kind: type[Any]) -> Forget:

@@ -9,7 +9,7 @@ import msgspec
 from ....ports.storage import AtLeast, AtMost, OneOf, Unit
 from ...domain.webhooks.delivery import AT_ONCE, is_too_old
 from ...domain.webhooks.events import Delivery, Event
-from .results import Lane
+from .results import EndpointKey
 
 BATCH = 128
 """Deliveries read at once."""
@@ -25,8 +25,8 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
 class Backlog:
     """The deliveries of one receiver that are due, the oldest first."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, endpoint: EndpointKey) -> None:
+        self._endpoint = endpoint
         self.queue: deque[Ready] = deque()
         """Those whose turn comes."""
         self.too_old: list[Delivery] = []
@@ -47,9 +47,9 @@ class Backlog:
         ended; what is behind that is for the last one, which sees all. What cannot be read is passed by."""
         after = self._after
         if after is None:
-            limit, where = BATCH + len(self._known), self._lane.pending(due=AtMost(now))
+            limit, where = BATCH + len(self._known), self._endpoint.pending(due=AtMost(now))
         else:
-            limit, where = BATCH, self._lane.pending(due=AT_ONCE, id=AtLeast(f"{after}!"))
+            limit, where = BATCH, self._endpoint.pending(due=AT_ONCE, id=AtLeast(f"{after}!"))
         found = await unit[Delivery].find(order="due", limit=limit, quick=True, readable=True, **where)
         fresh = [delivery for delivery in found if delivery.id not in self._known]
         events = await _events_of(unit, fresh)

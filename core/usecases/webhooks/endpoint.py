@@ -13,7 +13,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.webhooks.breaker import Breaker, after_outcome, lane_id, new_breaker
+from ...domain.webhooks.breaker import Breaker, after_outcome, endpoint_id, new_breaker
 from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ..units import retrying
@@ -59,7 +59,7 @@ async def endpoint_state(ports: Ports, caller: Caller) -> EndpointState:
     counted = (DeliveryStatus.HELD, DeliveryStatus.PENDING, DeliveryStatus.FAILED)
     async with ports.storage.snapshot() as seen:
         account = await seen[Account].get(caller.account_id)
-        breaker = await seen[Breaker].get(lane_id(caller.account_id, caller.mode))
+        breaker = await seen[Breaker].get(endpoint_id(caller.account_id, caller.mode))
         backlog = {
             status: await seen[Delivery].total(account_id=caller.account_id, mode=caller.mode, status=status)
             for status in counted
@@ -108,7 +108,7 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
 
 async def _close(ports: Ports, caller: Caller, event_id: str, outcome: Outcome) -> None:
     async def work(unit: Unit) -> None:
-        breaker = await unit[Breaker].get(lane_id(caller.account_id, caller.mode))
+        breaker = await unit[Breaker].get(endpoint_id(caller.account_id, caller.mode))
         if breaker is None or not breaker.failures:
             return
         unit[Breaker].save(after_outcome(breaker, event_id, outcome))

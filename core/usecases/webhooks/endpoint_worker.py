@@ -11,7 +11,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ...domain.accounts.accounts import Account
-from ...domain.webhooks.breaker import Breaker, lane_of
+from ...domain.webhooks.breaker import Breaker, endpoint_of
 from ...domain.webhooks.delivery import Outcome, next_number
 from ...domain.webhooks.events import Delivery, Event
 from ..test_clock import test_clock_of
@@ -20,7 +20,7 @@ from .in_flight import Outlook
 from .lease import Lease
 from .limiter import Place, Slots, host_of
 from .limiter_pool import Trust
-from .results import Lane, Sent, enter, hold, leave, park, put_off
+from .results import EndpointKey, Sent, enter, hold, leave, park, put_off
 from .signing import Signers, signed_webhook
 
 _LOW = 16
@@ -50,18 +50,18 @@ class Service:
         self._shared = shared
         self._ports = shared.ports
         self._slots = shared.slots
-        self._lane = Lane(*lane_of(job.argument))
+        self._endpoint = EndpointKey(*endpoint_of(job.argument))
         self._lease = Lease(shared.ports, job)
         self._looked = False
         self._account: Account | None = None
         self._receives = False
         self._receiver = ""
-        """This lane at its present address: another one is another receiver."""
+        """This endpoint at its present address: another one is another receiver."""
         self._host = ""
         self._test_clock = shared.ports.clock.test_clock
         self._moved = False
-        self._outlook = Outlook(self._lane, shared.slots.per_receiver)
-        self._backlog = Backlog(self._lane)
+        self._outlook = Outlook(self._endpoint, shared.slots.per_receiver)
+        self._backlog = Backlog(self._endpoint)
         self._queue = self._backlog.queue
         self._sent: list[Sent] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,7 +103,7 @@ class Service:
         """True when this run is over; else somebody asked for more on the way."""
         await self._read()
         if not self._receives:
-            await hold(self._ports, self._lane)
+            await hold(self._ports, self._endpoint)
             return await self._leave()
         self._detour = self._slots.turned_away(self._trust())
         if self._detour is not None:
@@ -113,7 +113,7 @@ class Service:
             if await self._ports.storage.now() >= probe_at:
                 await self._probe()
             if self._outlook.expected.is_open:
-                await park(self._ports, self._lane)
+                await park(self._ports, self._endpoint)
                 return await self._leave()
         if await self._drain():
             return True
@@ -122,21 +122,21 @@ class Service:
 
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:
-            self._know(await unit[Account].get(self._lane.account_id))
-            self._outlook.take(await unit[Breaker].get(self._lane.id))
+            self._know(await unit[Account].get(self._endpoint.account_id))
+            self._outlook.take(await unit[Breaker].get(self._endpoint.id))
         self._read_at = self._ports.clock.monotonic()
 
     def _know(self, account: Account | None) -> None:
         self._account = account
         self._receives = account is not None and account.receives
         url = None if account is None else account.settings.webhook_url
-        receiver = f"{self._lane.id} {url}"
+        receiver = f"{self._endpoint.id} {url}"
         if receiver != self._receiver:
             self._receiver = receiver
             self._host = host_of(url or "")
         # Whoever advances the clock of a test account serves its receiver, too.
         if self._test_clock is not None and account is not None:
-            self._moved = test_clock_of(account, self._lane.mode) != self._test_clock
+            self._moved = test_clock_of(account, self._endpoint.mode) != self._test_clock
 
     @property
     def _halted(self) -> bool:
@@ -296,7 +296,7 @@ class Service:
         too_old, self._backlog.too_old = self._backlog.too_old, []
         self._urgent = False
         job = self._lease.job if leave else None
-        entered = await enter(self._ports, self._lane, self._outlook.stored, sent, too_old, leave=job)
+        entered = await enter(self._ports, self._endpoint, self._outlook.stored, sent, too_old, leave=job)
         self._backlog.entered(each.delivery for each in sent)
         self._backlog.entered(too_old)
         self._outlook.take(entered.breaker, self._sent)
@@ -317,7 +317,7 @@ class Service:
         if self._detour is not None:
             await lease.release(pause=self._detour)
             return True
-        if await leave(self._ports, self._lane, self._outlook.stored, lease.job, unsure=self._backlog.empty):
+        if await leave(self._ports, self._endpoint, self._outlook.stored, lease.job, unsure=self._backlog.empty):
             return True
         return not await lease.read()
 
@@ -328,9 +328,9 @@ class Service:
             self._read_at = now
             before = self._receiver
             async with self._ports.storage.unit() as unit:
-                self._know(await unit[Account].get(self._lane.account_id))
+                self._know(await unit[Account].get(self._endpoint.account_id))
                 present = await unit[Job].get(self._lease.job.id)
                 if self._receiver != before:
-                    self._outlook.take(await unit[Breaker].get(self._lane.id), self._sent)
+                    self._outlook.take(await unit[Breaker].get(self._endpoint.id), self._sent)
             if present is None or present.version != self._lease.job.version:
                 self._lease.lost = True

@@ -8,14 +8,14 @@ from ...domain.webhooks.breaker import Breaker, after_delivery, new_breaker, roo
 from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.events import Delivery
 from .limiter_pool import Trust
-from .results import Lane, Sent
+from .results import EndpointKey, Sent
 
 
 class Outlook:
     """`most` webhooks are under way at once while all is well."""
 
-    def __init__(self, lane: Lane, most: int) -> None:
-        self._lane = lane
+    def __init__(self, endpoint: EndpointKey, most: int) -> None:
+        self._endpoint = endpoint
         self._most = most
         self.stored: Breaker | None = None
         """The breaker as the storage has it, read or committed last; None while there is none."""
@@ -24,7 +24,7 @@ class Outlook:
     def take(self, stored: Breaker | None, yet: Iterable[Sent] = ()) -> None:
         """Take over the breaker that the storage has now. The results in `yet` are still to be committed."""
         self.stored = stored
-        self._expect(stored or new_breaker(self._lane.account_id, self._lane.mode))
+        self._expect(stored or new_breaker(self._endpoint.account_id, self._endpoint.mode))
         for each in yet:
             self.note(each.delivery, each.outcome)
 

@@ -12,7 +12,7 @@ from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.payloads import Payload
-from ...domain.webhooks.breaker import lane_id
+from ...domain.webhooks.breaker import endpoint_id
 from ...domain.webhooks.delivery import sent_anew
 from ...domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from ..test_clock import living_with
@@ -80,17 +80,17 @@ def announce(ports: Ports, unit: Unit, event: Event, *, receives: bool) -> None:
         ask_to_deliver(ports, unit, event.account_id, event.mode)
 
 
-def deliver_id(lane: str) -> str:
+def deliver_id(endpoint: str) -> str:
     """The one job that sends to a receiver."""
-    return f"{DELIVER}:{lane}"
+    return f"{DELIVER}:{endpoint}"
 
 
 def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
     """Have everything sent that is due at a receiver, once this unit is committed. Call it in the unit that makes
     something due. It writes the receiver's one job (dispatcher.py), or asks again where the job exists."""
     now = ports.clock.now()
-    lane = lane_id(account_id, mode)
-    unit[Job].accrue(Job(id=deliver_id(lane), kind=DELIVER, argument=lane, due=now, created_at=now, asked=1))
+    endpoint = endpoint_id(account_id, mode)
+    unit[Job].accrue(Job(id=deliver_id(endpoint), kind=DELIVER, argument=endpoint, due=now, created_at=now, asked=1))
 
 
 async def release(ports: Ports, unit: Unit, account_id: str) -> None:

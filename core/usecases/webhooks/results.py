@@ -15,7 +15,7 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, Unit
 from ...domain.accounts.accounts import Account, Mode
-from ...domain.webhooks.breaker import Breaker, after_delivery, closed, lane_id, lane_of, new_breaker
+from ...domain.webhooks.breaker import Breaker, after_delivery, closed, endpoint_id, endpoint_of, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ..test_clock import test_clock_of
@@ -45,7 +45,7 @@ class Entered(msgspec.Struct, frozen=True):
     left: bool
 
 
-class Lane(msgspec.Struct, frozen=True):
+class EndpointKey(msgspec.Struct, frozen=True):
     """One receiver: an account's, in one mode."""
 
     account_id: str
@@ -53,7 +53,7 @@ class Lane(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        return lane_id(self.account_id, self.mode)
+        return endpoint_id(self.account_id, self.mode)
 
     def pending(self, **due: Any) -> dict[str, Any]:
         """Criteria for its pending deliveries."""
@@ -62,7 +62,7 @@ class Lane(msgspec.Struct, frozen=True):
 
 async def enter(
     ports: Ports,
-    lane: Lane,
+    endpoint: EndpointKey,
     breaker: Breaker | None,
     sent: Sequence[Sent],
     too_old: Sequence[Delivery],
@@ -77,8 +77,8 @@ async def enter(
         nonlocal again
         # What was read is nearly always still so; only a unit that lost reads it anew.
         first, again = not again, True
-        known = breaker if first else await unit[Breaker].get(lane.id)
-        moved = known or new_breaker(lane.account_id, lane.mode)
+        known = breaker if first else await unit[Breaker].get(endpoint.id)
+        moved = known or new_breaker(endpoint.account_id, endpoint.mode)
         later: list[datetime] = []
         deliveries = unit[Delivery]
         rows: list[Attempt] = []
@@ -99,7 +99,7 @@ async def enter(
         if moved.next_probe_at is not None:
             later.append(moved.next_probe_at)
         if later:
-            await set_timer(ports, unit, lane, min(later))
+            await set_timer(ports, unit, endpoint, min(later))
         if sent:
             known = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
         left = leave is not None and (first or is_unchanged(await unit[Job].get(leave.id), leave))
@@ -118,7 +118,7 @@ async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
             unit[Delivery].save(given_up(delivery))
 
 
-async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
+async def leave(ports: Ports, endpoint: EndpointKey, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
     """Remove the receiver's job, and set a timer for what is due later. Returns False when somebody asked for more
     since `job` was read. With `unsure` the storage is asked what is due when, because nothing was found due."""
     probe_at = None if breaker is None else breaker.next_probe_at
@@ -127,12 +127,12 @@ async def leave(ports: Ports, lane: Lane, breaker: Breaker | None, job: Job, *, 
         if not is_unchanged(await unit[Job].get(job.id), job):
             return False
         if probe_at is not None and probe_at > await ports.storage.now():
-            await set_timer(ports, unit, lane, probe_at)
+            await set_timer(ports, unit, endpoint, probe_at)
         elif unsure or probe_at is not None:  # with nothing there that could be sent as a probe
             for first in await unit[Delivery].find(
-                **lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=1, readable=True
+                **endpoint.pending(due=AtLeast(AT_ONCE)), order="due", limit=1, readable=True
             ):
-                await set_timer(ports, unit, lane, first.due or AT_ONCE)
+                await set_timer(ports, unit, endpoint, first.due or AT_ONCE)
         unit[Job].remove(job)
         return True
 
@@ -150,7 +150,7 @@ async def put_off(ports: Ports, unreadable: Sequence[Delivery]) -> None:
             if delivery is not None and delivery.due is not None and delivery.due < due:
                 unit[Delivery].save(msgspec.structs.replace(delivery, due=due))
         for each in unreadable[:1]:
-            await set_timer(ports, unit, Lane(each.account_id, each.mode), due)
+            await set_timer(ports, unit, EndpointKey(each.account_id, each.mode), due)
 
     await retrying(ports.storage, work, again_on=_NEW)
 
@@ -162,37 +162,37 @@ async def rest(ports: Ports, job: Job, due: datetime) -> None:
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
         if present is not None and present.attempts == job.attempts:
-            await set_timer(ports, unit, Lane(*lane_of(job.argument)), due)
+            await set_timer(ports, unit, EndpointKey(*endpoint_of(job.argument)), due)
             unit[Job].remove(present)
 
     await retrying(ports.storage, work, again_on=_NEW)
 
 
-async def set_timer(ports: Ports, unit: Unit, lane: Lane, due: datetime) -> None:
+async def set_timer(ports: Ports, unit: Unit, endpoint: EndpointKey, due: datetime) -> None:
     """Set the receiver's timer to `due`, never later than it is set already.
 
     The timer is written even where its time is right: a timer job that runs now goes stale and reads anew what is due.
     """
-    timer_id = f"{TIMER}:{lane.id}"
+    timer_id = f"{TIMER}:{endpoint.id}"
     timer = await unit[Job].get(timer_id)
     if timer is None:
         now = ports.clock.now()
-        unit[Job].add(Job(id=timer_id, kind=TIMER, argument=lane.id, due=due, created_at=now))
+        unit[Job].add(Job(id=timer_id, kind=TIMER, argument=endpoint.id, due=due, created_at=now))
     else:
         unit[Job].save(msgspec.structs.replace(timer, due=min(timer.due, due), leased_until=None, attempts=0))
 
 
 async def ring(ports: Ports, job: Job) -> None:
     """The timer's job: it has what is due sent, and sets the timer to what is due next."""
-    lane = Lane(*lane_of(job.argument))
+    endpoint = EndpointKey(*endpoint_of(job.argument))
 
     async def work(unit: Unit) -> None:
         timer = await unit[Job].get(job.id)
         if timer is None:
             return
         after = AtLeast(await ports.storage.now() + _JUST_AFTER)
-        ask_to_deliver(ports, unit, lane.account_id, lane.mode)
-        next_due = await unit[Delivery].find(**lane.pending(due=after), order="due", limit=1, readable=True)
+        ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode)
+        next_due = await unit[Delivery].find(**endpoint.pending(due=after), order="due", limit=1, readable=True)
         if next_due:
             due = next_due[0].due or timer.due
             unit[Job].save(msgspec.structs.replace(timer, due=due, leased_until=None, attempts=0))
@@ -202,13 +202,13 @@ async def ring(ports: Ports, job: Job) -> None:
     await retrying(ports.storage, work)
 
 
-async def park(ports: Ports, lane: Lane) -> None:
+async def park(ports: Ports, endpoint: EndpointKey) -> None:
     """Make deliveries due at once that come due behind an open breaker. They wait for the breaker alone, and then leave
     in the order of their age."""
 
     async def one_batch(unit: Unit) -> int:
         came_due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
-        found = await unit[Delivery].find(**lane.pending(due=came_due), order="due", limit=_BATCH, readable=True)
+        found = await unit[Delivery].find(**endpoint.pending(due=came_due), order="due", limit=_BATCH, readable=True)
         for delivery in found:
             unit[Delivery].save(msgspec.structs.replace(delivery, due=AT_ONCE))
         return len(found)
@@ -217,15 +217,15 @@ async def park(ports: Ports, lane: Lane) -> None:
         pass
 
 
-async def hold(ports: Ports, lane: Lane) -> None:
+async def hold(ports: Ports, endpoint: EndpointKey) -> None:
     """Hold pending deliveries when address or secret were removed, until both are set again."""
 
     async def one_batch(unit: Unit) -> int:
-        account = await unit[Account].get(lane.account_id)
+        account = await unit[Account].get(endpoint.account_id)
         if account is None or account.receives:
             return 0
         found = await unit[Delivery].find(
-            **lane.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH, readable=True
+            **endpoint.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH, readable=True
         )
         for delivery in found:
             unit[Delivery].save(held(delivery))
@@ -246,12 +246,12 @@ async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
 
 async def _close_breaker(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
     now = ports.clock.now()
-    breaker = await unit[Breaker].get(lane_id(account_id, mode))
+    breaker = await unit[Breaker].get(endpoint_id(account_id, mode))
     if breaker is not None:
         unit[Breaker].save(closed(breaker, by_hand_at=now))
     if breaker is not None and breaker.is_open:
         ask_to_deliver(ports, unit, account_id, mode)
     # One that failed for want of a secret that opens would wait for its turn.
-    job = await unit[Job].get(deliver_id(lane_id(account_id, mode)))
+    job = await unit[Job].get(deliver_id(endpoint_id(account_id, mode)))
     if job is not None and job.leased_until is None and job.due > now:
         unit[Job].save(msgspec.structs.replace(job, due=now))

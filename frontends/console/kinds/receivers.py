@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.webhooks.breaker import Breaker, lane_of
+from ....core.domain.webhooks.breaker import Breaker, endpoint_of
 from ....core.domain.webhooks.events import Delivery
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import browse_receivers, given_up, resend_given_up
@@ -101,7 +101,7 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
 
 
 async def _resend(doing: Doing) -> str:
-    count = await resend_given_up(doing.ports, *lane_of(doing.record.id))
+    count = await resend_given_up(doing.ports, *endpoint_of(doing.record.id))
     return f"Sent again: {count}, the oldest first."
 
 
