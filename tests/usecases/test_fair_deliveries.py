@@ -12,7 +12,7 @@ from cambist.core.usecases.webhooks import dispatcher as deliveries
 from cambist.core.usecases.webhooks import limiter as slots_rules
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
 from cambist.core.usecases.webhooks.endpoint_worker import Service
-from cambist.core.usecases.webhooks.in_flight import Outlook
+from cambist.core.usecases.webhooks.in_flight import InFlightBreaker
 from cambist.core.usecases.webhooks.limiter import LATE
 from cambist.core.usecases.webhooks.limiter_pool import Trust
 from cambist.frontends.worker import loop
@@ -130,12 +130,12 @@ async def test_a_mended_receiver_is_slow_no_more_with_its_first_letter_that_is_a
     await place.happen(account, 1)
     async with place.working() as worker:
         await place.clock.advance(2)
-        slots = worker._dispatcher._shared.slots
-        assert len(slots._slow) == 1
+        limiter = worker._dispatcher._shared.limiter
+        assert len(limiter._slow) == 1
         place.town.answers[place.url("was0")] = GOOD
         await place.happen(account, 3)
         await place.clock.advance(LOOK)
-        assert not slots._slow
+        assert not limiter._slow
         await place.clock.advance(10)
 
 
@@ -191,7 +191,7 @@ async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_co
     [account] = await merchants(place, 1, GOOD, proven=True)
     await place.happen(account)
     dispatcher = Dispatcher(place.ports)
-    monkeypatch.setattr(Outlook, "trust", lambda _, slow: Trust.SLOW)
+    monkeypatch.setattr(InFlightBreaker, "trust", lambda _, slow: Trust.SLOW)
     [job] = await place.ports.storage.claim(10, 60)
     await dispatcher.run(job)
     [left] = await place.jobs()
@@ -293,10 +293,10 @@ async def test_a_service_that_is_cancelled_while_it_waits_leaves_no_place_taken(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        slots = dispatcher._shared.slots
-        assert slots._all.empty
-        assert not slots._hosts
-        assert not slots._asked
+        limiter = dispatcher._shared.limiter
+        assert limiter._all.empty
+        assert not limiter._hosts
+        assert not limiter._asked
 
 
 async def test_who_waits_for_a_host_that_many_use_does_not_use_up_the_jobs_either(

@@ -8,7 +8,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after_outcome, new_breaker
 from cambist.core.domain.webhooks.delivery import Outcome
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
-from cambist.core.usecases.webhooks.in_flight import Outlook
+from cambist.core.usecases.webhooks.in_flight import InFlightBreaker
 from cambist.core.usecases.webhooks.results import EndpointKey, Sent
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,45 +28,45 @@ def sent(number: int, status: int | None) -> Sent:
 
 
 @pytest.fixture
-def outlook() -> Outlook:
-    return Outlook(LANE, 8)
+def in_flight() -> InFlightBreaker:
+    return InFlightBreaker(LANE, 8)
 
 
-def note(outlook: Outlook, each: Sent) -> None:
-    outlook.note(each.delivery, each.outcome)
+def note(in_flight: InFlightBreaker, each: Sent) -> None:
+    in_flight.note(each.delivery, each.outcome)
 
 
-def test_a_receiver_that_was_never_posted_to_gets_all_there_is_room_for(outlook: Outlook) -> None:
-    assert (outlook.stored, outlook.expected, outlook.room) == (None, new_breaker("acc_1", Mode.TEST), 8)
+def test_a_receiver_that_was_never_posted_to_gets_all_there_is_room_for(in_flight: InFlightBreaker) -> None:
+    assert (in_flight.stored, in_flight.expected, in_flight.room) == (None, new_breaker("acc_1", Mode.TEST), 8)
 
 
-def test_failures_that_are_not_entered_yet_leave_less_room_and_open_it(outlook: Outlook) -> None:
+def test_failures_that_are_not_entered_yet_leave_less_room_and_open_it(in_flight: InFlightBreaker) -> None:
     """A receiver that is away gets ten webhooks, not a swarm."""
     rooms = []
     for number in range(OPENS_AFTER):
-        rooms.append(outlook.room)
-        note(outlook, sent(number % FROM_EVENTS, 503))
+        rooms.append(in_flight.room)
+        note(in_flight, sent(number % FROM_EVENTS, 503))
     assert rooms == [8, 8, 8, 7, 6, 5, 4, 3, 2, 1]
-    assert outlook.expected.is_open
-    assert outlook.room == 0
+    assert in_flight.expected.is_open
+    assert in_flight.room == 0
 
 
-def test_a_good_answer_makes_room_again(outlook: Outlook) -> None:
+def test_a_good_answer_makes_room_again(in_flight: InFlightBreaker) -> None:
     for number in range(5):
-        note(outlook, sent(number, None))
-    note(outlook, sent(9, 200))
-    assert (outlook.expected.failures, outlook.room) == (0, 8)
+        note(in_flight, sent(number, None))
+    note(in_flight, sent(9, 200))
+    assert (in_flight.expected.failures, in_flight.room) == (0, 8)
 
 
 @pytest.mark.parametrize("failures", [0, 3])
-def test_what_came_while_others_were_entered_counts_once(outlook: Outlook, failures: int) -> None:
+def test_what_came_while_others_were_entered_counts_once(in_flight: InFlightBreaker, failures: int) -> None:
     """Whether or not what was entered made a breaker: deliveries that are too old make none."""
     late = sent(7, 503)
-    note(outlook, late)
+    note(in_flight, late)
     stored = new_breaker("acc_1", Mode.TEST) if failures else None
     for number in range(failures):
         assert stored is not None
         stored = after_outcome(stored, f"evt_{number}", sent(number, 503).outcome)
-    outlook.take(stored, [late])
-    assert outlook.stored == stored
-    assert outlook.expected.failures == failures + 1
+    in_flight.take(stored, [late])
+    assert in_flight.stored == stored
+    assert in_flight.expected.failures == failures + 1

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from cambist.core.usecases.webhooks import limiter as rules
-from cambist.core.usecases.webhooks.limiter import LATE, Place, Slots, host_of
+from cambist.core.usecases.webhooks.limiter import LATE, Place, SendLimiter, host_of
 from cambist.core.usecases.webhooks.limiter_pool import Trust
 
 HOST = "a.example:443"
@@ -25,20 +25,20 @@ class Receiver:
 
 
 class Hall:
-    """Slots under a clock of the test."""
+    """SendLimiter under a clock of the test."""
 
     def __init__(self, total: int, per_receiver: int = 8, per_host: int = 1000) -> None:
         self.time = 0.0
-        self.slots = Slots(total, per_receiver, per_host, lambda: self.time)
+        self.limiter = SendLimiter(total, per_receiver, per_host, lambda: self.time)
 
     def take(self, receiver: Receiver, trust: Trust) -> bool:
-        place = self.slots.take(receiver, receiver.name, receiver.host, trust)
+        place = self.limiter.take(receiver, receiver.name, receiver.host, trust)
         if place is not None:
             receiver.places.append(place)
         return place is not None
 
     def give(self, receiver: Receiver) -> None:
-        self.slots.give(receiver.places.pop())
+        self.limiter.give(receiver.places.pop())
 
 
 def many(count: int, host: str | None = None) -> list[Receiver]:
@@ -67,13 +67,13 @@ def test_where_others_have_a_quarter_of_the_places_a_receiver_has_one() -> None:
     hall = Hall(40)
     first, second = many(2)
     for _ in range(8):
-        assert hall.slots.share(first.host, Trust.PROVEN, len(first.places)) == 8
+        assert hall.limiter.share(first.host, Trust.PROVEN, len(first.places)) == 8
         assert hall.take(first, Trust.PROVEN)
     for mine in range(2):
-        assert hall.slots.share(second.host, Trust.PROVEN, mine) == 8
+        assert hall.limiter.share(second.host, Trust.PROVEN, mine) == 8
         assert hall.take(second, Trust.PROVEN)
     third = Receiver("r3")
-    assert hall.slots.share(third.host, Trust.PROVEN, 0) == 1
+    assert hall.limiter.share(third.host, Trust.PROVEN, 0) == 1
 
 
 def test_a_slow_receivers_share_goes_by_what_other_slow_ones_have() -> None:
@@ -81,10 +81,10 @@ def test_a_slow_receivers_share_goes_by_what_other_slow_ones_have() -> None:
     proven, slow = many(2)
     for _ in range(8):
         hall.take(proven, Trust.PROVEN)
-    assert hall.slots.share(slow.host, Trust.SLOW, 0) == 8
+    assert hall.limiter.share(slow.host, Trust.SLOW, 0) == 8
     for _ in range(4):
         hall.take(slow, Trust.SLOW)
-    assert hall.slots.share("r3:443", Trust.SLOW, 0) == 1
+    assert hall.limiter.share("r3:443", Trust.SLOW, 0) == 1
 
 
 def test_turns_come_in_the_order_in_which_they_were_asked_for_whoever_may_take_them() -> None:
@@ -120,7 +120,7 @@ def test_a_turn_that_is_declined_is_the_next_ones() -> None:
     assert not hall.take(first, Trust.PROVEN)
     assert not hall.take(second, Trust.PROVEN)
     hall.give(holder)
-    hall.slots.decline(first)
+    hall.limiter.decline(first)
     assert second.told == 1
     assert hall.take(second, Trust.PROVEN)
     assert not hall.take(first, Trust.PROVEN)
@@ -131,11 +131,11 @@ def test_a_letter_that_is_late_makes_its_receiver_slow_while_it_is_still_under_w
     hanging = many(20)
     assert all(hall.take(each, Trust.PROVEN) for each in hanging)
     hall.time = LATE - 0.01
-    hall.slots.look()
-    assert not hall.slots.is_slow("r0")
+    hall.limiter.look()
+    assert not hall.limiter.is_slow("r0")
     hall.time = LATE
-    hall.slots.look()
-    assert all(hall.slots.is_slow(each.name) for each in hanging)
+    hall.limiter.look()
+    assert all(hall.limiter.is_slow(each.name) for each in hanging)
     other = Receiver("other")
     hall.give(hanging[0])
     assert not hall.take(other, Trust.SLOW), "nineteen are more than the eight that slow ones may begin"
@@ -153,12 +153,12 @@ def test_who_answers_in_time_again_is_slow_no_more() -> None:
     [receiver] = many(1)
     hall.take(receiver, Trust.PROVEN)
     hall.time = LATE
-    assert not hall.slots.goes_on(receiver.places[0]), "a slow one asks as such"
-    assert hall.slots.is_slow(receiver.name)
+    assert not hall.limiter.goes_on(receiver.places[0]), "a slow one asks as such"
+    assert hall.limiter.is_slow(receiver.name)
     hall.give(receiver)
     hall.take(receiver, Trust.SLOW)
-    hall.slots.goes_on(receiver.places[0])
-    assert not hall.slots.is_slow(receiver.name)
+    hall.limiter.goes_on(receiver.places[0])
+    assert not hall.limiter.is_slow(receiver.name)
 
 
 def test_a_place_is_kept_from_letter_to_letter_while_nobody_waits_who_could_have_it() -> None:
@@ -167,11 +167,11 @@ def test_a_place_is_kept_from_letter_to_letter_while_nobody_waits_who_could_have
     hall.take(proven, Trust.PROVEN)
     for each in others:
         hall.take(each, Trust.SLOW)
-    assert hall.slots.goes_on(proven.places[0]), "the three slow ones could not have it"
+    assert hall.limiter.goes_on(proven.places[0]), "the three slow ones could not have it"
     for _ in range(2):
         hall.take(proven, Trust.PROVEN)
     assert not hall.take(Receiver("waits"), Trust.PROVEN)
-    assert not hall.slots.goes_on(proven.places[0])
+    assert not hall.limiter.goes_on(proven.places[0])
 
 
 def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
@@ -180,18 +180,18 @@ def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
     hall.take(receiver, Trust.PROVEN)
     for _ in range(9):
         hall.time += LATE / 2
-        hall.slots.look()
-        assert hall.slots.goes_on(receiver.places[0])
+        hall.limiter.look()
+        assert hall.limiter.goes_on(receiver.places[0])
     hall.time += LATE
-    hall.slots.look()
-    assert hall.slots.is_slow(receiver.name)
+    hall.limiter.look()
+    assert hall.limiter.is_slow(receiver.name)
 
 
 def test_no_host_is_sent_more_letters_than_its_bound_however_many_merchants_name_it() -> None:
     hall = Hall(1000, per_host=64)
     theirs = many(500, host=HOST)
     for each in theirs:
-        while hall.slots.share(HOST, Trust.PROVEN, len(each.places)) > len(each.places):
+        while hall.limiter.share(HOST, Trust.PROVEN, len(each.places)) > len(each.places):
             if not hall.take(each, Trust.PROVEN):
                 break
     assert sum(len(each.places) for each in theirs) == 64
@@ -202,7 +202,7 @@ def test_on_a_shared_host_ten_that_hang_leave_places_for_the_eleventh() -> None:
     hall = Hall(1000, per_host=64)
     hanging = many(10, host=HOST)
     for each in hanging:
-        while hall.slots.share(HOST, Trust.NEW, len(each.places)) > len(each.places):
+        while hall.limiter.share(HOST, Trust.NEW, len(each.places)) > len(each.places):
             assert hall.take(each, Trust.NEW)
     assert hall.take(Receiver("eleventh"), Trust.NEW)
 
@@ -213,7 +213,7 @@ def test_who_waits_for_a_place_in_all_keeps_its_place_at_the_host_and_gives_it_b
     assert hall.take(elsewhere, Trust.PROVEN)
     assert not hall.take(first, Trust.PROVEN)
     assert not hall.take(second, Trust.PROVEN)
-    hall.slots.decline(first)
+    hall.limiter.decline(first)
     assert second.told == 1
     hall.give(elsewhere)
     assert hall.take(second, Trust.PROVEN)
@@ -240,9 +240,9 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
     for number, each in enumerate(many(5)):
         hall.take(each, Trust.PROVEN)
         hall.time = 10.0 * (number + 1)
-        hall.slots.goes_on(each.places[0])
+        hall.limiter.goes_on(each.places[0])
         hall.give(each)
-    assert [hall.slots.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
+    assert [hall.limiter.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
 
 
 def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_places_get_free(
@@ -252,14 +252,14 @@ def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_places_get_fre
     hall = Hall(50)  # twenty for slow ones, two of which end in a second
     slow = many(30)
     assert sum(hall.take(each, Trust.SLOW) for each in slow) == 20
-    away = [hall.slots.sent_off(each) for each in slow[20:]]
+    away = [hall.limiter.sent_off(each) for each in slow[20:]]
     assert away[:7] == [10.0, 10.5, 11.0, 11.5, 12.0, 12.5, 13.0]
     assert away[7:] == [None] * 3
-    assert hall.slots.turned_away(Trust.SLOW) == 13.5
-    assert hall.slots.turned_away(Trust.PROVEN) is None
+    assert hall.limiter.turned_away(Trust.SLOW) == 13.5
+    assert hall.limiter.turned_away(Trust.PROVEN) is None
     hall.time = 100.0
-    assert hall.slots.turned_away(Trust.SLOW) == 10.0
-    later = [hall.slots.turned_away(Trust.SLOW) for _ in range(200)]
+    assert hall.limiter.turned_away(Trust.SLOW) == 10.0
+    later = [hall.limiter.turned_away(Trust.SLOW) for _ in range(200)]
     assert later[-1] == 60.0, "and not for ever"
 
 
@@ -273,20 +273,20 @@ def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_
     waiting: dict[Receiver, int] = {}
     for _ in range(2000):
         hall.time += chance.random() / 4
-        hall.slots.look()
+        hall.limiter.look()
         each = chance.choice(receivers)
         match chance.randrange(4):
             case 0 | 1:
-                known = Trust.SLOW if hall.slots.is_slow(each.name) else chance.choice(list(Trust)[:2])
+                known = Trust.SLOW if hall.limiter.is_slow(each.name) else chance.choice(list(Trust)[:2])
                 if hall.take(each, known):
                     waiting.pop(each, None)
                 else:
                     waiting[each] = each.told
             case 2:
-                hall.slots.decline(each)
+                hall.limiter.decline(each)
                 waiting.pop(each, None)
             case _:
-                if each.places and not hall.slots.goes_on(each.places[-1]):
+                if each.places and not hall.limiter.goes_on(each.places[-1]):
                     hall.give(each)
         assert sum(len(receiver.places) for receiver in receivers) <= 10
         for host in range(4):
@@ -296,17 +296,17 @@ def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_
             hall.give(each)
     for _ in range(50):  # who is told takes its turn and is done
         for each in [each for each, told in waiting.items() if each.told > told]:
-            known = Trust.SLOW if hall.slots.is_slow(each.name) else Trust.PROVEN
+            known = Trust.SLOW if hall.limiter.is_slow(each.name) else Trust.PROVEN
             waiting[each] = each.told
             if hall.take(each, known):
                 del waiting[each]
                 hall.give(each)
     assert not waiting
-    assert not hall.slots._hosts
-    assert not hall.slots._asked
-    assert not hall.slots._young
-    assert not any(hall.slots._waits.values())
-    assert hall.slots._all.empty
+    assert not hall.limiter._hosts
+    assert not hall.limiter._asked
+    assert not hall.limiter._young
+    assert not any(hall.limiter._waits.values())
+    assert hall.limiter._all.empty
 
 
 @pytest.mark.parametrize(

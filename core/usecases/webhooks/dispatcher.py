@@ -9,7 +9,7 @@ comes next is decided in domain/webhooks/delivery.py and domain/webhooks/breaker
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from .endpoint_worker import Service, Shared
-from .limiter import Slots
+from .limiter import SendLimiter
 from .signing import Signers
 
 WEBHOOKS = 1280
@@ -29,8 +29,8 @@ class Dispatcher:
     """
 
     def __init__(self, ports: Ports, *, at_once: int = WEBHOOKS, per_receiver: int = 8, per_host: int = 64) -> None:
-        slots = Slots(at_once, per_receiver, per_host, ports.clock.monotonic)
-        self._shared = Shared(ports=ports, signers=Signers(ports.vault), slots=slots)
+        limiter = SendLimiter(at_once, per_receiver, per_host, ports.clock.monotonic)
+        self._shared = Shared(ports=ports, signers=Signers(ports.vault), limiter=limiter)
         self._services: set[Service] = set()
         self._looks = 0
 
@@ -43,12 +43,12 @@ class Dispatcher:
             await service.run()
         finally:
             self._services.discard(service)
-            self._shared.slots.decline(service)
+            self._shared.limiter.decline(service)
 
     def look(self) -> None:
         """To be called now and then while services run: they look for what became due meanwhile, and keep their
         leases."""
-        self._shared.slots.look()
+        self._shared.limiter.look()
         self._looks += 1
         all_look = len(self._services) <= _MANY or self._looks % _LESS_OFTEN == 0 or self._shared.stopping
         for service in self._services:

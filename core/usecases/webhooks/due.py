@@ -22,7 +22,7 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
     event: Event
 
 
-class Backlog:
+class DueQueue:
     """The deliveries of one receiver that are due, the oldest first."""
 
     def __init__(self, endpoint: EndpointKey) -> None:

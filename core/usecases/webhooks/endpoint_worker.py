@@ -15,10 +15,10 @@ from ...domain.webhooks.breaker import Breaker, endpoint_of
 from ...domain.webhooks.delivery import Outcome, next_number
 from ...domain.webhooks.events import Delivery, Event
 from ..test_clock import test_clock_of
-from .due import Backlog, Ready
-from .in_flight import Outlook
+from .due import DueQueue, Ready
+from .in_flight import InFlightBreaker
 from .lease import Lease
-from .limiter import Place, Slots, host_of
+from .limiter import Place, SendLimiter, host_of
 from .limiter_pool import Trust
 from .results import EndpointKey, Sent, enter, hold, leave, park, put_off
 from .signing import Signers, signed_webhook
@@ -38,7 +38,7 @@ class Shared(msgspec.Struct):
 
     ports: Ports
     signers: Signers
-    slots: Slots
+    limiter: SendLimiter
     stopping: bool = False
     """No further webhook is to be begun."""
 
@@ -49,7 +49,7 @@ class Service:
     def __init__(self, shared: Shared, job: Job) -> None:
         self._shared = shared
         self._ports = shared.ports
-        self._slots = shared.slots
+        self._limiter = shared.limiter
         self._endpoint = EndpointKey(*endpoint_of(job.argument))
         self._lease = Lease(shared.ports, job)
         self._looked = False
@@ -60,9 +60,9 @@ class Service:
         self._host = ""
         self._test_clock = shared.ports.clock.test_clock
         self._moved = False
-        self._outlook = Outlook(self._endpoint, shared.slots.per_receiver)
-        self._backlog = Backlog(self._endpoint)
-        self._queue = self._backlog.queue
+        self._in_flight = InFlightBreaker(self._endpoint, shared.limiter.per_receiver)
+        self._due_queue = DueQueue(self._endpoint)
+        self._queue = self._due_queue.queue
         self._sent: list[Sent] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._fault: Exception | None = None
@@ -77,7 +77,7 @@ class Service:
     @property
     def is_slow(self) -> bool:
         """Whether its receiver's last webhook was late."""
-        return self._slots.is_slow(self._receiver)
+        return self._limiter.is_slow(self._receiver)
 
     def stir(self) -> None:
         """Something happened that it should look at."""
@@ -105,14 +105,14 @@ class Service:
         if not self._receives:
             await hold(self._ports, self._endpoint)
             return await self._leave()
-        self._detour = self._slots.turned_away(self._trust())
+        self._detour = self._limiter.turned_away(self._trust())
         if self._detour is not None:
             return await self._leave()
-        probe_at = self._outlook.expected.next_probe_at
+        probe_at = self._in_flight.expected.next_probe_at
         if probe_at is not None:
             if await self._ports.storage.now() >= probe_at:
                 await self._probe()
-            if self._outlook.expected.is_open:
+            if self._in_flight.expected.is_open:
                 await park(self._ports, self._endpoint)
                 return await self._leave()
         if await self._drain():
@@ -123,7 +123,7 @@ class Service:
     async def _read(self) -> None:
         async with self._ports.storage.unit() as unit:
             self._know(await unit[Account].get(self._endpoint.account_id))
-            self._outlook.take(await unit[Breaker].get(self._endpoint.id))
+            self._in_flight.take(await unit[Breaker].get(self._endpoint.id))
         self._read_at = self._ports.clock.monotonic()
 
     def _know(self, account: Account | None) -> None:
@@ -148,20 +148,20 @@ class Service:
             or self._fault is not None
             or self._detour is not None
             or not self._receives
-            or (self._outlook.expected.is_open and not self._probing)
+            or (self._in_flight.expected.is_open and not self._probing)
         )
 
     async def _drain(self) -> bool:
         """Send what is due, the oldest first, until nothing more is due or may be sent, and commit every result.
         Returns True when the last commit also let the job go."""
-        self._backlog.complete = False
+        self._due_queue.complete = False
         while True:
             await self._keep_up()
             if await self._wants_more():
                 await self._look()
             self._start()
             idle = not self._tasks and not self._queue
-            ended = idle and (self._backlog.complete or self._halted)
+            ended = idle and (self._due_queue.complete or self._halted)
             if self._has_enough():
                 if await self._enter(leave=ended and not self._halted and not self._probing):
                     return True
@@ -174,15 +174,15 @@ class Service:
     def _has_enough(self) -> bool:
         """Whether to enter what there is. A failure is entered at once: it sets timers and moves the breaker."""
         answered = bool(self._sent) and (len(self._sent) >= _ENOUGH or self._urgent or not self._tasks)
-        return answered or bool(self._backlog.too_old)
+        return answered or bool(self._due_queue.too_old)
 
     async def _probe(self) -> None:
         """Send one delivery to a receiver that may be back. It is the oldest, or the one after the last that failed, so
         that one bad event does not hold up all others."""
         await self._look()
-        after = self._outlook.expected.probed or ""
+        after = self._in_flight.expected.probed or ""
         later = [each for each in self._queue if each.delivery.id > after]
-        self._backlog.keep_only(next(iter(later or self._queue), None))
+        self._due_queue.keep_only(next(iter(later or self._queue), None))
         self._probing = True
         await self._drain()
         self._probing = False
@@ -191,9 +191,9 @@ class Service:
         if self._halted or len(self._queue) >= _LOW:
             return False
         if self._probing:
-            self._backlog.complete = True
+            self._due_queue.complete = True
             return False
-        if not self._backlog.complete:
+        if not self._due_queue.complete:
             return True
         # With nothing under way the run is about to end, and hears then whether it was asked for more.
         return bool(self._tasks) and await self._lease.was_asked()
@@ -204,36 +204,36 @@ class Service:
             if self._looked and not self._lease.is_ours(await unit[Job].get(self._lease.job.id)):
                 return
             self._looked = True
-            await self._backlog.look(unit, await self._ports.storage.now())
-        unreadable, self._backlog.unreadable = self._backlog.unreadable, []
+            await self._due_queue.look(unit, await self._ports.storage.now())
+        unreadable, self._due_queue.unreadable = self._due_queue.unreadable, []
         if unreadable:
             await put_off(self._ports, unreadable)
-            self._backlog.entered(unreadable)
+            self._due_queue.entered(unreadable)
 
     def _start(self) -> None:
         """Begin as many webhooks as there is room for."""
         if self._halted:
-            self._backlog.keep_only(None)
-        slots, trust = self._slots, self._trust()
+            self._due_queue.keep_only(None)
+        limiter, trust = self._limiter, self._trust()
         for _ in range(len(self._queue)):
             under_way = len(self._tasks)
-            if under_way >= min(self._room(), slots.share(self._host, trust, under_way)):
+            if under_way >= min(self._room(), limiter.share(self._host, trust, under_way)):
                 break
-            place = slots.take(self, self._receiver, self._host, trust)
+            place = limiter.take(self, self._receiver, self._host, trust)
             if place is None:
                 if not self._tasks:
-                    self._detour = slots.sent_off(self)
+                    self._detour = limiter.sent_off(self)
                 if self._detour is not None:
-                    self._backlog.keep_only(None)
+                    self._due_queue.keep_only(None)
                 return
             self._tasks.add(asyncio.create_task(self._serve(place)))
-        slots.decline(self)
+        limiter.decline(self)
 
     def _trust(self) -> Trust:
-        return self._outlook.trust(slow=self.is_slow)
+        return self._in_flight.trust(slow=self.is_slow)
 
     def _room(self) -> int:
-        return 1 if self._probing else self._outlook.room
+        return 1 if self._probing else self._in_flight.room
 
     async def _serve(self, place: Place) -> None:
         """Send webhooks, one after the other, while there are any, on one place."""
@@ -242,14 +242,14 @@ class Service:
             while ready is not None:
                 await self._send(ready.delivery, ready.event)
                 # When places are short it goes back, and waits its turn.
-                ready = self._next() if self._slots.goes_on(place) else None
+                ready = self._next() if self._limiter.goes_on(place) else None
         except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
             self._fault = fault
         finally:
             task = asyncio.current_task()
             if task is not None:
                 self._tasks.discard(task)
-            self._slots.give(place)
+            self._limiter.give(place)
             self.stir()
 
     def _next(self) -> Ready | None:
@@ -286,22 +286,22 @@ class Service:
         )
         self._sent.append(Sent(delivery, outcome))
         self._urgent = self._urgent or not outcome.good
-        self._outlook.note(delivery, outcome)
+        self._in_flight.note(delivery, outcome)
         # The run is woken only for what it would do.
-        if self._has_enough() or (not self._backlog.complete and len(self._queue) < _LOW):
+        if self._has_enough() or (not self._due_queue.complete and len(self._queue) < _LOW):
             self.stir()
 
     async def _enter(self, *, leave: bool) -> bool:
         sent, self._sent = self._sent, []
-        too_old, self._backlog.too_old = self._backlog.too_old, []
+        too_old, self._due_queue.too_old = self._due_queue.too_old, []
         self._urgent = False
         job = self._lease.job if leave else None
-        entered = await enter(self._ports, self._endpoint, self._outlook.stored, sent, too_old, leave=job)
-        self._backlog.entered(each.delivery for each in sent)
-        self._backlog.entered(too_old)
-        self._outlook.take(entered.breaker, self._sent)
+        entered = await enter(self._ports, self._endpoint, self._in_flight.stored, sent, too_old, leave=job)
+        self._due_queue.entered(each.delivery for each in sent)
+        self._due_queue.entered(too_old)
+        self._in_flight.take(entered.breaker, self._sent)
         if job is not None and not entered.left:
-            self._backlog.complete = False
+            self._due_queue.complete = False
         return entered.left
 
     async def _leave(self) -> bool:
@@ -317,7 +317,7 @@ class Service:
         if self._detour is not None:
             await lease.release(pause=self._detour)
             return True
-        if await leave(self._ports, self._endpoint, self._outlook.stored, lease.job, unsure=self._backlog.empty):
+        if await leave(self._ports, self._endpoint, self._in_flight.stored, lease.job, unsure=self._due_queue.empty):
             return True
         return not await lease.read()
 
@@ -331,6 +331,6 @@ class Service:
                 self._know(await unit[Account].get(self._endpoint.account_id))
                 present = await unit[Job].get(self._lease.job.id)
                 if self._receiver != before:
-                    self._outlook.take(await unit[Breaker].get(self._endpoint.id), self._sent)
+                    self._in_flight.take(await unit[Breaker].get(self._endpoint.id), self._sent)
             if present is None or present.version != self._lease.job.version:
                 self._lease.lost = True

@@ -11,7 +11,7 @@ from .limiter_pool import Trust
 from .results import EndpointKey, Sent
 
 
-class Outlook:
+class InFlightBreaker:
     """`most` webhooks are under way at once while all is well."""
 
     def __init__(self, endpoint: EndpointKey, most: int) -> None:

@@ -97,7 +97,7 @@ class Asked(NamedTuple):
         return Wait.NEW if self.trust is Trust.NEW else Wait.PROVEN
 
 
-class Slots:
+class SendLimiter:
     """Gives out places. `total` webhooks are under way at most, `per_host` of them to one host and port, `per_receiver`
     to one receiver."""
 
