@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from cambist.adapters.storage.table.kept import Kept
+from cambist.adapters.storage.table.table_map import Kept
 
 
 class SqliteRows:

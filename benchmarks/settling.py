@@ -16,7 +16,7 @@ from benchmarks.rows import rows_into
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
 from cambist.core.domain.money import Rub

@@ -28,8 +28,8 @@ from cambist.core.domain.webhooks.delivery import sent_anew
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
-from cambist.frontends.collector import keep_for_good
 from cambist.frontends.compose import open_house
+from cambist.frontends.gc_pause import keep_for_good
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.bundle import Ports

@@ -25,7 +25,7 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey, key_id
 from cambist.ports.storage import Storage

@@ -25,7 +25,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.rows import rows_into
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus

@@ -17,8 +17,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from redis.asyncio import Redis
 
 from cambist.adapters.clock import SystemClock
-from cambist.adapters.meter.memory import MemoryMeter
-from cambist.adapters.meter.redis import RedisMeter
+from cambist.adapters.counters.memory import MemoryMeter
+from cambist.adapters.counters.redis import RedisMeter
 from cambist.core.domain.accounts.quota import (
     MONEY,
     Bucket,
@@ -32,7 +32,7 @@ from cambist.core.domain.accounts.quota import (
     verdict,
     window,
 )
-from cambist.ports.meter import Gauge, Meter
+from cambist.ports.counters import Gauge, Meter
 from tests.redis_servers import forget, redis_server
 
 CLIENTS = [(f"203.0.{number // 250}.{number % 250}", b"svc_test_%032d" % number) for number in range(20)]

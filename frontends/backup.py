@@ -23,8 +23,8 @@ from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.faults import Refused, Unavailable
 from .compose import open_house, system_clock
+from .maintenance import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
 from .settings import Settings
-from .upkeep import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
 
 DATABASE, DUMP, UPLOADS, MANIFEST = "cambist.db", "cambist.dump", "uploads", "backup.json"
 _UPLOAD = re.compile(r"[0-9a-f]{64}\Z")

@@ -9,8 +9,8 @@ import msgspec
 
 from ..adapters.bank.script import Script
 from ..adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
+from ..adapters.counters.memory import MemoryMeter
 from ..adapters.files.local import LocalFiles
-from ..adapters.meter.memory import MemoryMeter
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.storage.memory.memory import MemoryStorage
 from ..adapters.storage.test_clock import TestClockStorage
@@ -19,8 +19,8 @@ from ..core.domain.accounts.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import FourEyes, Places, Ports
 from ..ports.clock import Clock, Ids
+from ..ports.counters import Meter
 from ..ports.jobs import Job
-from ..ports.meter import Meter
 from ..ports.notifier import Notifier
 from ..ports.queue import Queue
 from ..ports.storage import Storage
@@ -28,13 +28,13 @@ from ..ports.tools import Kick, StorageTools, Tools
 from ..ports.vault import Vault, VaultError
 from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
+from .maintenance import open_beside
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
 from .stopping import closed_soon
 from .telemetry.telemetry import Telemetry
 from .telemetry.watched import watched_ports
-from .upkeep import open_beside
 
 __all__ = ["Adapters", "FurtherBank", "House", "key_file", "migrate", "open_house", "system_clock", "virtual_time"]
 
@@ -148,7 +148,7 @@ def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:
     if settings.redis_url is None:
         return MemoryMeter(), MemoryQueue(clock)
     with needing("queue", "CAMBIST_REDIS_URL"):
-        from ..adapters.meter.redis import RedisMeter
+        from ..adapters.counters.redis import RedisMeter
         from ..adapters.queue.dramatiq import DramatiqQueue
 
     return RedisMeter(settings.redis_url, clock), DramatiqQueue(settings.redis_url, clock)

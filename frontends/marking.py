@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 from ..core.usecases.installation.marking import EVERY, LOOK, mark_anew, recognise
 from .compose import House
+from .maintenance import open_beside
 from .plugins import has_own_schema
-from .upkeep import open_beside
 
 log = logging.getLogger("cambist.hold")
 

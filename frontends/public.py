@@ -38,7 +38,7 @@ from ..ports.faults import Unavailable as Unavailable
 from ..ports.tools import Tools as Tools
 from ..ports.vault import VaultError as VaultError
 from .compose import migrate as migrate
-from .embedding.hearing import Event as Event
+from .embedding.event_handler import Event as Event
 from .embedding.merchant import Merchant as Merchant
 from .embedding.service import Service as Service
 from .embedding.service import open as open  # noqa: A004 - `cambist.open`

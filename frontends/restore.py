@@ -16,11 +16,10 @@ from ..core.usecases.holding import hold
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.faults import NotSupported, Refused
-from ..ports.presence import Part
+from ..ports.registry import Part
 from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
 from .compose import migrate, open_house, system_clock
-from .settings import Settings
-from .upkeep import (
+from .maintenance import (
     close_sqlite_log,
     copy_sqlite,
     database_facts,
@@ -30,6 +29,7 @@ from .upkeep import (
     open_roll,
     swap_sqlite,
 )
+from .settings import Settings
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):

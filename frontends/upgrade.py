@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ..ports.faults import NotConfigured
-from ..ports.presence import Part
+from ..ports.registry import Part
 from .compose import migrate
+from .maintenance import database_facts, oldest_beside, open_roll
 from .settings import Settings
-from .upkeep import database_facts, oldest_beside, open_roll
 
 _REVISION = re.compile(r" for schema ([0-9]+)( |$)")
 

@@ -7,10 +7,10 @@ import msgspec
 from .bank import BankRoutes
 from .chain import ChainWatcher
 from .clock import Ids, TestTimeClock
+from .counters import Meter
 from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
-from .meter import Meter
 from .notifier import Notifier
 from .payouts import Senders
 from .queue import Queue

@@ -27,7 +27,7 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.http.server import listen
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.process import at_work
-from cambist.ports.meter import Gauge
+from cambist.ports.counters import Gauge
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 ON = ("refunds", "exchange", "direct_links", "recurring", "terminals")

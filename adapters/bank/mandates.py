@@ -22,7 +22,6 @@ from ...ports.mandates import (
     MandateState,
 )
 from .books import LINK_LATER, OUTCOME_UNKNOWN, InvoiceEntry
-from .desk import Desk
 from .mandate_books import (
     charge_begun,
     charge_pretended,
@@ -35,6 +34,7 @@ from .mandate_books import (
     wait_of,
 )
 from .mandate_pages import BindingPart, NextCharge
+from .simulator_core import Desk
 
 _SYMBOLIC = 1_00
 """Kopecks that the QR of a binding without a first charge shows; they are not debited."""

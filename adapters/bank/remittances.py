@@ -12,7 +12,7 @@ from ...ports.bank import Notice
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from ..notebook import Notebook
-from .desk import Desk
+from .simulator_core import Desk
 
 TAKES = timedelta(seconds=1)
 """How long a remittance takes until it is done by itself."""

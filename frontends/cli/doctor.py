@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators.checkup import Finding, Level
+from ...core.usecases.operators.doctor import Finding, Level
 from .output import printed, shown
 from .session import REFUSED, guarded
 
@@ -26,7 +26,7 @@ def doctor(*, full: bool, as_json: bool) -> None:
     told: list[tuple[str, Finding]] = []
 
     def run() -> None:
-        from .examination import examined
+        from .examine import examined
 
         for name, finding in examined(full=full):
             told.append((name, finding))

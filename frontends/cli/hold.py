@@ -86,7 +86,7 @@ def resume(dry_run: bool, yes: bool) -> Answer:
     """
 
     settings = loaded_settings().settings
-    from ..upkeep import open_beside
+    from ..maintenance import open_beside
 
     async def work(ports: Ports) -> dict[str, Any]:
         installation = await holding.read_hold(ports)

@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from ..collector import collector_paused
+from ..gc_pause import collector_paused
 from ..settings import for_many_processes
 from .output import Answer, fields
 from .session import answering, guarded, loaded_settings

@@ -9,7 +9,7 @@ import click
 from ...core.usecases.operators.reseal import SealReport, inspect_seals
 from ...core.usecases.operators.reseal import reseal as seal_anew
 from ...ports.faults import NotConfigured
-from ...ports.presence import Part
+from ...ports.registry import Part
 from ...ports.vault import VaultError
 from ..settings import Settings
 from .output import Answer, fields, give, shown, table
@@ -54,7 +54,7 @@ def rotate() -> Answer:
     """
     settings = loaded_settings().settings
     path = _key_file(settings)
-    from ..upkeep import add_vault_key, open_roll
+    from ..maintenance import add_vault_key, open_roll
 
     async def alone() -> int:
         roll = open_roll(settings)
@@ -80,7 +80,7 @@ def rotate() -> Answer:
 def drop(number: int) -> Answer:
     """Take an old key out of the key file, once nothing is sealed with it. Backups from before still need it."""
     path = _key_file(loaded_settings().settings)
-    from ..upkeep import drop_vault_key
+    from ..maintenance import drop_vault_key
 
     report = in_house(lambda ports: inspect_seals(ports, progress=_progress))
     in_use = report.in_use.get(number, 0)

@@ -21,7 +21,7 @@ from ...core.domain.operators.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.acts.audit import acting, has_written, note
 from ...core.usecases.acts.decisions import Waits
-from .desk import NO_ANSWER, Desk, words
+from .context import NO_ANSWER, Desk, words
 from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
 

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from ...core.usecases.browse.search import Hit
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
-from .desk import Desk, DeskScreen
+from .context import Desk, DeskScreen
 from .detail import DetailScreen, OpenList, OpenObject
 from .home import HomeScreen
 from .kinds.kinds import Kind, Wish

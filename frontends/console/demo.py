@@ -31,7 +31,7 @@ from ..compose import open_house
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
-from .desk import Desk
+from .context import Desk
 
 _WALLET = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
 _SILENT = "https://silent.example/hooks"

@@ -13,7 +13,7 @@ from textual.widgets.data_table import ColumnKey
 
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
-from .desk import Desk, DeskScreen
+from .context import Desk, DeskScreen
 from .kinds.kinds import Change, ConsoleAct, Doing, Kind
 from .texts import SOURCES, lines, plain, short, styled
 

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Label, Sparkline, Static
 
-from ...core.usecases.operators.needs import Need, Needs, read_needs
-from ...core.usecases.operators.pulse import Pulse, read_pulse
+from ...core.usecases.operators.action_items import Need, Needs, read_needs
+from ...core.usecases.operators.dashboard import Pulse, read_pulse
 from .catalogue import KINDS, kind_of
-from .desk import Desk, DeskScreen
+from .context import Desk, DeskScreen
 from .detail import DetailScreen
 from .texts import left, plain, short, styled
 

@@ -13,7 +13,7 @@ from ...core.usecases.accounts.accounts import list_accounts
 from .act_dialog import ActDialog
 from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
-from .desk import Desk, DeskScreen
+from .context import Desk, DeskScreen
 from .detail import DetailScreen
 from .kinds.kinds import ConsoleAct, Filter, Kind, Wish
 from .texts import plain, styled

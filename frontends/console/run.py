@@ -8,8 +8,8 @@ from typing import Any
 from ..compose import open_house
 from ..settings import Settings
 from .app import Console
+from .context import Desk
 from .demo import living
-from .desk import Desk
 
 
 def run(settings: Settings, operator: str) -> None:

@@ -12,7 +12,7 @@ from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
 from ...core.usecases.browse.search import Hit, search
-from .desk import NO_ANSWER, Desk, words
+from .context import NO_ANSWER, Desk, words
 from .texts import brief, plain
 
 _ID = 20

@@ -29,7 +29,7 @@ from ..plugins import needing
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
-from .hearing import Hearing, OnEvent, address_of
+from .event_handler import Hearing, OnEvent, address_of
 from .merchant import Merchant
 from .mounted import Mounted
 

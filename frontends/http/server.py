@@ -15,12 +15,12 @@ from math import floor
 import msgspec
 import uvicorn
 
-from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
+from ..gc_pause import collector_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, shares
-from ..presence import counts_alone, on_the_roll
+from ..registry import counts_alone, on_the_roll
 from ..settings import Settings
 from ..simulators import tell_of_simulators
 from ..stopping import Stopping

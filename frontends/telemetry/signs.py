@@ -13,10 +13,10 @@ import msgspec
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger.watch import ledger_faults
-from ...core.usecases.operators import vitals
+from ...core.usecases.operators import probes as vitals
 from ...core.usecases.operators.health import Question
+from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
 from ...core.usecases.operators.unreadable import count_unreadable
-from ...core.usecases.operators.vitals import SettlementSigns, Unknown, Waiting
 from ...ports.bundle import Ports
 from .counters import Counters
 
@@ -69,7 +69,7 @@ class Reader:
         ports = self._ports
         storage, meter, queue = await asyncio.gather(
             self._told("storage", lambda: _check(ports)),
-            self._told("meter", ports.meter.works),
+            self._told("meter", ports.counters.works),
             self._told("queue", ports.queue.works),
         )
         up = {"storage": storage is True, "meter": meter is True, "queue": queue is True}

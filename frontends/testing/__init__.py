@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    from ..collector import collector_paused
+    from ..gc_pause import collector_paused
 
     with collector_paused():
         import_module(".sandbox", __name__)  # all of them lead there

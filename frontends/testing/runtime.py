@@ -15,7 +15,7 @@ import msgspec
 from anyio.from_thread import BlockingPortal
 
 from ...ports.bundle import Places, Ports
-from ..collector import collector_paused
+from ..gc_pause import collector_paused
 from ..http.app import create_app
 
 T = TypeVar("T")

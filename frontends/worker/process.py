@@ -8,12 +8,12 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from ..collector import collector_paused, keep_for_good
 from ..compose import House, open_house, system_clock
+from ..gc_pause import collector_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, raise_limit, shares
-from ..presence import on_the_roll
+from ..registry import on_the_roll
 from ..settings import Settings
 from ..simulators import tell_of_simulators
 from ..stopping import Stopping

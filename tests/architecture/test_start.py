@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cambist.frontends.collector import collector_paused
 from cambist.frontends.compose import migrate
+from cambist.frontends.gc_pause import collector_paused
 from cambist.frontends.settings import Settings
 
 PAGES = ("jinja2", "segno", "cambist.frontends.http.openapi.openapi", "cambist.frontends.http.openapi.docs_page")

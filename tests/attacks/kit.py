@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep, kept_of
+from cambist.adapters.storage.table.table_map import keep, kept_of
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.chains import FIRST_LINK, Chain, ChainHead
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, balances_moved

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.adapters.meter.redis import RedisMeter
+from cambist.adapters.counters.redis import RedisMeter
 from cambist.core.usecases.accounts.limit_hits import HitCounter
 from cambist.frontends.http.app import create_app
 from cambist.frontends.telemetry.requests import RequestWatch

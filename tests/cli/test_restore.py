@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.presence.file import FileRoll
+from cambist.adapters.registry.file import FileRoll
 from cambist.adapters.storage.sql.revisions import head
 from cambist.adapters.storage.sqlite import swap as sqlite_swap
 from cambist.adapters.storage.sqlite.migrate import sqlite_current
@@ -17,7 +17,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends import restore as room
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
-from cambist.ports.presence import Part
+from cambist.ports.registry import Part
 from tests.cli.conftest import Call
 
 SECRET = "a-webhook-secret-of-the-tests"

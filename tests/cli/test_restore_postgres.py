@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.presence.postgres import PostgresRoll
+from cambist.adapters.registry.postgres import PostgresRoll
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.postgres import dump as postgres_dump
-from cambist.ports.presence import Part
+from cambist.ports.registry import Part
 from tests.cli.conftest import Call
 from tests.servers import client_programs, database
 

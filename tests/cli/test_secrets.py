@@ -14,8 +14,8 @@ import pytest
 
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, load
+from cambist.ports.counters import Gauge
 from cambist.ports.jobs import Job
-from cambist.ports.meter import Gauge
 from tests.cli.conftest import PROGRAM, Call
 from tests.redis_servers import own_redis
 

@@ -16,18 +16,18 @@ from typing import Any
 import click
 import pytest
 
-from cambist.adapters.presence.file import FileRoll
+from cambist.adapters.registry.file import FileRoll
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.operators import checkup as inside
-from cambist.core.usecases.operators.checkup import Finding, Level
-from cambist.frontends import checkup as around
-from cambist.frontends.checkup import Place, check_processes, check_secrets, check_settings, judge_database, judge_redis
-from cambist.frontends.cli import examination as doctor
+from cambist.core.usecases.operators import doctor as inside
+from cambist.core.usecases.operators.doctor import Finding, Level
+from cambist.frontends import doctor as around
+from cambist.frontends.cli import examine as doctor
 from cambist.frontends.cli.main import cli
 from cambist.frontends.compose import open_house
+from cambist.frontends.doctor import Place, check_processes, check_secrets, check_settings, judge_database, judge_redis
+from cambist.frontends.maintenance import DatabaseFacts
 from cambist.frontends.settings import Settings, load
-from cambist.frontends.upkeep import DatabaseFacts
-from cambist.ports.presence import Part
+from cambist.ports.registry import Part
 from tests.cli.conftest import Call
 
 KEY, OTHER, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32

@@ -13,7 +13,7 @@ from textual.worker import WorkerCancelled
 
 from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import kind_of
-from cambist.frontends.console.desk import Desk
+from cambist.frontends.console.context import Desk
 from cambist.frontends.console.detail import DetailScreen
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.faults import Unavailable

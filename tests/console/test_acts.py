@@ -16,7 +16,7 @@ from cambist.core.usecases.browse.search import kind_of_id
 from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import KINDS, kind_of
-from cambist.frontends.console.desk import Desk
+from cambist.frontends.console.context import Desk
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
 from cambist.ports.bundle import FourEyes

@@ -7,7 +7,7 @@ from textual.widgets import DataTable, Sparkline
 
 from cambist.core.domain.accounts.quota import WINDOW, window
 from cambist.core.usecases.accounts.limit_hits import HOUR, HitCounter
-from cambist.core.usecases.operators.pulse import read_pulse
+from cambist.core.usecases.operators.dashboard import read_pulse
 from cambist.frontends.console import home
 from cambist.frontends.console.demo import living
 from cambist.frontends.console.home import HomeScreen

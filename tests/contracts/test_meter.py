@@ -1,4 +1,4 @@
-"""Every meter keeps what ports/meter.py promises."""
+"""Every meter keeps what ports/counters.py promises."""
 
 import asyncio
 import secrets
@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.adapters.meter import memory as room
-from cambist.adapters.meter import redis as redis_room
-from cambist.adapters.meter.memory import MemoryMeter
-from cambist.adapters.meter.redis import RedisMeter
-from cambist.ports.meter import Gauge, Meter
+from cambist.adapters.counters import memory as room
+from cambist.adapters.counters import redis as redis_room
+from cambist.adapters.counters.memory import MemoryMeter
+from cambist.adapters.counters.redis import RedisMeter
+from cambist.ports.counters import Gauge, Meter
 from tests.redis_servers import RedisServer, forget, own_redis, redis_server
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import command
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome

@@ -11,10 +11,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cambist.adapters.presence.file import FileRoll
-from cambist.adapters.presence.postgres import PostgresRoll
+from cambist.adapters.registry.file import FileRoll
+from cambist.adapters.registry.postgres import PostgresRoll
 from cambist.ports.faults import Unavailable
-from cambist.ports.presence import Part, Roll
+from cambist.ports.registry import Part, Roll
 from tests.servers import database
 
 OURS = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -23,9 +23,9 @@ OURS = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE 
 STAYS = """
 import asyncio, sys
 from pathlib import Path
-from cambist.adapters.presence.file import FileRoll
-from cambist.adapters.presence.postgres import PostgresRoll
-from cambist.ports.presence import Part
+from cambist.adapters.registry.file import FileRoll
+from cambist.adapters.registry.postgres import PostgresRoll
+from cambist.ports.registry import Part
 
 async def main():
     where = sys.argv[1]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from cambist.frontends.presence import AnotherServes, on_the_roll
+from cambist.frontends.registry import AnotherServes, on_the_roll
 from cambist.frontends.settings import Settings
 from tests.servers import database
 

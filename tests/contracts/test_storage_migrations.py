@@ -30,7 +30,7 @@ from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Codec
 from cambist.adapters.storage.table.criteria import query
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.domain.accounts.terminals import Terminal

@@ -7,7 +7,7 @@ import msgspec
 
 from cambist.adapters.storage.sql import nulls
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep, kept_of
+from cambist.adapters.storage.table.table_map import keep, kept_of
 from cambist.core.domain.payments.payments import Payment
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import payment, put, read

@@ -13,7 +13,7 @@ from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sql.tables import Tables
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.criteria import query
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.ledger import JournalEntry

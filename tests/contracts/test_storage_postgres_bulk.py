@@ -11,7 +11,7 @@ from cambist.adapters.storage.postgres import bulk as postgres_bulk
 from cambist.adapters.storage.postgres.bulk import Bulk, _text, parted
 from cambist.adapters.storage.postgres.commits import Commits
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import Kept
+from cambist.adapters.storage.table.table_map import Kept
 from cambist.adapters.storage.table.unit import Increase, Remove, Write
 from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale

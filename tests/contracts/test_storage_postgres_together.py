@@ -11,7 +11,7 @@ from cambist.adapters.storage.postgres.joined import joined
 from cambist.adapters.storage.postgres.lookups import Lookups
 from cambist.adapters.storage.sql.schema import TablesByName
 from cambist.adapters.storage.sql.tables import Tables
-from cambist.adapters.storage.table.kept import Kept, keep
+from cambist.adapters.storage.table.table_map import Kept, keep
 from cambist.adapters.storage.table.unit import Accrue, Add, Save, Write
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.accounts.limit_hits import LimitHits

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from cambist.adapters.presence.postgres import PostgresRoll
+from cambist.adapters.registry.postgres import PostgresRoll
 from cambist.adapters.storage.migrate import current, migrate
 from cambist.adapters.storage.sql.revisions import head
 from cambist.frontends import upgrade as upgrades
 from cambist.frontends.settings import Settings
 from cambist.frontends.upgrade import OlderRuns, upgrade
-from cambist.ports.presence import Part
+from cambist.ports.registry import Part
 
 
 @pytest.fixture

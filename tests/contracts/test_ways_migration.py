@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import command
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.kept import keep
+from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.exchanges.funds import ExchangeTransfer, deposit_source, transfer_id
 from cambist.core.domain.exchanges.returns import MoneyReturn

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from litestar import Litestar, post
 
-from cambist.adapters.meter.memory import MemoryMeter
+from cambist.adapters.counters.memory import MemoryMeter
 from cambist.core.domain.accounts.quota import (
     API,
     GENERAL,
@@ -26,7 +26,7 @@ from cambist.core.domain.accounts.quota import (
     verdict,
     window,
 )
-from cambist.ports.meter import Gauge
+from cambist.ports.counters import Gauge
 
 NOW = 1_786_190_413
 """13 seconds after a whole minute of Unix time."""

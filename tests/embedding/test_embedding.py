@@ -14,12 +14,12 @@ import pytest
 
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
-from cambist.core.usecases.operators.pulse import read_pulse
+from cambist.core.usecases.operators.dashboard import read_pulse
 from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends import public
-from cambist.frontends.embedding import hearing
+from cambist.frontends.embedding import event_handler as hearing
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 

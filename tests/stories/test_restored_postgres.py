@@ -17,9 +17,9 @@ from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.maintenance import open_beside
 from cambist.frontends.marking import marks_kept
 from cambist.frontends.settings import Settings
-from cambist.frontends.upkeep import open_beside
 from cambist.ports.faults import Fault
 from tests.servers import client_programs, database, own_postgres
 from tests.stories.processes import eventually

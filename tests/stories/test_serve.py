@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
-from cambist.core.usecases.operators.pulse import read_pulse
+from cambist.core.usecases.operators.dashboard import read_pulse
 from tests.receivers import Receiver, Script, reply
 from tests.stories.merchant import merchant
 from tests.stories.processes import WEBHOOK_SECRET, Installation, Outcome, eventually, installation

@@ -15,8 +15,8 @@ from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
-from cambist.core.usecases.operators import checkup
-from cambist.core.usecases.operators.checkup import CHECKS, THOROUGH, Level, clocks_apart
+from cambist.core.usecases.operators import doctor as checkup
+from cambist.core.usecases.operators.doctor import CHECKS, THOROUGH, Level, clocks_apart
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house

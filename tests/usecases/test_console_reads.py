@@ -23,8 +23,8 @@ from cambist.core.usecases.browse.browse import Wanted, browse
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.operators.needs import read_needs
-from cambist.core.usecases.operators.pulse import read_pulse
+from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.dashboard import read_pulse
 from cambist.core.usecases.payments.tallies import add_payment
 from cambist.core.usecases.refunds.refunds import reject_refund
 from cambist.ports.bank import InvoiceStatus, Pretence

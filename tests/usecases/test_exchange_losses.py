@@ -13,7 +13,7 @@ from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.usecases.exchanges.progress import look_at_funds
 from cambist.core.usecases.exchanges.return_progress import conclude
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
-from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.operators.action_items import read_needs
 from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import RefundState, RefundStatus
 from cambist.ports.payouts import TransferState

@@ -20,7 +20,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.acts.audit import acting, has_written, list_audit
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.operators.action_items import read_needs
 from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund

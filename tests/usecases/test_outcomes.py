@@ -20,8 +20,9 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operators import needs, vitals
-from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.operators import action_items as needs
+from cambist.core.usecases.operators import probes as vitals
+from cambist.core.usecases.operators.action_items import read_needs
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox.data import forget_test_data

@@ -11,7 +11,7 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction
-from cambist.core.usecases.operators.needs import read_needs
+from cambist.core.usecases.operators.action_items import read_needs
 from cambist.core.usecases.refunds.bank_refunds import next_look
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
 from cambist.core.usecases.refunds.progress import conclude, on_notice

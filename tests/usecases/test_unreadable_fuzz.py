@@ -19,16 +19,16 @@ import asyncpg
 import msgspec
 import pytest
 
-from cambist.adapters.meter.memory import MemoryMeter
+from cambist.adapters.counters.memory import MemoryMeter
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Column, Storing
-from cambist.adapters.storage.table.kept import Kept, keep
+from cambist.adapters.storage.table.table_map import Kept, keep
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.standing import STANDING, start_standing
+from cambist.ports.counters import Gauge
 from cambist.ports.faults import Unreadable
-from cambist.ports.meter import Gauge
 from tests import openapi_tour
 from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house
 from tests.spoiling import fresh_database

@@ -1,4 +1,4 @@
-"""How the service does (core/usecases/operators/vitals.py), for metrics and `/health`."""
+"""How the service does (core/usecases/operators/probes.py), for metrics and `/health`."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,8 +12,8 @@ from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.usecases.gateways.gateways import ShownGateway
-from cambist.core.usecases.operators import vitals
-from cambist.core.usecases.operators.vitals import SettlementSigns, Waiting
+from cambist.core.usecases.operators import probes as vitals
+from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse

@@ -18,7 +18,7 @@ from ....ports.storage import R, Snapshot, Unit
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, integer, microseconds, moment
 from ..table.criteria import Condition, Query, Relation, conditions
-from ..table.kept import Keeping, Kept, keep, kept_of
+from ..table.table_map import Keeping, Kept, keep, kept_of
 from ..table.unit import (
     Accrue,
     Add,

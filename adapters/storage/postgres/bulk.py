@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ..sql.nulls import Nulls
 from ..table.codec import Storing
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from ..table.unit import Accrue, Add, Save, Write, added
 from .arrays import TYPES, array
 from .joined import all_or_nothing

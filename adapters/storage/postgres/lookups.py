@@ -17,7 +17,7 @@ from ..sql.sql import Ask, Met, SqlReader
 from ..sql.statements import Prepared
 from ..sql.tables import Tables
 from ..table.codec import Row, Storing
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from .arrays import array
 
 _AT_ONCE = 4

@@ -17,7 +17,7 @@ import msgspec
 from ....ports.faults import Unreadable
 from ....ports.unreadable import UnreadableRow
 from ..table.codec import Codec, Row, Storing
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from .statements import Statement
 
 _BYTES, _FLOAT = "bytes", "float"

@@ -8,7 +8,7 @@ payment costs on Postgres (by time), a thirtieth on SQLite (by instructions).
 from collections.abc import Sequence
 from typing import Any
 
-from ..table.kept import Kept
+from ..table.table_map import Kept
 
 _MASKS = 4
 """Ways to leave fields of one table out: each makes a form of its own, which every connection has to plan."""

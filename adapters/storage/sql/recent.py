@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ....ports.storage import R
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from ..table.unit import Pending
 
 _Place = tuple[type[Any], str]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Storing
-from ..table.kept import Kept, Rule
+from ..table.table_map import Kept, Rule
 
 HEARTBEAT = "heartbeat"
 """A table of one row that a health check writes to: a disk that is full still reads."""

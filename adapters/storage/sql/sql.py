@@ -23,7 +23,7 @@ from ....ports.unreadable import UnreadableRow
 from ..table.catalogue import Table
 from ..table.codec import Row
 from ..table.criteria import Condition, Query, Unread, conditions
-from ..table.kept import Kept, keep, kept_of
+from ..table.table_map import Kept, keep, kept_of
 from ..table.unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
 from .asides import note_of, unpacked
 from .recent import Recent

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect
 
 from ..table.codec import Row
-from ..table.kept import Kept, Rule
+from ..table.table_map import Kept, Rule
 from ..table.unit import Accrue, Add, Increase, Remove, Save, Write, refuse_both
 from .schema import HEARTBEAT
 

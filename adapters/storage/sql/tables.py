@@ -10,7 +10,7 @@ from sqlalchemy.engine.interfaces import Dialect
 
 from ..table.catalogue import Table
 from ..table.criteria import Condition, Query, Relation
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from ..table.unit import Accrue, Write
 from .schema import TablesByName
 from .statements import Statement, TableStatements

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from ..sql.nulls import Nulls
 from ..sql.statements import TableStatements
 from ..table.codec import Row
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from ..table.unit import Add, Write
 
 _TOGETHER = 16

@@ -13,7 +13,7 @@ from ..sql.sql import Ask, Met, SqlReader
 from ..sql.tables import Tables
 from ..table.codec import Row
 from ..table.criteria import Query
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from . import file as sqlite_file
 from .place import Place
 

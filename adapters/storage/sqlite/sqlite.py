@@ -26,7 +26,7 @@ from ..sql.sql import Ask, SqlStorage
 from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
-from ..table.kept import kept_of
+from ..table.table_map import kept_of
 from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
 from . import file as sqlite_file
 from .committer import Committer

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from ..sql.statements import TableStatements
-from ..table.kept import Kept
+from ..table.table_map import Kept
 from ..table.unit import Accrue
 
 

@@ -19,7 +19,7 @@ import msgspec
 from ....core.domain.money import Rub, Usdt
 from ....ports.faults import Unreadable
 from ....ports.storage import R
-from .written_out import decoder, encoder
+from .compiled_codec import decoder, encoder
 
 Row = Sequence[Any]
 """The values of a record in the order of its fields."""
@@ -56,7 +56,7 @@ class Column(msgspec.Struct, frozen=True):
     storing: Storing
     nullable: bool
     test: str
-    """When the value is stored without a call, and as what: written_out.py."""
+    """When the value is stored without a call, and as what: compiled_codec.py."""
     plain: str
     kind: type[Any] | None
     """The field's type, where the test asks for it."""

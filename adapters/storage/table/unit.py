@@ -16,7 +16,7 @@ from ....ports.jobs import Job
 from ....ports.storage import R, Shelf
 from .codec import Row, integer, text
 from .criteria import Condition, Query, Unread, conditions, query
-from .kept import Keeping, Kept, kept_of
+from .table_map import Keeping, Kept, kept_of
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 """Told of jobs that were committed, so that workers wake (Queue.kick)."""

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.counters import Gauge
 from ....ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-from ....ports.meter import Gauge
 from ....ports.notes import ProviderNote
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
@@ -63,7 +63,7 @@ async def _note(ports: Ports, mode: Mode, gateway_id: str | None, fault: Gateway
         return
     minute = _minute(ports)
     names = [f"gateway:{gateway_id}:calls"] + ([] if fault is None else [f"gateway:{gateway_id}:{fault}"])
-    counts = await ports.meter.count(minute, [Gauge(name, _NO_LIMIT) for name in names])
+    counts = await ports.counters.count(minute, [Gauge(name, _NO_LIMIT) for name in names])
     if not is_worth_writing(counts[-1]):
         return
     errors = counts[-1] if fault is GatewayReason.PROVIDER_ERRORS else 0
@@ -106,7 +106,7 @@ async def _take(ports: Ports, unit: Unit, gateway_id: str, minute: int, **counts
 
 async def may_be_tried(ports: Ports, gateway_id: str) -> bool:
     """Whether a gateway that was judged down gets this payment."""
-    [number] = await ports.meter.count(_minute(ports), [Gauge(f"gateway:{gateway_id}:trials", _NO_LIMIT)])
+    [number] = await ports.counters.count(_minute(ports), [Gauge(f"gateway:{gateway_id}:trials", _NO_LIMIT)])
     return number <= TRIALS
 
 

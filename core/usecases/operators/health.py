@@ -8,8 +8,8 @@ from ....ports.bundle import Ports
 from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..standing import missing_standing
+from .probes import gateways, lateness, without_gateway
 from .unreadable import count_unreadable
-from .vitals import gateways, lateness, without_gateway
 
 NO_WORKER = 300.0
 """Seconds after which a job that is due and in nobody's hands says that no worker works. Workers look every second, and
@@ -68,7 +68,7 @@ async def _storage(ports: Ports) -> bool:
 
 
 async def _meter(ports: Ports) -> bool:
-    return await ports.meter.works()
+    return await ports.counters.works()
 
 
 async def _queue(ports: Ports) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 
 from ...ports.faults import Unavailable
-from ...ports.presence import Part
+from ...ports.registry import Part
 
 _CLASS = 0x63616D62
 """`camb` in ASCII: the first number of all these locks."""

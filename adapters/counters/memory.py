@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...ports.meter import Gauge
+from ...ports.counters import Gauge
 
 _OVERFLOW_SLOTS = 4096
 

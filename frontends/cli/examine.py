@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators import checkup
-from ...core.usecases.operators.checkup import Finding, Level, failed, warning
+from ...core.usecases.operators import doctor as checkup
+from ...core.usecases.operators.doctor import Finding, Level, failed, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
-from .. import checkup as around
+from .. import doctor as around
 from ..compose import key_file, open_house
 from ..settings import SettingsError
 from ..simulators import judge_simulators

@@ -7,7 +7,7 @@ import msgspec
 
 from ..ports.faults import NotSupported
 from ..ports.marks import Beside, Nowhere
-from ..ports.presence import Roll
+from ..ports.registry import Roll
 from .plugins import has_own_schema
 from .settings import Settings
 
@@ -19,10 +19,10 @@ def open_roll(settings: Settings) -> Roll | None:
     if not has_own_schema(url):
         return None
     if url.startswith("sqlite:///"):
-        from ..adapters.presence.file import FileRoll
+        from ..adapters.registry.file import FileRoll
 
         return FileRoll(Path(url.removeprefix("sqlite:///")))
-    from ..adapters.presence.postgres import PostgresRoll
+    from ..adapters.registry.postgres import PostgresRoll
     from ..adapters.storage.sql.revisions import head
 
     return PostgresRoll(url, revision=head())
@@ -102,7 +102,7 @@ async def database_damage(settings: Settings, progress: Callable[[str], None]) -
 
 async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
     """Redis' clock in Unix seconds, and what it says of itself. Raises: Unavailable."""
-    from ..adapters.meter.redis_facts import redis_facts as ask
+    from ..adapters.counters.redis_facts import redis_facts as ask
 
     return await ask(url)
 

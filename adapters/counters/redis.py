@@ -23,7 +23,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
 
 from ...ports.clock import Clock
-from ...ports.meter import Gauge
+from ...ports.counters import Gauge
 from .memory import MemoryMeter
 
 PREFIX = "cambist:meter"

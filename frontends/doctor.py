@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..core.usecases.operators.checkup import Finding, Progress, clocks_apart, failed, ok, warning
-from ..ports.presence import Part
+from ..core.usecases.operators.doctor import Finding, Progress, clocks_apart, failed, ok, warning
+from ..ports.registry import Part
 from .compose import key_file, system_clock
+from .maintenance import DatabaseFacts, database_damage, database_facts, open_roll, redis_facts
 from .operator import Names
 from .options import OPTIONS
-from .presence import counts_alone
+from .registry import counts_alone
 from .settings import PREFIX, Loaded, Settings, is_near
-from .upkeep import DatabaseFacts, database_damage, database_facts, open_roll, redis_facts
 
 _MEGABYTE = 1024 * 1024
 _ROOM_WARNING, _ROOM_FAILED = 1024 * _MEGABYTE, 100 * _MEGABYTE

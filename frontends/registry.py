@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..ports.faults import NotConfigured
-from ..ports.presence import Part, Roll
+from ..ports.registry import Part, Roll
 from .compose import system_clock
+from .maintenance import open_roll
 from .settings import Settings
-from .upkeep import open_roll
 
 _AGAIN = 0.2
 """Seconds between two tries to take a place."""

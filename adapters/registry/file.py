@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...ports.faults import Unavailable
-from ...ports.presence import Part
+from ...ports.registry import Part
 
 _WATCHED = sys.platform != "win32"
 """Windows has no flock: processes there are not watched."""

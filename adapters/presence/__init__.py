@@ -1,1 +1,0 @@
-"""Rolls of the processes of one installation (ports/presence.py)."""

@@ -1,0 +1,1 @@
+"""Registries of the processes of one installation (ports/registry.py)."""
