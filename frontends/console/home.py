@@ -10,14 +10,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Label, Sparkline, Static
 
-from ...core.usecases.operators.action_items import Need, Needs, read_needs
+from ...core.usecases.operators.action_items import ActionItem, ActionItems, read_action_items
 from ...core.usecases.operators.dashboard import Pulse, read_pulse
 from .catalogue import KINDS, kind_of
 from .context import Desk, DeskScreen
 from .detail import DetailScreen
 from .texts import left, plain, short, styled
 
-_NEEDS = 5.0
+_ACTION_ITEMS = 5.0
 _PULSE = 2.0
 _ROOM_FOR_IDS = 157
 """Cells of a terminal beside whose numbers whole ids fit, too."""
@@ -44,7 +44,7 @@ class HomeScreen(DeskScreen):
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk, "cambist")
-        self.needs: list[Need] = []
+        self.items: list[ActionItem] = []
         self.pulse: Pulse | None = None
         self._shows_ids = False
         self._payments: list[float] = []
@@ -55,8 +55,8 @@ class HomeScreen(DeskScreen):
 
     def _body(self) -> ComposeResult:
         with Container(id="home"):
-            with Vertical(id="needs-box"):
-                yield DataTable[Any](id="needs", cursor_type="row", zebra_stripes=True)
+            with Vertical(id="action-items-box"):
+                yield DataTable[Any](id="action-items", cursor_type="row", zebra_stripes=True)
             with Container(id="side"):
                 yield Static("", id="settlement")
                 with Vertical(id="pulse"):
@@ -67,14 +67,14 @@ class HomeScreen(DeskScreen):
                             yield Sparkline([], summary_function=max)
 
     def on_mount(self) -> None:
-        self.query_one("#needs-box").border_title = "Needs you now"
+        self.query_one("#action-items-box").border_title = "Needs you now"
         self.query_one("#settlement").border_title = "Next settlement"
         self.query_one("#pulse").border_title = "Today, both modes"
         self._rule()
-        self.query_one("#needs", DataTable).focus()
-        self.look_for_needs()
+        self.query_one("#action-items", DataTable).focus()
+        self.look_for_action_items()
         self.take_pulse()
-        self.set_interval(_NEEDS, lambda: self._unless_looking("needs", self.look_for_needs))
+        self.set_interval(_ACTION_ITEMS, lambda: self._unless_looking("action items", self.look_for_action_items))
         self.set_interval(_PULSE, lambda: self._unless_looking("pulse", self.take_pulse))
 
     def _unless_looking(self, group: str, look: Callable[[], object]) -> None:
@@ -85,23 +85,23 @@ class HomeScreen(DeskScreen):
     def on_screen_resume(self) -> None:
         """Back from a detail, where something may have been decided."""
         if self.is_mounted:
-            self.look_for_needs()
+            self.look_for_action_items()
 
-    @work(exclusive=True, group="needs")
-    async def look_for_needs(self) -> None:
+    @work(exclusive=True, group="action items")
+    async def look_for_action_items(self) -> None:
         """Read what waits; nothing is looked for while another screen is in front."""
         if not self.is_current:
             return
-        found = await self.ask(read_needs(self.desk.ports))
+        found = await self.ask(read_action_items(self.desk.ports))
         if found is not None:
-            self._show_needs(found)
+            self._show_action_items(found)
 
-    def _show_needs(self, found: Needs) -> None:
-        box = self.query_one("#needs-box")
+    def _show_action_items(self, found: ActionItems) -> None:
+        box = self.query_one("#action-items-box")
         count = f"{len(found.found)}{'' if found.complete else '+'}"
         box.border_title = f"Needs you now · {count}" if found.found else "Nothing waits for you"
-        if found.found != self.needs:
-            self.needs = found.found
+        if found.found != self.items:
+            self.items = found.found
             self._fill()
 
     def on_resize(self) -> None:
@@ -115,38 +115,38 @@ class HomeScreen(DeskScreen):
 
     def _rule(self) -> None:
         self._shows_ids = self._has_room()
-        table = self.query_one("#needs", DataTable)
+        table = self.query_one("#action-items", DataTable)
         table.clear(columns=True)
         why = (("why", 36), ("object", 40)) if self._shows_ids else (("why", 40),)
         for title, width in (("since (UTC)", 15), ("what", 9), ("mode", 4), *why):
             table.add_column(title, width=width)
 
     def _fill(self) -> None:
-        table = self.query_one("#needs", DataTable)
+        table = self.query_one("#action-items", DataTable)
         row = table.cursor_row
         table.clear()
-        for need in self.needs:
+        for item in self.items:
             cells = [
-                "now" if need.since is None else short(need.since),
-                styled(need.kind),
-                styled(need.mode),
-                styled(need.text),
-                styled(need.object_id or None),
+                "now" if item.since is None else short(item.since),
+                styled(item.kind),
+                styled(item.mode),
+                styled(item.text),
+                styled(item.object_id or None),
             ]
             table.add_row(*cells[: len(table.columns)])
         table.move_cursor(row=row)
 
-    @on(DataTable.RowSelected, "#needs")
+    @on(DataTable.RowSelected, "#action-items")
     def _selected(self) -> None:
-        row = self.query_one("#needs", DataTable).cursor_row
-        if row >= len(self.needs):
+        row = self.query_one("#action-items", DataTable).cursor_row
+        if row >= len(self.items):
             return
-        need = self.needs[row]
-        kind = kind_of(need.of)
+        item = self.items[row]
+        kind = kind_of(item.of)
         if kind is None:
-            self.notify(f"No screen shows a {need.of} yet: {plain(need.object_id)}")
+            self.notify(f"No screen shows a {item.of} yet: {plain(item.object_id)}")
         else:
-            self.app.push_screen(DetailScreen(self.desk, kind, need.object_id))
+            self.app.push_screen(DetailScreen(self.desk, kind, item.object_id))
 
     @work(exclusive=True, group="pulse")
     async def take_pulse(self) -> None:

@@ -12,7 +12,7 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.operators.action_items import NOT_TAGGED, read_needs
+from cambist.core.usecases.operators.action_items import NOT_TAGGED, read_action_items
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from tests.attacks.kit import OWN, Attacker
@@ -48,7 +48,7 @@ async def unsigned(house: TestHouse) -> Withdrawal:
     await house.work(3 * 3600)
     [payout] = await everything(house.ports, Withdrawal)
     assert (payout.status, payout.tx_hash, payout.blob) == (WithdrawalStatus.PENDING, None, None)
-    needs = [need for need in (await read_needs(house.ports)).found if need.of == "withdrawal"]
+    needs = [need for need in (await read_action_items(house.ports)).found if need.of == "withdrawal"]
     assert [(need.object_id, need.text) for need in needs] == [(payout.id, f"{payout.amount} USDT {NOT_TAGGED}")]
     found: Withdrawal = payout
     return found

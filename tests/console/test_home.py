@@ -68,9 +68,9 @@ async def test_all_of_home_fits(size: tuple[int, int]) -> None:
             "hour: 80235",
         ):
             assert words in shown, words
-        table: DataTable[Any] = screen.query_one("#needs", DataTable)
+        table: DataTable[Any] = screen.query_one("#action-items", DataTable)
         assert table.max_scroll_x == 0
-        assert (screen.needs[0].object_id in shown) is (size == SIZES[1])
+        assert (screen.items[0].object_id in shown) is (size == SIZES[1])
         lines = [each for each in screen.query(".line") if each.display]
         bottom = screen.query_one("#pulse").content_region.bottom
         assert all(each.region.bottom <= bottom for each in lines)
@@ -83,7 +83,7 @@ async def test_another_size_of_the_terminal_brings_the_ids_and_takes_them_away()
         for size, there in ((SIZES[1], True), (SIZES[0], False)):
             await desk.pilot.resize_terminal(*size)
             await desk.settle()
-            assert (screen.needs[0].object_id in desk.shown()) is there
+            assert (screen.items[0].object_id in desk.shown()) is there
             assert "awaits approval" in desk.shown()
 
 

@@ -23,7 +23,7 @@ from cambist.core.usecases.browse.browse import Wanted, browse
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.dashboard import read_pulse
 from cambist.core.usecases.payments.tallies import add_payment
 from cambist.core.usecases.refunds.refunds import reject_refund
@@ -44,13 +44,13 @@ async def mismatch(refunds: RefundHouse) -> str:
 
 
 async def test_what_needs_a_person_comes_oldest_first(refunds: RefundHouse) -> None:
-    assert (await read_needs(refunds.ports)).found == []
+    assert (await read_action_items(refunds.ports)).found == []
     first = await mismatch(refunds)
     await refunds.house.clock.advance(60)
     refund_id = await refunds.apply(await refunds.paid(mode="live"), mode="live")
     await refunds.house.clock.advance(60)
     await set_gateway(refunds.ports, "simulator-live", GatewayStatus.DOWN)
-    needs = await read_needs(refunds.ports)
+    needs = await read_action_items(refunds.ports)
     assert needs.complete
     assert [(need.kind, need.of, need.object_id) for need in needs.found] == [
         ("mismatch", "payment", first),
@@ -58,7 +58,7 @@ async def test_what_needs_a_person_comes_oldest_first(refunds: RefundHouse) -> N
         ("gateway", "gateway", "simulator-live"),
     ]
     await reject_refund(refunds.ports, refund_id, "no")
-    assert [need.kind for need in (await read_needs(refunds.ports)).found] == ["mismatch", "gateway"]
+    assert [need.kind for need in (await read_action_items(refunds.ports)).found] == ["mismatch", "gateway"]
 
 
 async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
@@ -97,7 +97,7 @@ async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
         unit[Breaker].add(Breaker(**{**fields, "opened_at": now, "next_probe_at": now, "failures": 10}))
         await unit.commit()
     await refunds.house.clock.advance_to(now)
-    found = await read_needs(refunds.ports)
+    found = await read_action_items(refunds.ports)
     assert sorted(need.kind for need in found.found) == ["breaker", "payout", "proof", "suspense", "unknown"]
 
 

@@ -13,7 +13,7 @@ from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.usecases.exchanges.progress import look_at_funds
 from cambist.core.usecases.exchanges.return_progress import conclude
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import RefundState, RefundStatus
 from cambist.ports.payouts import TransferState
@@ -49,7 +49,7 @@ async def late(house: ExchangeHouse) -> str:
 
 
 async def lost(house: ExchangeHouse) -> list[tuple[str, str]]:
-    return [(need.object_id, need.text) for need in (await read_needs(house.ports)).found if need.kind == "loss"]
+    return [(need.object_id, need.text) for need in (await read_action_items(house.ports)).found if need.kind == "loss"]
 
 
 async def test_what_usdt_went_for_is_the_services_loss_and_no_merchants(house: ExchangeHouse) -> None:

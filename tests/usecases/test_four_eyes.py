@@ -20,7 +20,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.acts.audit import acting, has_written, list_audit
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund
@@ -368,12 +368,12 @@ async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: Refu
 
 async def test_who_may_confirm_finds_it_among_what_needs_a_person(refunds: RefundHouse) -> None:
     act = await asked(refunds, await applied(refunds))
-    needs = [need for need in (await read_needs(refunds.ports)).found if need.of == "act"]
+    needs = [need for need in (await read_action_items(refunds.ports)).found if need.of == "act"]
     assert [(need.kind, need.object_id, need.text) for need in needs] == [
         ("confirm", act.id, "olga asks for refund.approve")
     ]
     await reject_act(by(refunds.ports, "ivan"), act.id)
-    assert "act" not in [need.of for need in (await read_needs(refunds.ports)).found]
+    assert "act" not in [need.of for need in (await read_action_items(refunds.ports)).found]
 
 
 async def test_it_expires(refunds: RefundHouse) -> None:

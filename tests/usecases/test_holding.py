@@ -16,7 +16,7 @@ from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.holding import hold, read_hold
 from cambist.core.usecases.installation.resume import resume
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import Level, check_hold
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.refunds.refunds import approve_refund
@@ -165,7 +165,7 @@ async def test_everybody_is_told() -> None:
         assert (await house.house.http.get("/readyz")).status_code == 200, "payments are taken"
         finding = await check_hold(house.ports)
         assert (finding.level, "it is a copy" in finding.message) == (Level.FAILED, True)
-        assert [need.kind for need in (await read_needs(house.ports)).found] == ["hold"]
+        assert [need.kind for need in (await read_action_items(house.ports)).found] == ["hold"]
 
 
 async def test_letting_go_is_an_act_and_happens_once() -> None:

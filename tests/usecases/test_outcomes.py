@@ -22,7 +22,7 @@ from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators import action_items as needs
 from cambist.core.usecases.operators import probes as vitals
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox.data import forget_test_data
@@ -54,7 +54,7 @@ async def rows(house: TestHouse) -> list[str]:
 
 async def told(house: TestHouse) -> list[str]:
     """What the console's home says that nobody knows of."""
-    return [need.object_id for need in (await read_needs(house.ports)).found if need.kind == "unknown"]
+    return [need.object_id for need in (await read_action_items(house.ports)).found if need.kind == "unknown"]
 
 
 async def counted(house: TestHouse, mode: Mode, operation: Operation) -> int:

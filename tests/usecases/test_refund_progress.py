@@ -11,7 +11,7 @@ from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.refunds.bank_refunds import next_look
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
 from cambist.core.usecases.refunds.progress import conclude, on_notice
@@ -299,12 +299,12 @@ async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(ref
     assert (found.id, found.status) == (refund_id, "failed")
     assert await refunds.balance() == before
     assert await refunds.said(refund_id) == ["failed"]
-    [need] = (await read_needs(refunds.ports)).found
+    [need] = (await read_action_items(refunds.ports)).found
     assert (need.kind, need.object_id, need.since) == ("refund", refund_id, found.contradicted_at)
     assert need.text == "100.00 RUB failed, but was sent"
     await settle_contradiction(refunds.ports, refund_id)
     await refunds.tell(refund_id, S.DONE)
-    assert (await read_needs(refunds.ports)).found == []
+    assert (await read_action_items(refunds.ports)).found == []
     with pytest.raises(Refusal, match="settled already"):
         await settle_contradiction(refunds.ports, refund_id)
 

@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.settlement import SettlementBatch
-from cambist.core.usecases.operators.action_items import read_needs
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import Level, check_rows, read_everything
 from cambist.core.usecases.operators.health import SIGNS
 from cambist.core.usecases.operators.unreadable import count_unreadable, forget_unreadable, list_unreadable, take_up
@@ -105,7 +105,7 @@ async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable)
     assert await noted(street) == [f"payments:{payment_id}"]
     assert not await SIGNS["unreadable"](street.ports)
     assert (await check_rows(street.ports)).level is Level.FAILED
-    [need] = [each for each in (await read_needs(street.ports)).found if each.kind == "unreadable"]
+    [need] = [each for each in (await read_action_items(street.ports)).found if each.kind == "unreadable"]
     assert need.object_id == f"payments:{payment_id}"
     assert need.text == "cannot be read: paid_at (OverflowError)"
     listed = await street.call("ours", "GET", "/payments")

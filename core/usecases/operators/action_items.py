@@ -48,7 +48,7 @@ LOSS_FOR = timedelta(days=90)
 """How long RUB that were taken back are shown, from when they had come."""
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
+class ActionItem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing for a person to look at."""
 
     kind: str
@@ -63,15 +63,17 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
 
 
-class Needs(msgspec.Struct, frozen=True, kw_only=True):
+class ActionItems(msgspec.Struct, frozen=True, kw_only=True):
     """All that was found. `complete`: no kind reached its bound."""
 
-    found: list[Need]
+    found: list[ActionItem]
     complete: bool
 
 
-def _need(kind: str, of: str, row: Owned, text: str, since: datetime | None, *, object_id: str | None = None) -> Need:
-    return Need(
+def _item(
+    kind: str, of: str, row: Owned, text: str, since: datetime | None, *, object_id: str | None = None
+) -> ActionItem:
+    return ActionItem(
         kind=kind,
         of=of,
         object_id=object_id or row.id,
@@ -82,27 +84,27 @@ def _need(kind: str, of: str, row: Owned, text: str, since: datetime | None, *, 
     )
 
 
-Finder = Callable[[Ports, Unit], Awaitable[list[Need]]]
+Finder = Callable[[Ports, Unit], Awaitable[list[ActionItem]]]
 
 
-async def read_needs(ports: Ports) -> Needs:
+async def read_action_items(ports: Ports) -> ActionItems:
     """What waits now. Raises: Unavailable."""
-    found: list[Need] = []
+    found: list[ActionItem] = []
     complete = True
     for finder in FINDERS:
         async with ports.storage.unit() as unit:
             some = await finder(ports, unit)
         complete = complete and len(some) < MOST
         found += some
-    return Needs(found=sorted(found, key=lambda need: need.since or LONG_AGO), complete=complete)
+    return ActionItems(found=sorted(found, key=lambda item: item.since or LONG_AGO), complete=complete)
 
 
-async def _mismatches(_ports: Ports, unit: Unit) -> list[Need]:
+async def _mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
     found = await unit[Payment].find(
         status=PaymentStatus.AMOUNT_MISMATCH, order="created_at", limit=MOST, readable=True
     )
     return [
-        _need(
+        _item(
             "mismatch",
             "payment",
             payment,
@@ -113,7 +115,7 @@ async def _mismatches(_ports: Ports, unit: Unit) -> list[Need]:
     ]
 
 
-async def _unknown(ports: Ports, unit: Unit) -> list[Need]:
+async def _unknown(ports: Ports, unit: Unit) -> list[ActionItem]:
     """Payments that the bank was asked about for long enough: it may never say."""
     now = ports.clock.now()
     found: list[UnknownOutcome] = []
@@ -124,22 +126,22 @@ async def _unknown(ports: Ports, unit: Unit) -> list[Need]:
         )
     text = "the bank never said what became of it"
     oldest = sorted(found, key=lambda row: row.created_at)[:MOST]
-    return [_need("unknown", "payment", row, text, row.created_at) for row in oldest]
+    return [_item("unknown", "payment", row, text, row.created_at) for row in oldest]
 
 
-async def _suspense(_ports: Ports, unit: Unit) -> list[Need]:
+async def _suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:
     found = await unit[Suspense].find(resolved_at=None, order="received_at", limit=MOST, readable=True)
     return [_of_suspended(row, f"{row.amount} RUB came: {row.reason}") for row in found]
 
 
-async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[Need]:
+async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:
     found = await unit[ExchangeTransfer].find(
         resolved_at=None, reason=OneOf(SUSPENDED_FOR), order="received_at", limit=MOST, readable=True
     )
     return [_of_suspended(row, f"{row.currency} of an exchange: {row.reason}") for row in found]
 
 
-async def _losses(ports: Ports, unit: Unit) -> list[Need]:
+async def _losses(ports: Ports, unit: Unit) -> list[ActionItem]:
     """RUB that payers' banks took back once something was given for them."""
     since = AtLeast(ports.clock.now() - LOSS_FOR)
     found = await unit[ExchangeTransfer].find(
@@ -147,20 +149,20 @@ async def _losses(ports: Ports, unit: Unit) -> list[Need]:
     )
     text = "RUB were taken back once the exchange was over: a loss"
     return [
-        _need("loss", "exchange", row, f"{Rub(row.taken_back)} {text}", row.received_at, object_id=row.exchange_id)
+        _item("loss", "exchange", row, f"{Rub(row.taken_back)} {text}", row.received_at, object_id=row.exchange_id)
         for row in found
     ]
 
 
-def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> Need:
-    return _need("suspense", "suspense", row, text, row.received_at)
+def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> ActionItem:
+    return _item("suspense", "suspense", row, text, row.received_at)
 
 
-def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = None) -> Need:
-    return _need(kind, "refund", refund, text, since or refund.created_at)
+def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = None) -> ActionItem:
+    return _item(kind, "refund", refund, text, since or refund.created_at)
 
 
-async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
+async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
     waiting = await unit[Refund].find(
         status=RefundStatus.PENDING,
         pending_reason=PendingReason.AWAITING_APPROVAL,
@@ -183,7 +185,7 @@ async def _refunds(ports: Ports, unit: Unit) -> list[Need]:
     ]
 
 
-async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
+async def _payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
     now = ports.clock.now()
     failed = await unit[Withdrawal].find(
         status=WithdrawalStatus.FAILED,
@@ -206,13 +208,13 @@ async def _payouts(ports: Ports, unit: Unit) -> list[Need]:
     told = {row.id for row in forged}
     late = [row for row in waiting if row.id not in told]
     return [
-        _need("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
+        _item("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
         for what, rows in ((NOT_TAGGED, forged), ("failed", failed), ("cannot be signed yet", late))
         for row in rows
     ]
 
 
-async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
+async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
     """In review for longer than a check takes by itself."""
     found = await unit[DeliveryProof].find(
         status=ProofStatus.IN_REVIEW,
@@ -222,10 +224,10 @@ async def _proofs(ports: Ports, unit: Unit) -> list[Need]:
         readable=True,
     )
     text = "delivery proof in review"
-    return [Need(kind="proof", of="payment", object_id=row.id, text=text, since=row.status_at) for row in found]
+    return [ActionItem(kind="proof", of="payment", object_id=row.id, text=text, since=row.status_at) for row in found]
 
 
-async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
+async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:
     """Open breakers, and receivers for which webhooks were given up."""
     opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST, readable=True)
     found = [
@@ -249,13 +251,13 @@ async def _receivers(ports: Ports, unit: Unit) -> list[Need]:
     return found
 
 
-def _of_receiver(kind: str, row: Breaker, text: str, since: datetime | None) -> Need:
-    return _need(kind, "receiver", row, text, since)
+def _of_receiver(kind: str, row: Breaker, text: str, since: datetime | None) -> ActionItem:
+    return _item(kind, "receiver", row, text, since)
 
 
-async def _gateways(ports: Ports, _unit: Unit) -> list[Need]:
+async def _gateways(ports: Ports, _unit: Unit) -> list[ActionItem]:
     return [
-        Need(
+        ActionItem(
             kind="gateway",
             of="gateway",
             object_id=shown.gateway_id,
@@ -269,21 +271,21 @@ async def _gateways(ports: Ports, _unit: Unit) -> list[Need]:
     ]
 
 
-async def _ledger(ports: Ports, _unit: Unit) -> list[Need]:
-    return [Need(kind="ledger", of="ledger", object_id="", text=fault) for fault in await ledger_faults(ports)]
+async def _ledger(ports: Ports, _unit: Unit) -> list[ActionItem]:
+    return [ActionItem(kind="ledger", of="ledger", object_id="", text=fault) for fault in await ledger_faults(ports)]
 
 
-async def _unreadable(ports: Ports, _unit: Unit) -> list[Need]:
+async def _unreadable(ports: Ports, _unit: Unit) -> list[ActionItem]:
     return [
-        Need(kind="unreadable", of="row", object_id=row.id, text=f"cannot be read: {row.why}", since=row.found_at)
+        ActionItem(kind="unreadable", of="row", object_id=row.id, text=f"cannot be read: {row.why}", since=row.found_at)
         for row in await list_unreadable(ports, MOST)
     ]
 
 
-async def _acts(ports: Ports, _unit: Unit) -> list[Need]:
+async def _acts(ports: Ports, _unit: Unit) -> list[ActionItem]:
     """What another operator asked for and this one may confirm."""
     return [
-        Need(
+        ActionItem(
             kind="confirm",
             of="act",
             object_id=act.id,
@@ -296,12 +298,12 @@ async def _acts(ports: Ports, _unit: Unit) -> list[Need]:
     ]
 
 
-async def _hold(ports: Ports, _unit: Unit) -> list[Need]:
+async def _hold(ports: Ports, _unit: Unit) -> list[ActionItem]:
     installation = await read_hold(ports)
     if installation is None:
         return []
     text = f"no money is sent: {installation.told}; cambist resume"
-    return [Need(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE)]
+    return [ActionItem(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE)]
 
 
 FINDERS: tuple[Finder, ...] = (

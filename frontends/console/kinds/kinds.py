@@ -140,7 +140,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of object."""
 
     name: str
-    """As `Need.of` and `Hit.kind` say."""
+    """As `ActionItem.of` and `Hit.kind` say."""
     title: str
     key: str
     """Opens its list from everywhere; empty: it is opened as a part of other objects only."""
