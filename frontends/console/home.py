@@ -11,14 +11,14 @@ from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Label, Sparkline, Static
 
 from ...core.usecases.operators.action_items import ActionItem, ActionItems, read_action_items
-from ...core.usecases.operators.dashboard import Pulse, read_pulse
+from ...core.usecases.operators.dashboard import Dashboard, read_dashboard
 from .catalogue import KINDS, kind_of
 from .context import Desk, DeskScreen
 from .detail import DetailScreen
 from .texts import left, plain, short, styled
 
 _ACTION_ITEMS = 5.0
-_PULSE = 2.0
+_DASHBOARD = 2.0
 _ROOM_FOR_IDS = 157
 """Cells of a terminal beside whose numbers whole ids fit, too."""
 _LIVE = 60
@@ -45,7 +45,7 @@ class HomeScreen(DeskScreen):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk, "cambist")
         self.items: list[ActionItem] = []
-        self.pulse: Pulse | None = None
+        self.dashboard: Dashboard | None = None
         self._shows_ids = False
         self._payments: list[float] = []
         self._webhooks: list[tuple[int, int]] = []
@@ -59,7 +59,7 @@ class HomeScreen(DeskScreen):
                 yield DataTable[Any](id="action-items", cursor_type="row", zebra_stripes=True)
             with Container(id="side"):
                 yield Static("", id="settlement")
-                with Vertical(id="pulse"):
+                with Vertical(id="dashboard"):
                     yield Static("", id="today")
                     for name, title in _LINES.items():
                         with Container(id=name, classes="line"):
@@ -69,13 +69,13 @@ class HomeScreen(DeskScreen):
     def on_mount(self) -> None:
         self.query_one("#action-items-box").border_title = "Needs you now"
         self.query_one("#settlement").border_title = "Next settlement"
-        self.query_one("#pulse").border_title = "Today, both modes"
+        self.query_one("#dashboard").border_title = "Today, both modes"
         self._rule()
         self.query_one("#action-items", DataTable).focus()
         self.look_for_action_items()
-        self.take_pulse()
+        self.refresh_dashboard()
         self.set_interval(_ACTION_ITEMS, lambda: self._unless_looking("action items", self.look_for_action_items))
-        self.set_interval(_PULSE, lambda: self._unless_looking("pulse", self.take_pulse))
+        self.set_interval(_DASHBOARD, lambda: self._unless_looking("dashboard", self.refresh_dashboard))
 
     def _unless_looking(self, group: str, look: Callable[[], object]) -> None:
         """A storage that is slow is waited for: asked anew each time, it would never have answered."""
@@ -148,27 +148,27 @@ class HomeScreen(DeskScreen):
         else:
             self.app.push_screen(DetailScreen(self.desk, kind, item.object_id))
 
-    @work(exclusive=True, group="pulse")
-    async def take_pulse(self) -> None:
+    @work(exclusive=True, group="dashboard")
+    async def refresh_dashboard(self) -> None:
         """Look how the service does."""
         if not self.is_current:
             return
-        pulse = await self.ask(read_pulse(self.desk.ports, self.pulse))
-        if pulse is None:
+        dashboard = await self.ask(read_dashboard(self.desk.ports, self.dashboard))
+        if dashboard is None:
             return
-        if self.pulse is not None:
-            self._payments = [*self._payments, float(pulse.payments_since)][-_LIVE:]
-            self._webhooks = [*self._webhooks, (pulse.delivered_since, pulse.refused_since)][-_LIVE:]
-        self.pulse = pulse
-        self.query_one("#settlement", Static).update(_settlement(pulse))
-        self.query_one("#today", Static).update(_today(pulse))
+        if self.dashboard is not None:
+            self._payments = [*self._payments, float(dashboard.payments_since)][-_LIVE:]
+            self._webhooks = [*self._webhooks, (dashboard.delivered_since, dashboard.refused_since)][-_LIVE:]
+        self.dashboard = dashboard
+        self.query_one("#settlement", Static).update(_settlement(dashboard))
+        self.query_one("#today", Static).update(_today(dashboard))
         self._draw("payments", self._payments)
         refused = sum(failed for _, failed in self._webhooks)
         self._draw(
             "letters", [sum(each) for each in self._webhooks], f"deliveries: {refused} refused" if refused else ""
         )
-        self._draw("hits", pulse.hits.hour, f"limits hit, hour: {sum(pulse.hits.hour)}")
-        self._draw("days", pulse.days)
+        self._draw("hits", dashboard.hits.hour, f"limits hit, hour: {sum(dashboard.hits.hour)}")
+        self._draw("days", dashboard.days)
 
     def _draw(self, name: str, values: Sequence[float], title: str = "") -> None:
         line = self.query_one(f"#{name}")
@@ -176,10 +176,10 @@ class HomeScreen(DeskScreen):
         line.query_one(Label).update(title or _LINES[name])
 
 
-def _settlement(pulse: Pulse) -> Text:
-    text = Text().append(f"in {left((pulse.next_run - pulse.at).total_seconds())}", "bold")
-    text.append(f"  {pulse.next_run:%d %b %H:%M} UTC\n", style="dim")
-    for due in pulse.due:
+def _settlement(dashboard: Dashboard) -> Text:
+    text = Text().append(f"in {left((dashboard.next_run - dashboard.at).total_seconds())}", "bold")
+    text.append(f"  {dashboard.next_run:%d %b %H:%M} UTC\n", style="dim")
+    for due in dashboard.due:
         text.append(f"{due.mode.value:5}", style="dim")
         text.append(f"{due.expected} RUB")
         about = "no rate yet" if due.about_usdt is None else f"≈ {due.about_usdt} USDT"
@@ -188,10 +188,10 @@ def _settlement(pulse: Pulse) -> Text:
     return text
 
 
-def _today(pulse: Pulse) -> Text:
-    text = Text().append(f"{pulse.today} payments", "bold")
-    text.append(f", {pulse.paid_today} paid\n{pulse.taken_today} RUB came\n")
-    hits = pulse.hits.today
+def _today(dashboard: Dashboard) -> Text:
+    text = Text().append(f"{dashboard.today} payments", "bold")
+    text.append(f", {dashboard.paid_today} paid\n{dashboard.taken_today} RUB came\n")
+    hits = dashboard.hits.today
     text.append(f"{sum(hits.values())} limits hit")
     if any(hits.values()):
         text.append(f" {hits['key']} key, {hits['ip']} IP", style="dim")

@@ -13,7 +13,7 @@ import msgspec
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger.watch import ledger_faults
-from ...core.usecases.operators import probes as vitals
+from ...core.usecases.operators import probes
 from ...core.usecases.operators.health import Question
 from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
 from ...core.usecases.operators.unreadable import count_unreadable
@@ -79,20 +79,20 @@ class Reader:
 
     async def _from_storage(self, read_at: float, up: dict[str, bool]) -> Signs:
         ports, told = self._ports, self._told
-        due, waiting = await told("waiting", lambda: vitals.waiting_jobs(ports)) or (None, ())
+        due, waiting = await told("waiting", lambda: probes.waiting_jobs(ports)) or (None, ())
         if self._readings % LEDGER_EVERY == 0 or self._ledger is None:
             self._ledger = await self._look_at_ledger()
         return Signs(
             read_at=read_at,
             up=up,
-            queue_age=await told("lateness", lambda: vitals.lateness(ports)),
+            queue_age=await told("lateness", lambda: probes.lateness(ports)),
             jobs_due=due,
             waiting=waiting,
-            breakers_open=await told("breakers", lambda: vitals.open_breakers(ports)),
-            gateways=tuple(await told("gateways", lambda: vitals.gateways(ports)) or ()),
-            suspense=await told("suspense", lambda: vitals.waiting_suspense(ports)),
-            unknown=await told("unknown", lambda: vitals.unknown_outcomes(ports)) or (),
-            settlements=await told("settlements", lambda: vitals.settlements(ports)) or (),
+            breakers_open=await told("breakers", lambda: probes.open_breakers(ports)),
+            gateways=tuple(await told("gateways", lambda: probes.gateways(ports)) or ()),
+            suspense=await told("suspense", lambda: probes.waiting_suspense(ports)),
+            unknown=await told("unknown", lambda: probes.unknown_outcomes(ports)) or (),
+            settlements=await told("settlements", lambda: probes.settlements(ports)) or (),
             held=await told("held", lambda: _is_held(ports)),
             unreadable=await told("unreadable", lambda: count_unreadable(ports)),
             ledger_faults=self._ledger,

@@ -7,7 +7,7 @@ from textual.widgets import DataTable, Sparkline
 
 from cambist.core.domain.accounts.quota import WINDOW, window
 from cambist.core.usecases.accounts.limit_hits import HOUR, HitCounter
-from cambist.core.usecases.operators.dashboard import read_pulse
+from cambist.core.usecases.operators.dashboard import read_dashboard
 from cambist.frontends.console import home
 from cambist.frontends.console.demo import living
 from cambist.frontends.console.home import HomeScreen
@@ -57,7 +57,7 @@ async def test_all_of_home_fits(size: tuple[int, int]) -> None:
         await desk.press("0")
         screen = desk.app.screen
         assert isinstance(screen, HomeScreen)
-        screen.take_pulse()
+        screen.refresh_dashboard()
         await desk.settle()
         shown = desk.shown()
         for words in (
@@ -72,7 +72,7 @@ async def test_all_of_home_fits(size: tuple[int, int]) -> None:
         assert table.max_scroll_x == 0
         assert (screen.items[0].object_id in shown) is (size == SIZES[1])
         lines = [each for each in screen.query(".line") if each.display]
-        bottom = screen.query_one("#pulse").content_region.bottom
+        bottom = screen.query_one("#dashboard").content_region.bottom
         assert all(each.region.bottom <= bottom for each in lines)
 
 
@@ -89,4 +89,4 @@ async def test_another_size_of_the_terminal_brings_the_ids_and_takes_them_away()
 
 async def test_the_demonstration_has_limits_that_were_hit() -> None:
     async with living("olga") as desk:
-        assert sum((await read_pulse(desk.ports)).hits.hour) > 0
+        assert sum((await read_dashboard(desk.ports)).hits.hour) > 0

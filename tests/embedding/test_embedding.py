@@ -14,7 +14,7 @@ import pytest
 
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
-from cambist.core.usecases.operators.dashboard import read_pulse
+from cambist.core.usecases.operators.dashboard import read_dashboard
 from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
@@ -197,7 +197,7 @@ async def test_requests_that_its_http_face_refuses_are_there_for_the_console(tmp
             asked = [await http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"}) for _ in range(121)]
     refused = sum(answer.status_code == 429 for answer in asked)
     async with cambist.open(url) as service:
-        assert sum((await service.do(read_pulse)).hits.hour) == refused > 0
+        assert sum((await service.do(read_dashboard)).hits.hour) == refused > 0
 
 
 async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:

@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
-from cambist.core.usecases.operators.dashboard import read_pulse
+from cambist.core.usecases.operators.dashboard import read_dashboard
 from tests.receivers import Receiver, Script, reply
 from tests.stories.merchant import merchant
 from tests.stories.processes import WEBHOOK_SECRET, Installation, Outcome, eventually, installation
@@ -173,7 +173,7 @@ class TestStop:
         service.signal(signal.SIGTERM)
         assert await asyncio.to_thread(service.wait) == 0
         async with sqlite_place.house() as ports:
-            assert sum((await read_pulse(ports)).hits.hour) == asked.count(429) > 0
+            assert sum((await read_dashboard(ports)).hits.hour) == asked.count(429) > 0
 
     async def test_an_open_stream_of_a_payer_window_does_not_hold_it_up(self, tmp_path: Path) -> None:
         """A page listens for half an hour; a service that may take long to stop does not wait for that."""

@@ -24,7 +24,7 @@ from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.operators.dashboard import read_pulse
+from cambist.core.usecases.operators.dashboard import read_dashboard
 from cambist.core.usecases.payments.tallies import add_payment
 from cambist.core.usecases.refunds.refunds import reject_refund
 from cambist.ports.bank import InvoiceStatus, Pretence
@@ -133,22 +133,22 @@ async def test_hashes_of_exchanges_are_found(refunds: RefundHouse) -> None:
 
 
 async def test_the_pulse_counts_by_tallies_and_what_is_new(refunds: RefundHouse) -> None:
-    first = await read_pulse(refunds.ports)
+    first = await read_dashboard(refunds.ports)
     for _ in range(3):
         await refunds.paid("1000.00", mode="live")
     await refunds.house.create(mode="live")
-    second = await read_pulse(refunds.ports, first)
+    second = await read_dashboard(refunds.ports, first)
     assert (second.today, second.paid_today, str(second.taken_today)) == (4, 3, "3000.00")
     assert second.days[-1] == 4
     live = second.due[0]
     # Paid after 00:00 UTC of the day of the next run: it is for the one after.
     assert (live.mode, str(live.pending), str(live.expected)) == (Mode.LIVE, "3000.00", "0.00")
     await refunds.house.clock.advance(86_400)
-    third = await read_pulse(refunds.ports, second)
+    third = await read_dashboard(refunds.ports, second)
     assert str(third.due[0].expected) == "3000.00"
     await refunds.paid(mode="live")
     await refunds.paid(mode="live")
-    assert (await read_pulse(refunds.ports, third)).payments_since == 2
+    assert (await read_dashboard(refunds.ports, third)).payments_since == 2
 
 
 @pytest.mark.parametrize("newest_first", [True, False])

@@ -21,7 +21,7 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators import action_items as needs
-from cambist.core.usecases.operators import probes as vitals
+from cambist.core.usecases.operators import probes
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
@@ -58,7 +58,7 @@ async def told(house: TestHouse) -> list[str]:
 
 
 async def counted(house: TestHouse, mode: Mode, operation: Operation) -> int:
-    found = await vitals.unknown_outcomes(house.ports)
+    found = await probes.unknown_outcomes(house.ports)
     [count] = [each.count for each in found if (each.mode, each.operation) == (mode, operation)]
     assert sum(each.count for each in found) == count
     return count

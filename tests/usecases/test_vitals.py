@@ -12,7 +12,7 @@ from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.usecases.gateways.gateways import ShownGateway
-from cambist.core.usecases.operators import probes as vitals
+from cambist.core.usecases.operators import probes
 from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.jobs import Job
@@ -42,24 +42,24 @@ async def test_jobs_in_hand_do_not_wait_and_those_of_later_are_not_due(house: Te
         job(house, "b", 2, 20, leased=-1),
         job(house, "c", 1, -60),
     )
-    assert await vitals.waiting_jobs(house.ports) == (
+    assert await probes.waiting_jobs(house.ports) == (
         4,
         (Waiting(kind="a", jobs=2, lateness=30.0), Waiting(kind="b", jobs=1, lateness=20.0)),
     )
-    assert await vitals.lateness(house.ports) == 30.0
+    assert await probes.lateness(house.ports) == 30.0
 
 
 async def test_what_lies_behind_the_longest_due_is_counted_as_a_whole(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vitals, "COUNTED", 2)
+    monkeypatch.setattr(probes, "COUNTED", 2)
     await write(house, *(job(house, "a", number, 10 - number) for number in range(5)))
-    assert await vitals.waiting_jobs(house.ports) == (5, (Waiting(kind="a", jobs=2, lateness=10.0),))
+    assert await probes.waiting_jobs(house.ports) == (5, (Waiting(kind="a", jobs=2, lateness=10.0),))
 
 
 async def test_nothing_due_is_not_late(house: TestHouse) -> None:
     await write(house, job(house, "a", 1, -60))
-    assert await vitals.lateness(house.ports) == 0.0
+    assert await probes.lateness(house.ports) == 0.0
 
 
 async def test_only_open_breakers_and_open_sums_count(house: TestHouse) -> None:
@@ -83,8 +83,8 @@ async def test_only_open_breakers_and_open_sums_count(house: TestHouse) -> None:
     ]
     await write(house, *breakers, *sums)
     house.made_up = True
-    assert await vitals.open_breakers(house.ports) == 2
-    assert await vitals.waiting_suspense(house.ports) == 2
+    assert await probes.open_breakers(house.ports) == 2
+    assert await probes.waiting_suspense(house.ports) == 2
 
 
 UP, POOR, DOWN = GatewayStatus.OPERATIONAL, GatewayStatus.DEGRADED, GatewayStatus.DOWN
@@ -109,7 +109,7 @@ def test_a_mode_is_without_a_gateway_when_all_of_its_are_down(
         for mode, statuses in ((Mode.LIVE, live), (Mode.TEST, test))
         for status in statuses
     ]
-    assert set(vitals.without_gateway(shown)) == set(without)
+    assert set(probes.without_gateway(shown)) == set(without)
 
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -145,7 +145,7 @@ async def test_how_settlements_do(
     await house.clock.advance((NOW - house.clock.now()).total_seconds())
     await start_standing(house.ports)
     await write(house, *batches)
-    live = next(signs for signs in await vitals.settlements(house.ports) if signs.mode is Mode.LIVE)
+    live = next(signs for signs in await probes.settlements(house.ports) if signs.mode is Mode.LIVE)
     completed = None if completed_ago is None else NOW - timedelta(hours=completed_ago)
     assert live == SettlementSigns(mode=Mode.LIVE, completed_at=completed, lateness=late * 3600)
 
@@ -154,4 +154,4 @@ async def test_a_settlement_that_is_not_opened_is_late(house: TestHouse) -> None
     """No rate, or no worker: the standing job is due and nothing is open."""
     await start_standing(house.ports)
     await house.clock.advance(10 * 3600)
-    assert [signs.lateness for signs in await vitals.settlements(house.ports)] == [3600.0, 3600.0]
+    assert [signs.lateness for signs in await probes.settlements(house.ports)] == [3600.0, 3600.0]

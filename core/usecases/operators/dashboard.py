@@ -35,7 +35,7 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
     """At the last market rate, before fees; null where no rate is known."""
 
 
-class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+class Dashboard(msgspec.Struct, frozen=True, kw_only=True):
     """One look."""
 
     at: datetime
@@ -70,7 +70,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.by_status.get(status, 0) for status in TOOK_MONEY)
 
 
-async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
+async def read_dashboard(ports: Ports, before: Dashboard | None = None) -> Dashboard:
     """Look; `before` is the look before, from which on what is new is counted. Raises: Unavailable."""
     now = ports.clock.now()
     days = [day_of(now - timedelta(days=back)) for back in reversed(range(DAYS))]
@@ -93,7 +93,7 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
         last_event, events = await _since(seen, Event, None if before is None else before.last_event)
         hits = await read_hits(seen, now)
         delivered, refused = (0, 0) if before is None else await _webhooks(seen, before)
-    return Pulse(
+    return Dashboard(
         at=now,
         by_status={str(status): count for status, count in by_status.items() if count},
         taken_today=Rub(taken.get(days[-1], 0)),
@@ -111,7 +111,7 @@ async def read_pulse(ports: Ports, before: Pulse | None = None) -> Pulse:
     )
 
 
-async def _webhooks(seen: Snapshot, before: Pulse) -> tuple[int, int]:
+async def _webhooks(seen: Snapshot, before: Dashboard) -> tuple[int, int]:
     """Webhooks since the look before: taken, and not."""
     asked = {"id": AtLeast(before.marks[0] if before.marks else ""), "sent_at": AtLeast(before.at)}
     taken = await seen[Attempt].total(**asked, status=Between(200, 300))
