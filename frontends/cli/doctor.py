@@ -26,9 +26,9 @@ def doctor(*, full: bool, as_json: bool) -> None:
     told: list[tuple[str, Finding]] = []
 
     def run() -> None:
-        from .examine import examined
+        from .examine import examine
 
-        for name, finding in examined(full=full):
+        for name, finding in examine(full=full):
             told.append((name, finding))
             if not as_json:
                 click.echo(_line(name, finding))

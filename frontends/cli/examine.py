@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators import doctor as checkup
+from ...core.usecases.operators import doctor
 from ...core.usecases.operators.doctor import Finding, Level, failed, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
@@ -30,7 +30,7 @@ _LOOKED_AT_FIRST = ("database", "schema", "secrets")
 """What must be well before a house is opened: opening would make files, or bring the schema up."""
 
 
-def examined(*, full: bool, limit: float = LIMIT) -> Iterator[Told]:
+def examine(*, full: bool, limit: float = LIMIT) -> Iterator[Told]:
     """Every check's finding, as it is made. Faults of the settings are findings too."""
     try:
         loaded = loaded_settings()
@@ -87,7 +87,7 @@ async def _checks(place: around.Place, limit: float, *, full: bool) -> AsyncIter
     if not missing and own is not None and not own.exists():
         missing = ["secrets"]
     if missing:
-        for name in (*checkup.CHECKS, _SIMULATORS):
+        for name in (*doctor.CHECKS, _SIMULATORS):
             yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
         return
     async for each in _checks_inside(place, limit, full=full):
@@ -105,9 +105,9 @@ async def _checks_inside(place: around.Place, limit: float, *, full: bool) -> As
     opened = opening.result()
     ports = opened.ports
     try:
-        for name, check in checkup.CHECKS.items():
-            if full and name in checkup.THOROUGH:
-                yield name, await _bounded(name, checkup.THOROUGH[name](ports, _progress), None)
+        for name, check in doctor.CHECKS.items():
+            if full and name in doctor.THOROUGH:
+                yield name, await _bounded(name, doctor.THOROUGH[name](ports, _progress), None)
             else:
                 yield name, await _bounded(name, check(ports), limit)
         yield _SIMULATORS, judge_simulators(opened)
@@ -117,12 +117,12 @@ async def _checks_inside(place: around.Place, limit: float, *, full: bool) -> As
 
 async def _opened(opening: Awaitable[Any]) -> Finding:
     await opening
-    return checkup.ok("the house is open")
+    return doctor.ok("the house is open")
 
 
 async def _closed(closing: Awaitable[Any]) -> Finding:
     await closing
-    return checkup.ok("the house is closed")
+    return doctor.ok("the house is closed")
 
 
 async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) -> Finding:

@@ -165,7 +165,7 @@ class TestHanging:
 
     def run(self, room: Any, limit: float) -> list[tuple[str, Finding]]:
         with click.Context(cli):
-            return list(room.examined(full=False, limit=limit))
+            return list(room.examine(full=False, limit=limit))
 
 
 SAFE = {"database_url": URL, "redis_url": "redis://127.0.0.1/0", "vault_key": KEY, "vault_pepper": PEPPER}

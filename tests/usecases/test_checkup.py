@@ -15,7 +15,7 @@ from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
-from cambist.core.usecases.operators import doctor as checkup
+from cambist.core.usecases.operators import doctor
 from cambist.core.usecases.operators.doctor import CHECKS, THOROUGH, Level, clocks_apart
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
@@ -23,7 +23,7 @@ from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_reseal import blank
 
 
-async def found(house: TestHouse, name: str) -> checkup.Finding:
+async def found(house: TestHouse, name: str) -> doctor.Finding:
     return await CHECKS[name](house.ports)
 
 
@@ -143,7 +143,7 @@ class TestVault:
         async with open_test_house() as house:
             await self.seal_with(house, SealedVault({1: self.old}, 1, self.pepper))
 
-            async def look(vault: SealedVault) -> checkup.Finding:
+            async def look(vault: SealedVault) -> doctor.Finding:
                 ports = msgspec.structs.replace(house.ports, vault=vault)
                 return await (CHECKS["vault"](ports) if check == "quick" else THOROUGH["vault"](ports, lambda _: None))
 
