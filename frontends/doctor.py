@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..core.usecases.operators.doctor import Finding, Progress, clocks_apart, failed, ok, warning
-from ..ports.registry import Part
+from ..ports.registry import Role
 from .compose import key_file, system_clock
-from .maintenance import DatabaseFacts, database_damage, database_facts, open_roll, redis_facts
+from .maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
 from .operator import Names
 from .options import OPTIONS
 from .registry import counts_alone
@@ -84,10 +84,10 @@ def _faults_of_servers(settings: Settings) -> list[str]:
         if not is_near(settings.storage_url) and "ssl" not in urlsplit(settings.storage_url).query:
             faults.append("database_url does not ask for TLS: add ?sslmode=verify-full")
     if settings.redis_url is not None and not is_near(settings.redis_url):
-        parts = urlsplit(settings.redis_url)
-        if parts.scheme == "redis":
+        roles = urlsplit(settings.redis_url)
+        if roles.scheme == "redis":
             faults.append("redis_url is of another machine and without TLS: rediss:// has it")
-        if parts.password is None:
+        if roles.password is None:
             faults.append("redis_url has no password: whoever reaches Redis can lift every limit")
     if settings.shutdown_seconds < 1:
         faults.append("shutdown_seconds is below 1: requests under way are cut off at every restart")
@@ -230,13 +230,13 @@ def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Fi
 
 async def check_processes(place: Place) -> Finding:
     """Somebody works, and nobody counts requests apart from the others."""
-    roll = open_roll(place.settings)
-    if roll is None:
+    registry = open_registry(place.settings)
+    if registry is None:
         return ok("nobody counts who shares this storage: let one process serve from it")
     try:
-        counting, working = await roll.others(Part.COUNTING), await roll.others(Part.WORKING)
+        counting, working = await registry.others(Role.COUNTING), await registry.others(Role.WORKING)
     finally:
-        await roll.close()
+        await registry.close()
     if len(counting) > 1 and counts_alone(place.settings):
         return failed(
             f"{len(counting)} processes serve, and here no CAMBIST_REDIS_URL is set: each may count by itself",

@@ -7,25 +7,25 @@ import msgspec
 
 from ..ports.faults import NotSupported
 from ..ports.marks import Beside, Nowhere
-from ..ports.registry import Roll
+from ..ports.registry import ProcessRegistry
 from .plugins import has_own_schema
 from .settings import Settings
 
 
-def open_roll(settings: Settings) -> Roll | None:
-    """The roll of the processes that share this database; None for a storage in memory, which nobody shares, and for
-    one from another package, which has no roll."""
+def open_registry(settings: Settings) -> ProcessRegistry | None:
+    """The registry of the processes that share this database; None for a storage in memory, which nobody shares, and
+    for one from another package, which has no registry."""
     url = settings.storage_url
     if not has_own_schema(url):
         return None
     if url.startswith("sqlite:///"):
-        from ..adapters.registry.file import FileRoll
+        from ..adapters.registry.file import FileRegistry
 
-        return FileRoll(Path(url.removeprefix("sqlite:///")))
-    from ..adapters.registry.postgres import PostgresRoll
+        return FileRegistry(Path(url.removeprefix("sqlite:///")))
+    from ..adapters.registry.postgres import PostgresRegistry
     from ..adapters.storage.sql.revisions import head
 
-    return PostgresRoll(url, revision=head())
+    return PostgresRegistry(url, revision=head())
 
 
 def open_beside(settings: Settings) -> Beside:

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..ports.faults import NotConfigured
-from ..ports.registry import Part, Roll
+from ..ports.registry import ProcessRegistry, Role
 from .compose import system_clock
-from .maintenance import open_roll
+from .maintenance import open_registry
 from .settings import Settings
 
 _AGAIN = 0.2
 """Seconds between two tries to take a place."""
 
-log = logging.getLogger("cambist.presence")
+log = logging.getLogger("cambist.registry")
 
 
 class AnotherServes(NotConfigured):
@@ -23,15 +23,15 @@ class AnotherServes(NotConfigured):
 
 
 @asynccontextmanager
-async def on_the_roll(settings: Settings, *, counts: bool, works: bool) -> AsyncIterator[None]:
+async def registered(settings: Settings, *, counts: bool, works: bool) -> AsyncIterator[None]:
     """Be known as a process that `counts` requests, `works` on jobs, or both, from here to the end of the block.
 
     A predecessor that was told to stop is waited for, `shutdown_seconds` and one more. A process that loses its place
     while it runs (its database was away, and another came) tells itself to stop.
     Raises: AnotherServes, with what to set; Unavailable when the database does not answer.
     """
-    roll = open_roll(settings)
-    if roll is None:
+    registry = open_registry(settings)
+    if registry is None:
         yield
         return
     lost: list[bool] = []
@@ -42,24 +42,24 @@ async def on_the_roll(settings: Settings, *, counts: bool, works: bool) -> Async
 
     try:
         if counts:
-            await _take_place(settings, roll)
+            await _take_place(settings, registry)
         if works:
-            await roll.enter(Part.WORKING, alone=False)
-        roll.when_lost(stop)
+            await registry.enter(Role.WORKING, alone=False)
+        registry.when_lost(stop)
         yield
     finally:
-        await roll.close()
+        await registry.close()
     if lost:
         raise AnotherServes(_reason(settings, "which came while the database was away"))
 
 
-async def _take_place(settings: Settings, roll: Roll) -> None:
+async def _take_place(settings: Settings, registry: ProcessRegistry) -> None:
     """Raises: AnotherServes."""
     clock = system_clock()
     deadline = clock.monotonic() + settings.shutdown_seconds + 1
     told = False
-    while not await roll.enter(Part.COUNTING, alone=counts_alone(settings)):
-        who = ", ".join(await roll.others(Part.COUNTING)) or "just gone"
+    while not await registry.enter(Role.COUNTING, alone=counts_alone(settings)):
+        who = ", ".join(await registry.others(Role.COUNTING)) or "just gone"
         if clock.monotonic() > deadline:
             raise AnotherServes(_reason(settings, who))
         if not told:

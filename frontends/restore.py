@@ -16,7 +16,7 @@ from ..core.usecases.holding import hold
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.faults import NotSupported, Refused
-from ..ports.registry import Part
+from ..ports.registry import Role
 from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
 from .compose import migrate, open_house, system_clock
 from .maintenance import (
@@ -26,7 +26,7 @@ from .maintenance import (
     is_postgres,
     is_postgres_empty,
     load_postgres,
-    open_roll,
+    open_registry,
     swap_sqlite,
 )
 from .settings import Settings
@@ -128,17 +128,17 @@ def _told(found: "_Found", manifest: Backup | None, *, database: str, former: st
 @asynccontextmanager
 async def alone(settings: Settings) -> AsyncIterator[None]:
     """Nobody serves or works on the database inside, and nobody begins to. Raises: Refused, naming who does."""
-    roll = open_roll(settings)
-    if roll is None:
+    registry = open_registry(settings)
+    if registry is None:
         raise NotSupported("who uses a storage from another package cannot be told")
     try:
-        for part in Part:
-            if not await roll.enter(part, alone=True):
-                who = ", ".join(await roll.others(part)) or "a process"
+        for role in Role:
+            if not await registry.enter(role, alone=True):
+                who = ", ".join(await registry.others(role)) or "a process"
                 raise Refused(f"the database is in use ({who}): stop it first")
         yield
     finally:
-        await roll.close()
+        await registry.close()
 
 
 def _backup_in(source: Path, name: str) -> tuple[Path, Backup | None]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ..ports.faults import NotConfigured
-from ..ports.registry import Part
+from ..ports.registry import Role
 from .compose import migrate
-from .maintenance import database_facts, oldest_beside, open_roll
+from .maintenance import database_facts, oldest_beside, open_registry
 from .settings import Settings
 
 _REVISION = re.compile(r" for schema ([0-9]+)( |$)")
@@ -51,13 +51,13 @@ async def upgrade(settings: Settings) -> Upgraded:
 
 async def _who_runs(settings: Settings) -> list[str]:
     """Raises: Unavailable."""
-    roll = open_roll(settings)
-    if roll is None:
+    registry = open_registry(settings)
+    if registry is None:
         return []
     try:
-        return sorted({*await roll.others(Part.COUNTING), *await roll.others(Part.WORKING)})
+        return sorted({*await registry.others(Role.COUNTING), *await registry.others(Role.WORKING)})
     finally:
-        await roll.close()
+        await registry.close()
 
 
 def _made_for(name: str, present: str) -> str:

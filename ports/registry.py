@@ -1,11 +1,11 @@
-"""Which processes work on one installation just now. A process that dies is gone from the roll at once."""
+"""Which processes work on one installation just now. A process that dies is gone from the registry at once."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 
-class Part(StrEnum):
+class Role(StrEnum):
     """What a process is there for."""
 
     COUNTING = "counting"
@@ -14,10 +14,10 @@ class Part(StrEnum):
     """It does jobs."""
 
 
-class Roll(Protocol):
+class ProcessRegistry(Protocol):
     """The processes of one installation, by their parts. Whoever entered stays until `close` or death."""
 
-    async def enter(self, part: Part, *, alone: bool) -> bool:
+    async def enter(self, role: Role, *, alone: bool) -> bool:
         """Be there; `alone`: as the only one. False when those who are there do not suffer it. Never waits for them.
 
         Raises: Unavailable.
@@ -29,7 +29,7 @@ class Roll(Protocol):
         could not be kept."""
         ...
 
-    async def others(self, part: Part) -> Sequence[str]:
+    async def others(self, role: Role) -> Sequence[str]:
         """Who else is there, in words for an operator. Raises: Unavailable."""
         ...
 

@@ -1,4 +1,4 @@
-"""A roll in the locks of files beside a SQLite database: the processes of one machine.
+"""A registry in the locks of files beside a SQLite database: the processes of one machine.
 
 `flock` belongs to the open file, so the system lets go of it when the process ends, however it ends. The files stay;
 they hold only who came last.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...ports.faults import Unavailable
-from ...ports.registry import Part
+from ...ports.registry import Role
 
 _WATCHED = sys.platform != "win32"
 """Windows has no flock: processes there are not watched."""
@@ -19,46 +19,46 @@ if sys.platform != "win32":
     import fcntl
 
 
-class FileRoll:
-    """Fills the port Roll."""
+class FileRegistry:
+    """Fills the port ProcessRegistry."""
 
     def __init__(self, database: Path) -> None:
         """The files lie beside `database`; their folder is made when somebody enters."""
         self._database = database.absolute()
-        self._held: dict[Part, int] = {}
+        self._held: dict[Role, int] = {}
 
-    async def enter(self, part: Part, *, alone: bool) -> bool:
+    async def enter(self, role: Role, *, alone: bool) -> bool:
         """Lock the part's file. Raises: Unavailable when it cannot be made."""
-        if not _WATCHED or part in self._held:
+        if not _WATCHED or role in self._held:
             return True
         try:
             self._database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._path(part), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self._path(role), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Unavailable(f"{self._path(part)} cannot be opened: {error.strerror}") from error
+            raise Unavailable(f"{self._path(role)} cannot be opened: {error.strerror}") from error
         if not _locked(descriptor, alone=alone):
             os.close(descriptor)
             return False
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-        self._held[part] = descriptor
+        self._held[role] = descriptor
         return True
 
     def when_lost(self, tell: Callable[[], None]) -> None:
         """A lock of a file is never lost while the process lives."""
 
-    async def others(self, part: Part) -> Sequence[str]:
+    async def others(self, role: Role) -> Sequence[str]:
         """Who came last, while a lock of somebody else stands. Raises: Unavailable."""
         if not _WATCHED:
             return []
         try:
-            descriptor = os.open(self._path(part), os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(self._path(role), os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise Unavailable(f"{self._path(part)} cannot be opened: {error.strerror}") from error
+            raise Unavailable(f"{self._path(role)} cannot be opened: {error.strerror}") from error
         try:
-            if part in self._held or _locked(descriptor, alone=True):
+            if role in self._held or _locked(descriptor, alone=True):
                 return []
             return [os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "a process"]
         finally:
@@ -69,8 +69,8 @@ class FileRoll:
         while self._held:
             os.close(self._held.popitem()[1])
 
-    def _path(self, part: Part) -> Path:
-        return self._database.with_name(f"{self._database.name}.{part}.lock")
+    def _path(self, role: Role) -> Path:
+        return self._database.with_name(f"{self._database.name}.{role}.lock")
 
 
 def _locked(descriptor: int, *, alone: bool) -> bool:

@@ -1,4 +1,4 @@
-"""A roll in Postgres' advisory locks: the processes of all machines.
+"""A registry in Postgres' advisory locks: the processes of all machines.
 
 The locks belong to a session, so they are gone as soon as the server knows that the process is: at once when it dies,
 after some 25 seconds when its machine does. A pooler that gives a session to several clients (pgbouncer by transaction)
@@ -16,11 +16,11 @@ from typing import Any
 import asyncpg
 
 from ...ports.faults import Unavailable
-from ...ports.registry import Part
+from ...ports.registry import Role
 
 _CLASS = 0x63616D62
 """`camb` in ASCII: the first number of all these locks."""
-_NUMBERS = {Part.COUNTING: 1, Part.WORKING: 2}
+_NUMBERS = {Role.COUNTING: 1, Role.WORKING: 2}
 _LOOK = 5.0
 """Seconds between two looks whether the session still stands."""
 _ANSWERS_WITHIN = 5
@@ -41,18 +41,18 @@ AND locks.classid::bigint = $1 AND locks.objid::bigint = $2 AND locks.pid <> pg_
 """
 _AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
-log = logging.getLogger("cambist.presence")
+log = logging.getLogger("cambist.registry")
 
 
-class PostgresRoll:
-    """Fills the port Roll, on a connection of its own."""
+class PostgresRegistry:
+    """Fills the port ProcessRegistry, on a connection of its own."""
 
     def __init__(self, url: str, *, revision: str = "", look: float = _LOOK) -> None:
         """Connects at the first use. The `revision` of the schema that this program is made for is told to others."""
         self._url = url
         self._made_for = f" for schema {revision}" if revision else ""
         self._look = look
-        self._entered: dict[Part, bool] = {}
+        self._entered: dict[Role, bool] = {}
         self._connection: Any = None
         self._holds = False
         """The session has all the locks of what was entered."""
@@ -61,13 +61,13 @@ class PostgresRoll:
         self._asking = asyncio.Lock()
         """A connection answers one question at a time."""
 
-    async def enter(self, part: Part, *, alone: bool) -> bool:
+    async def enter(self, role: Role, *, alone: bool) -> bool:
         """Lock the part's number. Raises: Unavailable."""
-        if part in self._entered:
+        if role in self._entered:
             return True
-        if not await self._lock(part, alone=alone):
+        if not await self._lock(role, alone=alone):
             return False
-        self._entered[part] = alone
+        self._entered[role] = alone
         self._holds = True
         self._watching = self._watching or asyncio.create_task(self._watch())
         return True
@@ -76,9 +76,9 @@ class PostgresRoll:
         """Told at most once."""
         self._tell = tell
 
-    async def others(self, part: Part) -> Sequence[str]:
+    async def others(self, role: Role) -> Sequence[str]:
         """The names of the sessions that hold the part's number. Raises: Unavailable."""
-        return [row[0] for row in await self._ask("fetch", _OTHERS, _CLASS, _NUMBERS[part])]
+        return [row[0] for row in await self._ask("fetch", _OTHERS, _CLASS, _NUMBERS[role])]
 
     async def close(self) -> None:
         """End the session, and with it its locks."""
@@ -95,8 +95,8 @@ class PostgresRoll:
             try:
                 taken = 0 if await self._stands() else taken + 1
             except Exception as fault:  # noqa: BLE001 - whatever it is, whoever stops looking would never hear of a loss
-                log.warning("the roll of processes is away: %s", fault)
-        log.critical("another process took this one's place in the roll while the database was away")
+                log.warning("the process registry is away: %s", fault)
+        log.critical("another process took this one's place in the registry while the database was away")
         self._tell()
 
     async def _stands(self) -> bool:
@@ -105,16 +105,16 @@ class PostgresRoll:
             with contextlib.suppress(Unavailable):
                 await self._ask("fetchval", "SELECT 1")
                 return True
-        for part, alone in self._entered.items():
-            if not await self._lock(part, alone=alone):
+        for role, alone in self._entered.items():
+            if not await self._lock(role, alone=alone):
                 return False
         self._holds = True
-        log.warning("the roll of processes is back")
+        log.warning("the process registry is back")
         return True
 
-    async def _lock(self, part: Part, *, alone: bool) -> bool:
+    async def _lock(self, role: Role, *, alone: bool) -> bool:
         function = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
-        found: bool = await self._ask("fetchval", f"SELECT {function}($1, $2)", _CLASS, _NUMBERS[part])
+        found: bool = await self._ask("fetchval", f"SELECT {function}($1, $2)", _CLASS, _NUMBERS[role])
         return found
 
     async def _ask(self, how: str, statement: str, *values: int) -> Any:

@@ -9,7 +9,7 @@ import click
 from ...core.usecases.operators.reseal import SealReport, inspect_seals
 from ...core.usecases.operators.reseal import reseal as seal_anew
 from ...ports.faults import NotConfigured
-from ...ports.registry import Part
+from ...ports.registry import Role
 from ...ports.vault import VaultError
 from ..settings import Settings
 from .output import Answer, fields, give, shown, table
@@ -54,20 +54,20 @@ def rotate() -> Answer:
     """
     settings = loaded_settings().settings
     path = _key_file(settings)
-    from ..maintenance import add_vault_key, open_roll
+    from ..maintenance import add_vault_key, open_registry
 
     async def alone() -> int:
-        roll = open_roll(settings)
-        if roll is None:
+        registry = open_registry(settings)
+        if registry is None:
             raise NotConfigured("a storage in memory keeps no keys")
         try:
             # A running service would not know the new key, and could not open what others seal with it.
-            if not await roll.enter(Part.COUNTING, alone=True):
-                who = ", ".join(await roll.others(Part.COUNTING))
+            if not await registry.enter(Role.COUNTING, alone=True):
+                who = ", ".join(await registry.others(Role.COUNTING))
                 raise NotConfigured(f"the service runs ({who}): stop it first, for it would not know the new key")
             return add_vault_key(path)
         finally:
-            await roll.close()
+            await registry.close()
 
     number = asyncio.run(alone())
     text = fields({"current key": number, "key file": path}) + "\n\nBack the file up, start, then: cambist vault reseal"
@@ -137,6 +137,6 @@ def _text(report: SealReport) -> str:
         (field.field, ", ".join(f"{number}: {count}" for number, count in sorted(field.by_key.items())))
         for field in report.fields
     ]
-    parts = [head, *([table(("field", "values by key"), rows)] if rows else [])]
-    parts += [f"{shown(bad.field)} {shown(bad.record_id)}: {shown(bad.reason)}" for bad in report.unopened]
-    return "\n\n".join(parts[:2]) + "".join(f"\n{line}" for line in parts[2:])
+    roles = [head, *([table(("field", "values by key"), rows)] if rows else [])]
+    roles += [f"{shown(bad.field)} {shown(bad.record_id)}: {shown(bad.reason)}" for bad in report.unopened]
+    return "\n\n".join(roles[:2]) + "".join(f"\n{line}" for line in roles[2:])

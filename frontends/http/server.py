@@ -20,7 +20,7 @@ from ..gc_pause import collector_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, shares
-from ..registry import counts_alone, on_the_roll
+from ..registry import counts_alone, registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
 from ..stopping import Stopping
@@ -62,7 +62,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
 
     Without `works` it does no jobs: other processes do.
     Says on stdout, in one line, where it accepts requests: scripts wait for that line.
-    Raises: OSError when the address cannot be listened on; what `on_the_roll` and `open_house` raise.
+    Raises: OSError when the address cannot be listened on; what `registered` and `open_house` raise.
     """
     configure_logging(settings.log_level, settings.log_format)
     stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
@@ -70,7 +70,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
     async def until_stopped() -> None:
         async with contextlib.AsyncExitStack() as closing:
             with collector_paused():
-                await closing.enter_async_context(on_the_roll(settings, counts=True, works=works))
+                await closing.enter_async_context(registered(settings, counts=True, works=works))
                 service = await closing.enter_async_context(running(settings, works=works, stopping=stopping))
             keep_for_good()
             await tell_if_held(service.house.ports)

@@ -13,7 +13,7 @@ from ..gc_pause import collector_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, raise_limit, shares
-from ..registry import on_the_roll
+from ..registry import registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
 from ..stopping import Stopping
@@ -36,7 +36,7 @@ def work(settings: Settings) -> None:
     async def until_stopped() -> None:
         async with AsyncExitStack() as closing:
             with collector_paused():
-                await closing.enter_async_context(on_the_roll(settings, counts=False, works=True))
+                await closing.enter_async_context(registered(settings, counts=False, works=True))
                 telemetry = await closing.enter_async_context(observed(settings, system_clock()))
                 house = await closing.enter_async_context(open_house(settings, telemetry=telemetry))
                 await closing.enter_async_context(scraped(settings, telemetry, house.ports))

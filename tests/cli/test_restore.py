@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.registry.file import FileRoll
+from cambist.adapters.registry.file import FileRegistry
 from cambist.adapters.storage.sql.revisions import head
 from cambist.adapters.storage.sqlite import swap as sqlite_swap
 from cambist.adapters.storage.sqlite.migrate import sqlite_current
@@ -17,7 +17,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends import restore as room
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
-from cambist.ports.registry import Part
+from cambist.ports.registry import Role
 from tests.cli.conftest import Call
 
 SECRET = "a-webhook-secret-of-the-tests"
@@ -89,13 +89,13 @@ def test_keys_that_do_not_open_it_are_refused(call: Call, backup: Path, folder: 
     assert not (folder / "other" / "cambist.db").exists()
 
 
-@pytest.mark.parametrize("part", [*Part])
-def test_a_folder_in_use_is_refused(call: Call, backup: Path, data: Path, part: Part) -> None:
+@pytest.mark.parametrize("part", [*Role])
+def test_a_folder_in_use_is_refused(call: Call, backup: Path, data: Path, role: Role) -> None:
     async def used() -> None:
-        roll = FileRoll(data / "cambist.db")
-        assert await roll.enter(part, alone=False)
+        registry = FileRegistry(data / "cambist.db")
+        assert await registry.enter(role, alone=False)
         told = await asyncio.to_thread(call, "restore", str(backup), "--yes")
-        await roll.close()
+        await registry.close()
         assert (told.status, "is in use" in told.err) == (1, True)
 
     asyncio.run(used())

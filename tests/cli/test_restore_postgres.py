@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.registry.postgres import PostgresRoll
+from cambist.adapters.registry.postgres import PostgresRegistry
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.postgres import dump as postgres_dump
-from cambist.ports.registry import Part
+from cambist.ports.registry import Role
 from tests.cli.conftest import Call
 from tests.servers import client_programs, database
 
@@ -82,13 +82,13 @@ def test_a_dump_that_is_cut_off_changes_nothing(call: Call, url: str, server: st
         assert asyncio.run(postgres_dump.is_empty(empty))
 
 
-@pytest.mark.parametrize("part", [*Part])
-def test_a_database_in_use_is_refused(call: Call, url: str, part: Part) -> None:
+@pytest.mark.parametrize("part", [*Role])
+def test_a_database_in_use_is_refused(call: Call, url: str, role: Role) -> None:
     async def used() -> None:
-        roll = PostgresRoll(url)
-        assert await roll.enter(part, alone=False)
+        registry = PostgresRegistry(url)
+        assert await registry.enter(role, alone=False)
         told = await asyncio.to_thread(call, "restore", "b1", "--replace", "--yes", env=at(url))
-        await roll.close()
+        await registry.close()
         assert (told.status, "in use" in told.err) == (1, True)
 
     asyncio.run(used())

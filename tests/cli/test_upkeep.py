@@ -16,7 +16,7 @@ from typing import Any
 import click
 import pytest
 
-from cambist.adapters.registry.file import FileRoll
+from cambist.adapters.registry.file import FileRegistry
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.operators import doctor as inside
 from cambist.core.usecases.operators.doctor import Finding, Level
@@ -27,7 +27,7 @@ from cambist.frontends.compose import open_house
 from cambist.frontends.doctor import Place, check_processes, check_secrets, check_settings, judge_database, judge_redis
 from cambist.frontends.maintenance import DatabaseFacts
 from cambist.frontends.settings import Settings, load
-from cambist.ports.registry import Part
+from cambist.ports.registry import Role
 from tests.cli.conftest import Call
 
 KEY, OTHER, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
@@ -257,20 +257,20 @@ def test_what_redis_says_of_itself(apart: int, policy: str, level: Level) -> Non
     ("parts", "level", "words"),
     [
         ((), Level.WARNING, "no process"),
-        ((Part.COUNTING,), Level.FAILED, "none works on jobs"),
-        ((Part.WORKING,), Level.WARNING, "none serves"),
-        ((Part.COUNTING, Part.WORKING), Level.OK, "serving: 1, working: 1"),
+        ((Role.COUNTING,), Level.FAILED, "none works on jobs"),
+        ((Role.WORKING,), Level.WARNING, "none serves"),
+        ((Role.COUNTING, Role.WORKING), Level.OK, "serving: 1, working: 1"),
     ],
 )
 async def test_processes_of_which_a_part_is_missing(
-    tmp_path: Path, parts: tuple[Part, ...], level: Level, words: str
+    tmp_path: Path, roles: tuple[Role, ...], level: Level, words: str
 ) -> None:
-    roll = FileRoll(tmp_path / "cambist.db")
-    for part in parts:
-        await roll.enter(part, alone=False)
+    registry = FileRegistry(tmp_path / "cambist.db")
+    for role in roles:
+        await registry.enter(role, alone=False)
     finding = await check_processes(place({"data_dir": str(tmp_path)}))
     assert (finding.level, words in finding.message) == (level, True), finding
-    await roll.close()
+    await registry.close()
 
 
 class TestVault:
@@ -308,11 +308,11 @@ class TestVault:
 
     def test_a_running_service_keeps_its_keys(self, call: Call, account: str, folder: Path) -> None:
         """It would not know a fresh key, and could not open what others seal with it."""
-        roll = FileRoll(folder / "cambist-data" / "cambist.db")
-        assert asyncio.run(roll.enter(Part.COUNTING, alone=True))
+        registry = FileRegistry(folder / "cambist-data" / "cambist.db")
+        assert asyncio.run(registry.enter(Role.COUNTING, alone=True))
         before = (folder / "cambist-data" / "vault.key").read_bytes()
         refused = call("vault", "rotate")
-        asyncio.run(roll.close())
+        asyncio.run(registry.close())
         assert (refused.status, f"process {os.getpid()}" in refused.err) == (1, True)
         assert (folder / "cambist-data" / "vault.key").read_bytes() == before
 

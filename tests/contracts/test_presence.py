@@ -1,4 +1,4 @@
-"""Rolls of processes: who is alone stays alone, and who dies is gone at once (docs/cli.md "Serving")."""
+"""Registries of processes: who is alone stays alone, and who dies is gone at once (docs/cli.md "Serving")."""
 
 import asyncio
 import signal
@@ -11,10 +11,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cambist.adapters.registry.file import FileRoll
-from cambist.adapters.registry.postgres import PostgresRoll
+from cambist.adapters.registry.file import FileRegistry
+from cambist.adapters.registry.postgres import PostgresRegistry
 from cambist.ports.faults import Unavailable
-from cambist.ports.registry import Part, Roll
+from cambist.ports.registry import ProcessRegistry, Role
 from tests.servers import database
 
 OURS = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -53,14 +53,14 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def rolls(where: str) -> AsyncIterator[Callable[[], Roll]]:
+async def registries(where: str) -> AsyncIterator[Callable[[], ProcessRegistry]]:
     """Makes rolls of one installation, as many processes would."""
     async with AsyncExitStack() as stack:
 
-        def make() -> Roll:
-            roll: Roll = PostgresRoll(where) if "://" in where else FileRoll(Path(where))
-            stack.push_async_callback(roll.close)
-            return roll
+        def make() -> ProcessRegistry:
+            registry: ProcessRegistry = PostgresRegistry(where) if "://" in where else FileRegistry(Path(where))
+            stack.push_async_callback(registry.close)
+            return registry
 
         yield make
 
@@ -69,45 +69,45 @@ async def rolls(where: str) -> AsyncIterator[Callable[[], Roll]]:
     ("first", "second", "both"), [(True, True, False), (True, False, False), (False, True, False), (False, False, True)]
 )
 async def test_only_who_suffers_company_has_it(
-    rolls: Callable[[], Roll], first: bool, second: bool, both: bool
+    registries: Callable[[], ProcessRegistry], first: bool, second: bool, both: bool
 ) -> None:
-    one, other = rolls(), rolls()
-    assert await one.enter(Part.COUNTING, alone=first)
-    assert await other.enter(Part.COUNTING, alone=second) is both
-    assert await other.enter(Part.WORKING, alone=True), "parts are apart"
+    one, other = registries(), registries()
+    assert await one.enter(Role.COUNTING, alone=first)
+    assert await other.enter(Role.COUNTING, alone=second) is both
+    assert await other.enter(Role.WORKING, alone=True), "parts are apart"
 
 
-async def test_who_leaves_makes_room(rolls: Callable[[], Roll]) -> None:
-    one, other = rolls(), rolls()
-    assert await one.enter(Part.COUNTING, alone=True)
+async def test_who_leaves_makes_room(registries: Callable[[], ProcessRegistry]) -> None:
+    one, other = registries(), registries()
+    assert await one.enter(Role.COUNTING, alone=True)
     await one.close()
-    assert await other.enter(Part.COUNTING, alone=True)
+    assert await other.enter(Role.COUNTING, alone=True)
 
 
-async def test_others_are_named_and_oneself_is_not(rolls: Callable[[], Roll]) -> None:
-    one, other = rolls(), rolls()
-    assert await other.others(Part.WORKING) == []
-    assert await one.enter(Part.WORKING, alone=False)
-    [who] = await other.others(Part.WORKING)
+async def test_others_are_named_and_oneself_is_not(registries: Callable[[], ProcessRegistry]) -> None:
+    one, other = registries(), registries()
+    assert await other.others(Role.WORKING) == []
+    assert await one.enter(Role.WORKING, alone=False)
+    [who] = await other.others(Role.WORKING)
     assert "process " in who
     assert " on " in who
-    assert await one.others(Part.WORKING) == []
-    assert await other.others(Part.COUNTING) == []
+    assert await one.others(Role.WORKING) == []
+    assert await other.others(Role.COUNTING) == []
 
 
-async def test_a_killed_process_is_gone(rolls: Callable[[], Roll], where: str) -> None:
+async def test_a_killed_process_is_gone(registries: Callable[[], ProcessRegistry], where: str) -> None:
     """kill -9: a restart must not wait for anything to run out."""
     dying = subprocess.Popen([sys.executable, "-c", STAYS, where], stdout=subprocess.PIPE, text=True)
     try:
         assert dying.stdout is not None
         assert (await asyncio.to_thread(dying.stdout.readline)).strip() == "True"
-        assert not await rolls().enter(Part.COUNTING, alone=True)
+        assert not await registries().enter(Role.COUNTING, alone=True)
     finally:
         dying.send_signal(signal.SIGKILL)
         dying.communicate(timeout=30)
-    next_one = rolls()
+    next_one = registries()
     async with asyncio.timeout(10):
-        while not await next_one.enter(Part.COUNTING, alone=True):
+        while not await next_one.enter(Role.COUNTING, alone=True):
             await asyncio.sleep(0.01)
 
 
@@ -123,29 +123,29 @@ async def end_sessions(url: str) -> None:
 
 async def test_a_session_that_was_lost_is_taken_up_again(shared: str) -> None:
     async with (
-        aclosing(Closing(PostgresRoll(shared, look=0.01))) as kept,
-        aclosing(Closing(PostgresRoll(shared))) as other,
+        aclosing(Closing(PostgresRegistry(shared, look=0.01))) as kept,
+        aclosing(Closing(PostgresRegistry(shared))) as other,
     ):
         lost = asyncio.Event()
-        kept.roll.when_lost(lost.set)
-        assert await kept.roll.enter(Part.COUNTING, alone=True)
+        kept.registry.when_lost(lost.set)
+        assert await kept.registry.enter(Role.COUNTING, alone=True)
         await end_sessions(shared)
         async with asyncio.timeout(10):
-            while not await other.roll.others(Part.COUNTING):
+            while not await other.registry.others(Role.COUNTING):
                 await asyncio.sleep(0.01)
-        assert not await other.roll.enter(Part.COUNTING, alone=True)
+        assert not await other.registry.enter(Role.COUNTING, alone=True)
         assert not lost.is_set()
 
 
 async def test_who_lost_its_place_to_another_is_told(shared: str) -> None:
     """It must stop: two would count each for itself."""
     async with (
-        aclosing(Closing(PostgresRoll(shared, look=0.05))) as kept,
-        aclosing(Closing(PostgresRoll(shared))) as other,
+        aclosing(Closing(PostgresRegistry(shared, look=0.05))) as kept,
+        aclosing(Closing(PostgresRegistry(shared))) as other,
     ):
         lost = asyncio.Event()
-        kept.roll.when_lost(lost.set)
-        assert await kept.roll.enter(Part.COUNTING, alone=True)
+        kept.registry.when_lost(lost.set)
+        assert await kept.registry.enter(Role.COUNTING, alone=True)
         heir, server = await asyncpg.connect(shared), await asyncpg.connect(shared)
         # Who waits in the queue has the place before anybody can ask for it.
         waiting = asyncio.create_task(heir.execute("SELECT pg_advisory_lock(1667329378, 1)"))
@@ -157,21 +157,21 @@ async def test_who_lost_its_place_to_another_is_told(shared: str) -> None:
             await lost.wait()
         await server.close()
         await heir.close()
-        assert await other.roll.enter(Part.COUNTING, alone=True)
+        assert await other.registry.enter(Role.COUNTING, alone=True)
 
 
 class Closing:
-    """A roll for `aclosing`."""
+    """A registry for `aclosing`."""
 
-    def __init__(self, roll: PostgresRoll) -> None:
-        self.roll = roll
+    def __init__(self, registry: PostgresRegistry) -> None:
+        self.registry = registry
 
     async def aclose(self) -> None:
-        await self.roll.close()
+        await self.registry.close()
 
 
 async def test_a_server_that_does_not_answer_is_a_fault_without_its_password() -> None:
-    roll = PostgresRoll("postgresql://cambist:hush-hush@127.0.0.1:1/none")
+    registry = PostgresRegistry("postgresql://cambist:hush-hush@127.0.0.1:1/none")
     with pytest.raises(Unavailable) as caught:
-        await roll.enter(Part.COUNTING, alone=True)
+        await registry.enter(Role.COUNTING, alone=True)
     assert "hush-hush" not in str(caught.value)

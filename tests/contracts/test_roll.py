@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from cambist.frontends.registry import AnotherServes, on_the_roll
+from cambist.frontends.registry import AnotherServes, registered
 from cambist.frontends.settings import Settings
 from tests.servers import database
 
@@ -26,9 +26,9 @@ async def test_those_that_count_in_redis_serve_together_and_workers_beside_anybo
     alone: Settings, shared: Settings
 ) -> None:
     async with (
-        on_the_roll(shared, counts=True, works=False),
-        on_the_roll(shared, counts=True, works=True),
-        on_the_roll(alone, counts=False, works=True),
+        registered(shared, counts=True, works=False),
+        registered(shared, counts=True, works=True),
+        registered(alone, counts=False, works=True),
     ):
         pass
 
@@ -46,15 +46,15 @@ async def test_one_that_counts_for_itself_suffers_no_other(
 ) -> None:
     settings = {"alone": alone, "shared": shared}
     here, there = settings[first], settings[second]
-    async with on_the_roll(here, counts=True, works=True):
+    async with registered(here, counts=True, works=True):
         with pytest.raises(AnotherServes, match=words):
-            async with on_the_roll(there, counts=True, works=True):
+            async with registered(there, counts=True, works=True):
                 raise AssertionError
-    async with on_the_roll(there, counts=True, works=True):
+    async with registered(there, counts=True, works=True):
         pass
 
 
 async def test_a_storage_in_memory_is_shared_by_nobody() -> None:
     settings = Settings(database_url="memory://", shutdown_seconds=0)
-    async with on_the_roll(settings, counts=True, works=True), on_the_roll(settings, counts=True, works=True):
+    async with registered(settings, counts=True, works=True), registered(settings, counts=True, works=True):
         pass

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from cambist.adapters.registry.postgres import PostgresRoll
+from cambist.adapters.registry.postgres import PostgresRegistry
 from cambist.adapters.storage.migrate import current, migrate
 from cambist.adapters.storage.sql.revisions import head
 from cambist.frontends import upgrade as upgrades
 from cambist.frontends.settings import Settings
 from cambist.frontends.upgrade import OlderRuns, upgrade
-from cambist.ports.registry import Part
+from cambist.ports.registry import Role
 
 
 @pytest.fixture
@@ -22,17 +22,17 @@ async def behind(empty_postgres: str) -> str:
 
 
 @pytest.fixture
-async def old(behind: str) -> AsyncIterator[PostgresRoll]:
+async def old(behind: str) -> AsyncIterator[PostgresRegistry]:
     """A worker that is made for an older schema."""
-    roll = PostgresRoll(behind, revision="0015")
-    await roll.enter(Part.WORKING, alone=False)
-    yield roll
-    await roll.close()
+    registry = PostgresRegistry(behind, revision="0015")
+    await registry.enter(Role.WORKING, alone=False)
+    yield registry
+    await registry.close()
 
 
-async def test_processes_of_before_that_may_go_on_are_named(behind: str, old: PostgresRoll) -> None:
-    new = PostgresRoll(behind, revision=head())
-    await new.enter(Part.COUNTING, alone=False)
+async def test_processes_of_before_that_may_go_on_are_named(behind: str, old: PostgresRegistry) -> None:
+    new = PostgresRegistry(behind, revision=head())
+    await new.enter(Role.COUNTING, alone=False)
     done = await upgrade(Settings(database_url=behind))
     await new.close()
     assert done.revision == head()
@@ -41,7 +41,7 @@ async def test_processes_of_before_that_may_go_on_are_named(behind: str, old: Po
 
 
 async def test_nothing_is_done_while_one_runs_that_could_not_go_on(
-    behind: str, old: PostgresRoll, monkeypatch: pytest.MonkeyPatch
+    behind: str, old: PostgresRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrades, "oldest_beside", lambda: "0016")
     server = await asyncpg.connect(behind)
