@@ -17,8 +17,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from redis.asyncio import Redis
 
 from cambist.adapters.clock import SystemClock
-from cambist.adapters.counters.memory import MemoryMeter
-from cambist.adapters.counters.redis import RedisMeter
+from cambist.adapters.counters.memory import MemoryCounters
+from cambist.adapters.counters.redis import RedisCounters
 from cambist.core.domain.accounts.quota import (
     MONEY,
     Bucket,
@@ -26,13 +26,13 @@ from cambist.core.domain.accounts.quota import (
     api_path,
     bucket,
     client_ip,
-    gauges,
     headers,
+    limits,
     normalise_path,
     verdict,
     window,
 )
-from cambist.ports.counters import Gauge, Meter
+from cambist.ports.counters import Counter, RateCounters
 from tests.redis_servers import forget, redis_server
 
 CLIENTS = [(f"203.0.{number // 250}.{number % 250}", b"svc_test_%032d" % number) for number in range(20)]
@@ -86,8 +86,8 @@ class Floor:
         ]
 
 
-async def decide(meter: Meter, of: Bucket, ip: str, key: str, now: int) -> list[Header]:
-    counts = await meter.count(window(now), gauges(of, ip, key, Gauge))
+async def decide(counters: RateCounters, of: Bucket, ip: str, key: str, now: int) -> list[Header]:
+    counts = await counters.count(window(now), limits(of, ip, key, Counter))
     return headers(verdict(of, counts, now))
 
 
@@ -114,7 +114,7 @@ def test_floor(benchmark: BenchmarkFixture) -> None:
 
 @in_memory
 def test_decision(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-    meter = MemoryMeter()
+    counters = MemoryCounters()
     minutes = count(30_000_000)
     now = 0
 
@@ -122,15 +122,15 @@ def test_decision(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any
         nonlocal now
         now = next(minutes) * 60 + 13
         for ip, key in REQUESTS:
-            await decide(meter, MONEY, ip, key.decode("latin-1"), now)
+            await decide(counters, MONEY, ip, key.decode("latin-1"), now)
 
     benchmark(lambda: run(round_of_requests()))
-    assert dict(asyncio.run(decide(meter, MONEY, *_first_client(), now)))[b"ratelimit-remaining"] == b"69"
+    assert dict(asyncio.run(decide(counters, MONEY, *_first_client(), now)))[b"ratelimit-remaining"] == b"69"
 
 
 @in_memory
 def test_whole_door(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-    meter = MemoryMeter()
+    counters = MemoryCounters()
     minutes = count(30_000_000)
     now = 0
 
@@ -141,10 +141,10 @@ def test_whole_door(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, A
             path = api_path(normalise_path("/api/v1/payments"))
             assert path is not None
             of = bucket("POST", path)
-            await decide(meter, of, client_ip(ip, None, ()), key.decode("latin-1"), now)
+            await decide(counters, of, client_ip(ip, None, ()), key.decode("latin-1"), now)
 
     benchmark(lambda: run(round_of_requests()))
-    assert dict(asyncio.run(decide(meter, MONEY, *_first_client(), now)))[b"ratelimit-remaining"] == b"69"
+    assert dict(asyncio.run(decide(counters, MONEY, *_first_client(), now)))[b"ratelimit-remaining"] == b"69"
 
 
 @pytest.fixture(scope="module")
@@ -185,8 +185,8 @@ def test_redis_evalsha_each(
     script = run(load())
 
     async def decision(ip: str, key: str) -> list[Header]:
-        of = gauges(MONEY, ip, key, Gauge)
-        names = [f"{prefix}:{window(now)}:{gauge.key}" for gauge in of]
+        of = limits(MONEY, ip, key, Counter)
+        names = [f"{prefix}:{window(now)}:{counter.key}" for counter in of]
         counts = await redis.evalsha(script, 2, *names, "180", str(of[0].limit))
         return headers(verdict(MONEY, counts, now))
 
@@ -204,12 +204,12 @@ def test_redis_evalsha_each(
 def test_redis_decision(
     benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, Any]], Any], shared_redis: str, prefix: str
 ) -> None:
-    meter = RedisMeter(shared_redis, SystemClock(), prefix=prefix)
+    counters = RedisCounters(shared_redis, SystemClock(), prefix=prefix)
     minutes = count(30_000_000)
     now = 0
 
     async def decision(ip: str, key: str) -> list[Header]:
-        return await decide(meter, MONEY, ip, key, now)
+        return await decide(counters, MONEY, ip, key, now)
 
     async def round_of_requests() -> None:
         nonlocal now
@@ -218,8 +218,8 @@ def test_redis_decision(
 
     benchmark(lambda: run(round_of_requests()))
     assert dict(run(decision(*_first_client())))[b"ratelimit-remaining"] == b"69"
-    assert run(meter.works())
-    run(meter.close())
+    assert run(counters.works())
+    run(counters.close())
 
 
 def _first_client() -> tuple[str, str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from ..adapters.bank.script import Script
 from ..adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
-from ..adapters.counters.memory import MemoryMeter
+from ..adapters.counters.memory import MemoryCounters
 from ..adapters.files.local import LocalFiles
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.storage.memory.memory import MemoryStorage
@@ -19,7 +19,7 @@ from ..core.domain.accounts.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import FourEyes, Places, Ports
 from ..ports.clock import Clock, Ids
-from ..ports.counters import Meter
+from ..ports.counters import RateCounters
 from ..ports.jobs import Job
 from ..ports.notifier import Notifier
 from ..ports.queue import Queue
@@ -83,7 +83,7 @@ async def open_house(
     # Merchants' objects live by the one, storage, limits and leases by the other.
     shifting = ShiftingClock(ticking)
     chance = ids or SystemIds()
-    meter, queue = _shared(settings, ticking)
+    counters, queue = _shared(settings, ticking)
 
     def kick(jobs: Sequence[Job]) -> Awaitable[None]:
         return queue.kick(jobs)
@@ -93,7 +93,7 @@ async def open_house(
         opening = adapters.storage(kick) if adapters.storage else _open_storage(settings, clock, kick, patient=patient)
         kept = await opening
         closing.push_async_callback(kept.close)
-        closing.push_async_callback(closed_soon, "the meter", meter.close)
+        closing.push_async_callback(closed_soon, "the meter", counters.close)
         if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
             await recognise(kept, open_beside(settings), ticking, SystemIds())
         # What is kept elsewhere than in memory needs keys that are kept, too.
@@ -118,7 +118,7 @@ async def open_house(
             ids=chance,
             banks=providers.banks(script, further_banks),
             notifier=around_notifier(posting) if around_notifier else posting,
-            meter=meter,
+            counters=counters,
             queue=queue,
             vault=vault,
             places=places,
@@ -140,18 +140,18 @@ async def open_house(
         )
 
 
-def _shared(settings: Settings, clock: Clock) -> tuple[Meter, Queue]:
+def _shared(settings: Settings, clock: Clock) -> tuple[RateCounters, Queue]:
     """What processes count and wake each other with: Redis where the settings name one, else this process's memory.
 
     Redis and Dramatiq are imported only where they are asked for.
     """
     if settings.redis_url is None:
-        return MemoryMeter(), MemoryQueue(clock)
+        return MemoryCounters(), MemoryQueue(clock)
     with needing("queue", "CAMBIST_REDIS_URL"):
-        from ..adapters.counters.redis import RedisMeter
+        from ..adapters.counters.redis import RedisCounters
         from ..adapters.queue.dramatiq import DramatiqQueue
 
-    return RedisMeter(settings.redis_url, clock), DramatiqQueue(settings.redis_url, clock)
+    return RedisCounters(settings.redis_url, clock), DramatiqQueue(settings.redis_url, clock)
 
 
 async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, patient: bool) -> Storage:

@@ -7,7 +7,7 @@ import msgspec
 from .bank import BankRoutes
 from .chain import ChainWatcher
 from .clock import Ids, TestTimeClock
-from .counters import Meter
+from .counters import RateCounters
 from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
@@ -52,7 +52,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     files: FileStore
     rates: RateSources
     notifier: Notifier
-    meter: Meter
+    counters: RateCounters
     queue: Queue
     vault: Vault
     places: Places

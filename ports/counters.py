@@ -1,4 +1,4 @@
-"""The meter counts requests in fixed windows, for rate limits."""
+"""the counters counts requests in fixed windows, for rate limits."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -6,21 +6,21 @@ from typing import Protocol
 import msgspec
 
 
-class Gauge(msgspec.Struct, frozen=True):
+class Counter(msgspec.Struct, frozen=True):
     """One counter: its name, and the count above which it is over."""
 
     key: str
     limit: int
 
 
-class Meter(Protocol):
+class RateCounters(Protocol):
     """Counters that all processes of the service share (or that one process keeps)."""
 
-    async def count(self, window: int, gauges: Sequence[Gauge]) -> Sequence[int]:
-        """Add one to each gauge in turn, stopping after the first that is then over its limit.
+    async def count(self, window: int, limits: Sequence[Counter]) -> Sequence[int]:
+        """Add one to each counter in turn, stopping after the first that is then over its limit.
 
         `window` is the number of the present window (Unix seconds divided by its length): counters of another window
-        start at zero. Returns the counts reached, as many as gauges were counted. Never raises: a meter that loses
+        start at zero. Returns the counts reached, as many as counter were counted. Never raises: counters that loses
         its server falls back to counting by itself.
         """
         ...
@@ -28,7 +28,7 @@ class Meter(Protocol):
     async def works(self) -> bool:
         """Whether all processes are counted together just now, found out by asking the server. Never raises.
 
-        False while a meter that lost its server counts by itself: limits are then looser, and health says so.
+        False while counters that lost its server counts by itself: limits are then looser, and health says so.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Schemathesis against a running service: `nox -s schemathesis`, or `python -m tests.fuzzing [its options]`.
 
-The service is whole but for one part: its meter never refuses, because the interface's limits are 60 and 120 requests
-a minute. The merchant has everything switched on, and an object of each kind. Both modes are asked.
+The service is whole but for one part: its counters never refuses, because the interface's limits are 60 and 120
+requests a minute. The merchant has everything switched on, and an object of each kind. Both modes are asked.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.http.server import listen
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.process import at_work
-from cambist.ports.counters import Gauge
+from cambist.ports.counters import Counter
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 ON = ("refunds", "exchange", "direct_links", "recurring", "terminals")
@@ -37,8 +37,8 @@ WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 class PatientMeter:
     """Counts nothing, so nothing is ever over its limit."""
 
-    async def count(self, window: int, gauges: Sequence[Gauge]) -> list[int]:
-        return [1 for _ in gauges]
+    async def count(self, window: int, limits: Sequence[Counter]) -> list[int]:
+        return [1 for _ in limits]
 
     async def works(self) -> bool:
         return True
@@ -55,7 +55,7 @@ async def served() -> AsyncIterator[tuple[str, NewAccount]]:
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         settings = Settings(database_url="memory://", data_dir=Path(folder), base_url=base_url)
         async with open_house(settings) as opened:
-            house = House(settings=settings, ports=msgspec.structs.replace(opened.ports, meter=PatientMeter()))
+            house = House(settings=settings, ports=msgspec.structs.replace(opened.ports, counters=PatientMeter()))
             account = await accounts.create_account(house.ports, "Merchant")
             wish = {**dict.fromkeys(ON, "true"), "kyc": "required", "payout_wallet": WALLET}
             await accounts.set_settings(house.ports, account.account_id, wish)

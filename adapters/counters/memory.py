@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from ...ports.counters import Gauge
+from ...ports.counters import Counter
 
 _OVERFLOW_SLOTS = 4096
 
 
-class MemoryMeter:
+class MemoryCounters:
     """Fixed windows in one dict, which is dropped whole when the window ends.
 
     Names come from unauthenticated requests, so their number is bounded: in one window `capacity` names have counters
     of their own, and any further name shares one of 4096 common counters, chosen by a hash that Python keys anew in
-    every process. So who floods the meter with new names finds fewer free counts, never more, and cannot aim at
+    every process. So who floods the counters with new names finds fewer free counts, never more, and cannot aim at
     somebody else's counter; whoever was counted before the flood is not touched by it.
     """
 
@@ -22,22 +22,22 @@ class MemoryMeter:
         self._window = 0
         self._counts: dict[str | int, int] = {}
 
-    async def count(self, window: int, gauges: Sequence[Gauge]) -> list[int]:
-        """Add one to each gauge in turn, up to the first that is over. Never waits, so no request comes between."""
+    async def count(self, window: int, limits: Sequence[Counter]) -> list[int]:
+        """Add one to each counter in turn, up to the first that is over. Never waits, so no request comes between."""
         if window != self._window:
             self._window = window
             self._counts = {}
         counts = self._counts
         reached: list[int] = []
-        for gauge in gauges:
-            name: str | int = gauge.key
+        for counter in limits:
+            name: str | int = counter.key
             number = counts.get(name, 0) + 1
             if number == 1 and len(counts) >= self._capacity:
                 name = hash(name) % _OVERFLOW_SLOTS
                 number = counts.get(name, 0) + 1
             counts[name] = number
             reached.append(number)
-            if number > gauge.limit:
+            if number > counter.limit:
                 break
         return reached
 

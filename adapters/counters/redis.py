@@ -23,8 +23,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
 
 from ...ports.clock import Clock
-from ...ports.counters import Gauge
-from .memory import MemoryMeter
+from ...ports.counters import Counter
+from .memory import MemoryCounters
 
 PREFIX = "cambist:meter"
 
@@ -68,17 +68,17 @@ log = logging.getLogger("cambist.meter")
 
 
 class _Decision:
-    """One request's gauges, waiting for the next call."""
+    """One request's counter, waiting for the next call."""
 
-    __slots__ = ("counts", "gauges", "window")
+    __slots__ = ("counts", "limits", "window")
 
-    def __init__(self, window: int, gauges: Sequence[Gauge], counts: "asyncio.Future[list[int]]") -> None:
+    def __init__(self, window: int, limits: Sequence[Counter], counts: "asyncio.Future[list[int]]") -> None:
         self.window = window
-        self.gauges = gauges
+        self.limits = limits
         self.counts = counts
 
 
-class RedisMeter:
+class RedisCounters:
     """Fixed windows in Redis; a MemoryMeter of this process while Redis is away."""
 
     def __init__(self, url: str, clock: Clock, *, prefix: str = PREFIX) -> None:
@@ -91,21 +91,21 @@ class RedisMeter:
         )
         self._clock = clock
         self._prefix = prefix
-        self._alone = MemoryMeter()
+        self._alone = MemoryCounters()
         self._waiting: list[_Decision] = []
         self._calling: asyncio.Task[None] | None = None
         self._sha = ""
         self._is_away = False
         self._next_try = 0.0
 
-    async def count(self, window: int, gauges: Sequence[Gauge]) -> Sequence[int]:
+    async def count(self, window: int, limits: Sequence[Counter]) -> Sequence[int]:
         """Counted with everything else that waits; by this process alone while Redis is away."""
-        if not gauges:
+        if not limits:
             return []
         if self._is_away and not self._may_try():
-            return await self._alone.count(window, gauges)
+            return await self._alone.count(window, limits)
         counts: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Decision(window, gauges, counts))
+        self._waiting.append(_Decision(window, limits, counts))
         if self._calling is None:
             self._calling = asyncio.create_task(self._call())
         return await counts
@@ -151,23 +151,24 @@ class RedisMeter:
         keys: list[str] = []
         arguments = [_KEPT]
         for decision in batch:
-            arguments.append(len(decision.gauges))
-            for gauge in decision.gauges:
-                keys.append(self._key(decision.window, gauge.key))
-                arguments.append(gauge.limit)
+            arguments.append(len(decision.limits))
+            for counter in decision.limits:
+                keys.append(self._key(decision.window, counter.key))
+                arguments.append(counter.limit)
         try:
             reached = await self._run(keys, arguments)
         except Exception as error:  # noqa: BLE001
-            # Whatever it was: a request is never refused for the meter's sake. Who came meanwhile waits no second time.
+            # Whatever it was: a request is never refused for the counters's sake. Who came meanwhile waits no second
+            # time.
             self._lose(error)
             together, self._waiting = [*batch, *self._waiting], []
             for decision in together:
-                _answer(decision, await self._alone.count(decision.window, decision.gauges))
+                _answer(decision, await self._alone.count(decision.window, decision.limits))
             return
         self._find()
         start = 0
         for decision in batch:
-            end = start + len(decision.gauges)
+            end = start + len(decision.limits)
             _answer(decision, [count for count in reached[start:end] if count])
             start = end
 

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.adapters.counters.redis import RedisMeter
+from cambist.adapters.counters.redis import RedisCounters
 from cambist.core.usecases.accounts.limit_hits import HitCounter
 from cambist.frontends.http.app import create_app
 from cambist.frontends.telemetry.requests import RequestWatch
@@ -118,14 +118,15 @@ async def test_a_subscriptions_page_is_counted_with_a_payments(house: TestHouse)
 async def test_processes_count_together_by_redis(house: TestHouse) -> None:
     prefix = f"cambist:test:{uuid4()}"
     with redis_server() as url:
-        meters = [RedisMeter(url, house.clock, prefix=prefix) for _ in range(2)]
+        all_counters = [RedisCounters(url, house.clock, prefix=prefix) for _ in range(2)]
         processes = [
-            clients(msgspec.structs.replace(house.ports, meter=meter), pages_per_minute=FEW) for meter in meters
+            clients(msgspec.structs.replace(house.ports, counters=counters), pages_per_minute=FEW)
+            for counters in all_counters
         ]
         statuses = []
         for number in range(FEW + 10):
             async with processes[number % 2]() as one:
                 statuses.append((await one.get("/p/pay_1/state")).status_code)
-        for meter in meters:
-            await meter.close()
+        for counters in all_counters:
+            await counters.close()
     assert statuses == [404] * FEW + [429] * 10

@@ -14,7 +14,7 @@ import pytest
 
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, load
-from cambist.ports.counters import Gauge
+from cambist.ports.counters import Counter
 from cambist.ports.jobs import Job
 from tests.cli.conftest import PROGRAM, Call
 from tests.redis_servers import own_redis
@@ -143,8 +143,8 @@ class TestRedisPassword:
         async with open_house(Settings(database_url="memory://", redis_url=url)) as house:
             now = house.ports.clock.now()
             await house.ports.queue.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
-            reached = await house.ports.queue.works(), await house.ports.meter.works()
-            await house.ports.meter.count(1, [Gauge("canary", 5)])
+            reached = await house.ports.queue.works(), await house.ports.counters.works()
+            await house.ports.counters.count(1, [Counter("canary", 5)])
         written = "".join(f"{each.getMessage()} {each.exc_text or ''} {each.args}" for each in caplog.records)
         assert WORD not in written
         assert reached == ((True, True) if form in self.URLS[:2] + self.URLS[3:4] else (False, False))

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from litestar import Litestar, post
 
-from cambist.adapters.counters.memory import MemoryMeter
+from cambist.adapters.counters.memory import MemoryCounters
 from cambist.core.domain.accounts.quota import (
     API,
     GENERAL,
@@ -19,14 +19,14 @@ from cambist.core.domain.accounts.quota import (
     api_path,
     bucket,
     client_ip,
-    gauges,
     headers,
+    limits,
     networks,
     normalise_path,
     verdict,
     window,
 )
-from cambist.ports.counters import Gauge
+from cambist.ports.counters import Counter
 
 NOW = 1_786_190_413
 """13 seconds after a whole minute of Unix time."""
@@ -235,15 +235,15 @@ def pair(name: str, limit: int) -> tuple[str, int]:
 
 class TestGauges:
     def test_the_address_comes_first_then_the_key(self) -> None:
-        assert gauges(MONEY, IP, KEY, pair) == ((f"money:ip:{IP}", 120), (f"money:key:{KEY}", 120))
-        assert gauges(GENERAL, IP, KEY, pair) == ((f"general:ip:{IP}", 300), (f"general:key:{KEY}", 60))
+        assert limits(MONEY, IP, KEY, pair) == ((f"money:ip:{IP}", 120), (f"money:key:{KEY}", 120))
+        assert limits(GENERAL, IP, KEY, pair) == ((f"general:ip:{IP}", 300), (f"general:key:{KEY}", 60))
 
     @pytest.mark.parametrize("key", [None, ""])
     def test_without_a_key_only_the_address_is_counted(self, key: str | None) -> None:
-        assert gauges(GENERAL, IP, key, pair) == ((f"general:ip:{IP}", 300),)
+        assert limits(GENERAL, IP, key, pair) == ((f"general:ip:{IP}", 300),)
 
     def test_the_use_case_gets_its_own_words(self) -> None:
-        assert gauges(GENERAL, IP, KEY, Gauge)[0] == Gauge(f"general:ip:{IP}", 300)
+        assert limits(GENERAL, IP, KEY, Counter)[0] == Counter(f"general:ip:{IP}", 300)
 
     @given(st.text(st.characters(), min_size=1, max_size=3_000))
     @example("k" * 100_000)
@@ -251,7 +251,7 @@ class TestGauges:
     @example("\ud800")
     @example("ключ")
     def test_the_name_of_a_counter_is_bounded(self, key: str) -> None:
-        name = gauges(GENERAL, IP, key, pair)[1][0]
+        name = limits(GENERAL, IP, key, pair)[1][0]
         assert len(name) <= len("general:key:") + 65
         assert name.isascii()
 
@@ -260,15 +260,15 @@ class TestGauges:
     @example(["é" * 10, "é" * 11])
     def test_different_keys_have_different_counters(self, keys: list[str]) -> None:
         """Keys are counted by their text (docs/limits.md "Requests")."""
-        assert len({gauges(GENERAL, IP, key, pair)[1] for key in keys}) == len(keys)
+        assert len({limits(GENERAL, IP, key, pair)[1] for key in keys}) == len(keys)
 
     def test_nobody_can_name_a_key_after_the_digest_of_another(self) -> None:
         long = "k" * 65
-        digest = gauges(GENERAL, IP, long, pair)[1][0].removeprefix("general:key:")
-        assert gauges(GENERAL, IP, digest, pair)[1] != gauges(GENERAL, IP, long, pair)[1]
+        digest = limits(GENERAL, IP, long, pair)[1][0].removeprefix("general:key:")
+        assert limits(GENERAL, IP, digest, pair)[1] != limits(GENERAL, IP, long, pair)[1]
 
     def test_buckets_and_kinds_share_no_counter(self) -> None:
-        names = [name for of in (MONEY, GENERAL) for name, _ in gauges(of, "x", "x", pair)]
+        names = [name for of in (MONEY, GENERAL) for name, _ in limits(of, "x", "x", pair)]
         assert len(set(names)) == 4
 
 
@@ -341,38 +341,38 @@ class TestHeaders:
 
 
 class TestWithAMeter:
-    """The domain and a meter together, as admission uses them."""
+    """The domain and counters together, as admission uses them."""
 
     @staticmethod
-    async def ask(meter: MemoryMeter, of: Bucket, ip: str, key: str | None, now: int = NOW) -> str | None:
-        counts = await meter.count(window(now), gauges(of, ip, key, Gauge))
+    async def ask(counters: MemoryCounters, of: Bucket, ip: str, key: str | None, now: int = NOW) -> str | None:
+        counts = await counters.count(window(now), limits(of, ip, key, Counter))
         judged = verdict(of, counts, now)
         return judged.limit.message if judged.over else None
 
     async def test_the_61st_general_request_of_a_key_is_stopped(self) -> None:
-        meter = MemoryMeter()
+        counters = MemoryCounters()
         for _ in range(60):
-            assert await self.ask(meter, GENERAL, IP, KEY) is None
-        assert await self.ask(meter, GENERAL, IP, KEY) == GENERAL.per_key.message
-        assert await self.ask(meter, GENERAL, IP, "svc_live_1") is None, "test and live are separate budgets"
-        assert await self.ask(meter, MONEY, IP, KEY) is None, "buckets share no counter"
-        assert await self.ask(meter, GENERAL, IP, KEY, NOW + WINDOW) is None
+            assert await self.ask(counters, GENERAL, IP, KEY) is None
+        assert await self.ask(counters, GENERAL, IP, KEY) == GENERAL.per_key.message
+        assert await self.ask(counters, GENERAL, IP, "svc_live_1") is None, "test and live are separate budgets"
+        assert await self.ask(counters, MONEY, IP, KEY) is None, "buckets share no counter"
+        assert await self.ask(counters, GENERAL, IP, KEY, NOW + WINDOW) is None
 
     async def test_the_301st_general_request_of_an_address_is_stopped_before_the_key_is_counted(self) -> None:
-        meter = MemoryMeter()
+        counters = MemoryCounters()
         for number in range(300):
-            assert await self.ask(meter, GENERAL, IP, f"svc_test_{number}") is None
+            assert await self.ask(counters, GENERAL, IP, f"svc_test_{number}") is None
         for _ in range(100):
-            assert await self.ask(meter, GENERAL, IP, KEY) == GENERAL.per_ip.message
+            assert await self.ask(counters, GENERAL, IP, KEY) == GENERAL.per_ip.message
         for _ in range(60):
-            assert await self.ask(meter, GENERAL, "203.0.113.8", KEY) is None
+            assert await self.ask(counters, GENERAL, "203.0.113.8", KEY) is None
 
     async def test_the_121st_money_request_is_stopped_by_the_address_first(self) -> None:
-        meter = MemoryMeter()
+        counters = MemoryCounters()
         for _ in range(120):
-            assert await self.ask(meter, MONEY, IP, KEY) is None
-        assert await self.ask(meter, MONEY, IP, KEY) == MONEY.per_ip.message
-        assert await self.ask(meter, MONEY, "203.0.113.8", KEY) == MONEY.per_key.message
+            assert await self.ask(counters, MONEY, IP, KEY) is None
+        assert await self.ask(counters, MONEY, IP, KEY) == MONEY.per_ip.message
+        assert await self.ask(counters, MONEY, "203.0.113.8", KEY) == MONEY.per_key.message
 
 
 PROXIES = networks(["10.0.0.0/8", "192.0.2.1", "2001:db8:ffff::/48"])

@@ -176,7 +176,8 @@ async def test_health_needs_no_key_and_answers_at_both_paths(house: TestHouse) -
 async def test_health_names_what_is_degraded_and_the_process_stays_ready(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, room: str
 ) -> None:
-    """Without its meter's or its queue's server the house still takes payments: nobody shall take it out of service."""
+    """Without its counters's or its queue's server the house still takes payments: nobody shall take it out of
+    service."""
 
     await start_standing(house.ports)
 

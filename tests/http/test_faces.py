@@ -39,7 +39,7 @@ async def test_the_links_of_a_house_have_its_own_address() -> None:
 
 async def test_health_is_looked_at_anew_in_the_next_house(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_test_house() as ailing:
-        monkeypatch.setattr(type(ailing.ports.meter), "works", _not)
+        monkeypatch.setattr(type(ailing.ports.counters), "works", _not)
         assert (await ailing.http.get("/health")).status_code == 503
     monkeypatch.undo()
     async with open_test_house() as well:

@@ -210,7 +210,7 @@ async def next_frame(stream: aiohttp.ClientResponse) -> bytes:
 
 class TestOtherProcesses:
     """What one process caches is at most 2 seconds old for the others (docs/decisions.md "Storage"), and work that
-    another process caused is noticed within a second (ARCHITECTURE.md "Queues and meters")."""
+    another process caused is noticed within a second (ARCHITECTURE.md "Queues and counters")."""
 
     async def test_a_key_that_the_command_line_ends_is_dead_within_two_seconds(self, place: Installation) -> None:
         await place.migrate()

@@ -19,7 +19,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from cambist.adapters.counters.memory import MemoryMeter
+from cambist.adapters.counters.memory import MemoryCounters
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Column, Storing
 from cambist.adapters.storage.table.table_map import Kept, keep
@@ -27,7 +27,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.standing import STANDING, start_standing
-from cambist.ports.counters import Gauge
+from cambist.ports.counters import Counter
 from cambist.ports.faults import Unreadable
 from tests import openapi_tour
 from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house
@@ -209,10 +209,10 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 async def town(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
-    async def patient(_meter: MemoryMeter, _window: int, gauges: Sequence[Gauge]) -> list[int]:
-        return [0] * len(gauges)
+    async def patient(_counters: MemoryCounters, _window: int, limits: Sequence[Counter]) -> list[int]:
+        return [0] * len(limits)
 
-    monkeypatch.setattr(MemoryMeter, "count", patient)
+    monkeypatch.setattr(MemoryCounters, "count", patient)
     async with open_town(url, tmp_path) as opened:
         yield opened
 

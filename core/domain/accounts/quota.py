@@ -123,7 +123,7 @@ def bucket(method: str, path: str) -> Bucket:
     return GENERAL
 
 
-def gauges(of: Bucket, ip: str, api_key: str | None, make: Callable[[str, int], G]) -> tuple[G, ...]:
+def limits(of: Bucket, ip: str, api_key: str | None, make: Callable[[str, int], G]) -> tuple[G, ...]:
     """The counters that a request moves, in order: its address, then its key (docs/limits.md "Requests").
 
     Without a key, or with an empty one, only the address is counted. Each is made as `make(name, limit)`, so that

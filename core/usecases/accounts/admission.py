@@ -3,8 +3,8 @@
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.counters import Gauge
-from ...domain.accounts.quota import WINDOW, Verdict, bucket, gauges, verdict, window
+from ....ports.counters import Counter
+from ...domain.accounts.quota import WINDOW, Verdict, bucket, limits, verdict, window
 
 PAGES = "pages:ip"
 """The counter of pages by client address."""
@@ -14,7 +14,7 @@ async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | No
     """Count a request under /api/v1 and judge it. `path` is normalised and relative to /api/v1."""
     of = bucket(method, path)
     now = int(ports.clock.now().timestamp())
-    counts = await ports.counters.count(window(now), gauges(of, ip, api_key, Gauge))
+    counts = await ports.counters.count(window(now), limits(of, ip, api_key, Counter))
     return verdict(of, counts, now)
 
 
@@ -31,6 +31,6 @@ class Counted(msgspec.Struct, frozen=True):
 async def admit_stranger(ports: Ports, counter: str, name: str, per_minute: int) -> Counted:
     """Count what comes without a key, by address or link, apart from all that `admit` counts."""
     now = int(ports.clock.now().timestamp())
-    counts = await ports.counters.count(window(now), [Gauge(f"{counter}:{name}", per_minute)])
+    counts = await ports.counters.count(window(now), [Counter(f"{counter}:{name}", per_minute)])
     passed = now % WINDOW
     return Counted(over=counts[-1] > per_minute, minute=now - passed, wait=WINDOW - passed)

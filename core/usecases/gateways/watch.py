@@ -1,6 +1,6 @@
 """Watching how banks answer, so that a gateway's status follows by itself (docs/webhooks.md "Gateways").
 
-Every call is counted in the meter. Written are only faults, and good answers while the gateway is not operational: a
+Every call is counted in the counters. Written are only faults, and good answers while the gateway is not operational: a
 bank that is well costs no row. Test mode is not watched: its faults are what merchants play.
 """
 
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.counters import Gauge
+from ....ports.counters import Counter
 from ....ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.notes import ProviderNote
 from ....ports.storage import Unit
@@ -63,7 +63,7 @@ async def _note(ports: Ports, mode: Mode, gateway_id: str | None, fault: Gateway
         return
     minute = _minute(ports)
     names = [f"gateway:{gateway_id}:calls"] + ([] if fault is None else [f"gateway:{gateway_id}:{fault}"])
-    counts = await ports.counters.count(minute, [Gauge(name, _NO_LIMIT) for name in names])
+    counts = await ports.counters.count(minute, [Counter(name, _NO_LIMIT) for name in names])
     if not is_worth_writing(counts[-1]):
         return
     errors = counts[-1] if fault is GatewayReason.PROVIDER_ERRORS else 0
@@ -106,10 +106,10 @@ async def _take(ports: Ports, unit: Unit, gateway_id: str, minute: int, **counts
 
 async def may_be_tried(ports: Ports, gateway_id: str) -> bool:
     """Whether a gateway that was judged down gets this payment."""
-    [number] = await ports.counters.count(_minute(ports), [Gauge(f"gateway:{gateway_id}:trials", _NO_LIMIT)])
+    [number] = await ports.counters.count(_minute(ports), [Counter(f"gateway:{gateway_id}:trials", _NO_LIMIT)])
     return number <= TRIALS
 
 
 def _minute(ports: Ports) -> int:
-    """The meter's windows are the minutes of the clock."""
+    """the counters's windows are the minutes of the clock."""
     return int(ports.clock.now().timestamp()) // WINDOW

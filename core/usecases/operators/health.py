@@ -67,7 +67,7 @@ async def _storage(ports: Ports) -> bool:
     return True
 
 
-async def _meter(ports: Ports) -> bool:
+async def _counters(ports: Ports) -> bool:
     return await ports.counters.works()
 
 
@@ -99,7 +99,7 @@ async def _held(ports: Ports) -> bool:
     return await read_hold(ports) is None
 
 
-PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _meter, "queue": _queue}
+PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _counters, "queue": _queue}
 """What the service stands on."""
 
 SIGNS: Mapping[str, Rule] = {
