@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from cambist.adapters.storage.table.table_map import Kept
+from cambist.adapters.storage.table.table_map import TableMap
 
 
 class SqliteRows:
@@ -15,7 +15,7 @@ class SqliteRows:
     def __init__(self, url: str) -> None:
         self._connection = sqlite3.connect(url.removeprefix("sqlite:///"))
 
-    async def write(self, kept: Kept[Any], rows: Sequence[Sequence[Any]]) -> None:
+    async def write(self, kept: TableMap[Any], rows: Sequence[Sequence[Any]]) -> None:
         marks = ", ".join("?" * len(kept.codec.names))
         with self._connection:
             self._connection.executemany(f"INSERT INTO {kept.name} VALUES ({marks})", rows)
@@ -30,7 +30,7 @@ class PostgresRows:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def write(self, kept: Kept[Any], rows: Sequence[Sequence[Any]]) -> None:
+    async def write(self, kept: TableMap[Any], rows: Sequence[Sequence[Any]]) -> None:
         await self._connection.copy_records_to_table(kept.name, records=rows, columns=kept.codec.names)
 
     async def close(self) -> None:

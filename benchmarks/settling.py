@@ -68,22 +68,22 @@ async def fill(url: str, ports: Ports, count: int) -> None:
     made = await create_account(ports, "Merchant")
     account = await ports.storage.get(Account, made.account_id)
     assert account is not None
-    keeping = keep(CATALOGUE)
+    table_maps = keep(CATALOGUE)
     rows = await rows_into(url)
     batch: list[list[object]] = []
     pending = 0
     tallies: dict[str, Tally] = {}
     for payment in paid(account, count):
-        batch.append(keeping[Payment].codec.encode(payment))
+        batch.append(table_maps[Payment].codec.encode(payment))
         pending += payment.amount.kopecks
         for tally in tallies_of(payment, 1):
             known = tallies.get(tally.id)
             tallies[tally.id] = tally if known is None else msgspec.structs.replace(tally, count=known.count + 1)
         if len(batch) == BATCH:
-            await rows.write(keeping[Payment], batch)
+            await rows.write(table_maps[Payment], batch)
             batch = []
-    await rows.write(keeping[Payment], batch)
-    await rows.write(keeping[Tally], [keeping[Tally].codec.encode(tally) for tally in tallies.values()])
+    await rows.write(table_maps[Payment], batch)
+    await rows.write(table_maps[Tally], [table_maps[Tally].codec.encode(tally) for tally in tallies.values()])
     balance = LedgerAccount(
         id=ledger_account_id(account.id, Mode.TEST, Purse.PENDING),
         owner=account.id,
@@ -91,7 +91,7 @@ async def fill(url: str, ports: Ports, count: int) -> None:
         purse=Purse.PENDING,
         balance=pending,
     )
-    await rows.write(keeping[LedgerAccount], [keeping[LedgerAccount].codec.encode(balance)])
+    await rows.write(table_maps[LedgerAccount], [table_maps[LedgerAccount].codec.encode(balance)])
     await rows.close()
 
 

@@ -81,10 +81,10 @@ def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Pay
 
 async def fill(url: str, place: Place) -> None:
     """Write the rows as the storage would, but in bulk; the tallies are those that its units would have left."""
-    keeping = keep(CATALOGUE)
+    table_maps = keep(CATALOGUE)
     counts: Counter[Tally] = Counter()
     made = payments(place.caller.account, place.shops, place.count)
-    of_payments, of_tallies = keeping[Payment], keeping[Tally]
+    of_payments, of_tallies = table_maps[Payment], table_maps[Tally]
     rows = await rows_into(url)
     while batch := list(islice(made, BATCH)):
         for payment in batch:

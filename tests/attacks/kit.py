@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.table_map import keep, kept_of
+from cambist.adapters.storage.table.table_map import keep, table_map_of
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.chains import FIRST_LINK, Chain, ChainHead
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, balances_moved
@@ -42,7 +42,7 @@ class Attacker:
     async def write(self, *records: Any) -> None:
         """Write these rows as they are, over those of their ids."""
         for record in records:
-            kept = kept_of(_KEEPING, type(record))
+            kept = table_map_of(_KEEPING, type(record))
             values = dict(zip(kept.codec.names, kept.codec.encode(record), strict=True))
             await self.run(f"DELETE FROM {kept.name} WHERE id = :id", {"id": record.id})
             names = ", ".join(f'"{name}"' for name in values)
@@ -52,7 +52,7 @@ class Attacker:
     async def delete(self, *records: Any) -> None:
         """Delete these rows."""
         for record in records:
-            await self.run(f"DELETE FROM {kept_of(_KEEPING, type(record)).name} WHERE id = :id", {"id": record.id})
+            await self.run(f"DELETE FROM {table_map_of(_KEEPING, type(record)).name} WHERE id = :id", {"id": record.id})
 
     async def rows(self, chain: Chain) -> list[Any]:
         """The sealed rows of a chain, in its order."""

@@ -7,14 +7,14 @@ import msgspec
 
 from cambist.adapters.storage.sql import nulls
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.table_map import keep, kept_of
+from cambist.adapters.storage.table.table_map import keep, table_map_of
 from cambist.core.domain.payments.payments import Payment
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import payment, put, read
 
 
 def test_there_are_few_ways_to_leave_fields_out() -> None:
-    those, kept = nulls.Nulls(), kept_of(keep(CATALOGUE), Payment)
+    those, kept = nulls.Nulls(), table_map_of(keep(CATALOGUE), Payment)
     seen = set()
     for number in range(1, 30):
         columns = [[None if number >> place & 1 else 1, None] for place in range(5)]

@@ -11,7 +11,7 @@ from cambist.adapters.storage.postgres import bulk as postgres_bulk
 from cambist.adapters.storage.postgres.bulk import Bulk, _text, parted
 from cambist.adapters.storage.postgres.commits import Commits
 from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.table_map import Kept
+from cambist.adapters.storage.table.table_map import TableMap
 from cambist.adapters.storage.table.unit import Increase, Remove, Write
 from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale
@@ -53,7 +53,7 @@ class TestStatement:
     async def test_the_server_takes_every_form_of_every_table(self, migrated_database: str, what: str) -> None:
         server = await asyncpg.connect(migrated_database)
         for table in CATALOGUE:
-            kept: Kept[Any] = Kept(table.kind, table)
+            kept: TableMap[Any] = TableMap(table.kind, table)
             if what == "accrue" and not kept.sums:
                 continue
             setting = kept.setting(()) if what == "save" else ()

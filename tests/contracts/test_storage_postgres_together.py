@@ -11,7 +11,7 @@ from cambist.adapters.storage.postgres.joined import joined
 from cambist.adapters.storage.postgres.lookups import Lookups
 from cambist.adapters.storage.sql.schema import TablesByName
 from cambist.adapters.storage.sql.tables import Tables
-from cambist.adapters.storage.table.table_map import Kept, keep
+from cambist.adapters.storage.table.table_map import TableMap, keep
 from cambist.adapters.storage.table.unit import Accrue, Add, Save, Write
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.accounts.limit_hits import LimitHits
@@ -122,7 +122,7 @@ class Server:
 class TestLookups:
     """Who asks in one turn of the event loop is answered together, and everybody by his own id."""
 
-    KEYS: Kept[Any] = KEEPING[IdempotencyKey]
+    KEYS: TableMap[Any] = KEEPING[IdempotencyKey]
 
     async def ask(self, lookups: Lookups, record_id: str) -> str | None:
         row = await lookups.row(self.KEYS, record_id)

@@ -22,7 +22,7 @@ import pytest
 from cambist.adapters.counters.memory import MemoryCounters
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Column, Storing
-from cambist.adapters.storage.table.table_map import Kept, keep
+from cambist.adapters.storage.table.table_map import TableMap, keep
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
@@ -65,11 +65,11 @@ class Database:
         self._server: Any = None
         self.is_sqlite = url.startswith("sqlite")
 
-    async def rows(self, kept: Kept[Any]) -> list[tuple[Any, ...]]:
+    async def rows(self, kept: TableMap[Any]) -> list[tuple[Any, ...]]:
         names = ", ".join(kept.codec.names)
         return [tuple(row) for row in await self._run(f"SELECT {names} FROM {kept.name} ORDER BY id")]
 
-    async def set(self, kept: Kept[Any], column: str, row_id: Any, value: Any) -> bool:
+    async def set(self, kept: TableMap[Any], column: str, row_id: Any, value: Any) -> bool:
         """False: the database itself refuses it."""
         a, b = ("?", "?") if self.is_sqlite else ("$1", "$2")
         try:
@@ -78,13 +78,13 @@ class Database:
             return False
         return True
 
-    async def put(self, kept: Kept[Any], row: tuple[Any, ...]) -> None:
+    async def put(self, kept: TableMap[Any], row: tuple[Any, ...]) -> None:
         """As it was, whatever lies there."""
         await self._run(f"DELETE FROM {kept.name} WHERE id = {'?' if self.is_sqlite else '$1'}", row[0])
         values = ", ".join("?" if self.is_sqlite else f"${place + 1}" for place in range(len(row)))
         await self._run(f"INSERT INTO {kept.name} ({', '.join(kept.codec.names)}) VALUES ({values})", *row)
 
-    async def remove(self, kept: Kept[Any], row_id: Any) -> None:
+    async def remove(self, kept: TableMap[Any], row_id: Any) -> None:
         await self._run(f"DELETE FROM {kept.name} WHERE id = {'?' if self.is_sqlite else '$1'}", row_id)
 
     async def _run(self, statement: str, *values: Any) -> list[Any]:
@@ -135,7 +135,7 @@ class Town:
             await self.house.clock.advance(3 * 3600)
             await run_due(self.house.ports)
 
-    def plans(self, *, every: bool) -> Iterator[tuple[Kept[Any], Column, Any]]:
+    def plans(self, *, every: bool) -> Iterator[tuple[TableMap[Any], Column, Any]]:
         """What lies where: each column with one kind of nonsense, in turn, or with each."""
         for name in TABLES:
             kept = next(each for each in KEEPING.values() if each.name == name)
@@ -145,12 +145,12 @@ class Town:
                 for value in chosen:
                     yield kept, column, value
 
-    def one_of_each_table(self) -> Iterator[tuple[Kept[Any], Column, Any]]:
+    def one_of_each_table(self) -> Iterator[tuple[TableMap[Any], Column, Any]]:
         for _, plans in groupby(self.plans(every=False), key=lambda plan: plan[0].name):
             of_table = list(plans)
             yield of_table[next(self._numbers) % len(of_table)]
 
-    async def spoilt(self, plan: tuple[Kept[Any], Column, Any]) -> AsyncIterator[str]:
+    async def spoilt(self, plan: tuple[TableMap[Any], Column, Any]) -> AsyncIterator[str]:
         """With it in one row that is not the other merchant's; yields what it is, or nothing where there is no such row
         or the database refuses it. Afterwards the row is as it was."""
         kept, column, value = plan

@@ -18,7 +18,7 @@ from ....ports.storage import R, Snapshot, Unit
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, integer, microseconds, moment
 from ..table.criteria import Condition, Query, Relation, conditions
-from ..table.table_map import Keeping, Kept, keep, kept_of
+from ..table.table_map import TableMap, TableMaps, keep, table_map_of
 from ..table.unit import (
     Accrue,
     Add,
@@ -54,18 +54,18 @@ Rows = dict[str, Row]
 class _Rows:
     """The rows of one table. A change while `shared` with a snapshot copies them first."""
 
-    def __init__(self, kept: Kept[Any]) -> None:
-        self.kept = kept
+    def __init__(self, mapped: TableMap[Any]) -> None:
+        self.mapped = mapped
         self.rows: Rows = {}
-        self.taken: list[dict[tuple[Any, ...], str]] = [{} for _ in kept.rules]
+        self.taken: list[dict[tuple[Any, ...], str]] = [{} for _ in mapped.rules]
         """For every unique rule, the keys that are taken, and by which record."""
         self.shared = False
 
     def put(self, record_id: str, row: Row | None) -> None:
         """Set a row, or take it away. Raises Conflict, and then nothing has changed."""
         old = self.rows.get(record_id)
-        keys = [(rule.key(old) if old else None, rule.key(row) if row else None) for rule in self.kept.rules]
-        for rule, taken, (_, key) in zip(self.kept.rules, self.taken, keys, strict=True):
+        keys = [(rule.key(old) if old else None, rule.key(row) if row else None) for rule in self.mapped.rules]
+        for rule, taken, (_, key) in zip(self.mapped.rules, self.taken, keys, strict=True):
             if key is not None and taken.get(key, record_id) != record_id:
                 raise Conflict(rule.name)
         for taken, (before, key) in zip(self.taken, keys, strict=True):
@@ -83,8 +83,8 @@ class _Rows:
     def at(self, record_id: str, version: int | None) -> Row:
         """The row, when it has this version (None: any). Raises Stale."""
         row = self.rows.get(record_id)
-        if row is None or (version is not None and row[self.kept.codec.place["version"]] != version):
-            raise Stale(f"{self.kept.name} {record_id} changed since it was read, or is gone")
+        if row is None or (version is not None and row[self.mapped.codec.place["version"]] != version):
+            raise Stale(f"{self.mapped.name} {record_id} changed since it was read, or is gone")
         return row
 
     def apply(self, write: Write) -> None:
@@ -92,21 +92,21 @@ class _Rows:
         match write:
             case Add(_, record_id, row):
                 if record_id in self.rows:
-                    raise Conflict(self.kept.id_rule)
+                    raise Conflict(self.mapped.id_rule)
                 self.put(record_id, row)
             case Save(_, record_id, version, row, _):
                 stored = self.at(record_id, version)
-                for place in self.kept.fixed:
+                for place in self.mapped.fixed:
                     if stored[place] != row[place]:
-                        raise TypeError(f"{self.kept.name}.{self.kept.codec.names[place]} is declared fixed")
-                self.put(record_id, [stored[n] if n in self.kept.sums else value for n, value in enumerate(row)])
+                        raise TypeError(f"{self.mapped.name}.{self.mapped.codec.names[place]} is declared fixed")
+                self.put(record_id, [stored[n] if n in self.mapped.sums else value for n, value in enumerate(row)])
             case Remove(_, record_id, version, sums):
                 row = self.at(record_id, version)
-                if sums != tuple(row[place] for place in self.kept.sums_in_order):
-                    raise Stale(f"{self.kept.name} {record_id} changed since it was read")
+                if sums != tuple(row[place] for place in self.mapped.sums_in_order):
+                    raise Stale(f"{self.mapped.name} {record_id} changed since it was read")
                 self.put(record_id, None)
             case Increase(_, record_id, field, by):
-                place = self.kept.codec.place[field]
+                place = self.mapped.codec.place[field]
                 changed = list(self.at(record_id, None))
                 changed[place] = integer(changed[place] + by)
                 self.put(record_id, changed)
@@ -121,33 +121,33 @@ class _Reader:
     def __init__(self, rows_of: Callable[[str], Rows]) -> None:
         self._rows_of = rows_of
 
-    async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        row = self._rows_of(kept.name).get(record_id)
-        return None if row is None else kept.codec.decode(row)
+    async def get(self, mapped: TableMap[R], record_id: str) -> R | None:
+        row = self._rows_of(mapped.name).get(record_id)
+        return None if row is None else mapped.codec.decode(row)
 
-    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
-        place, number = kept.codec.place[asked.order], kept.codec.place["id"]
-        rows = _matching(self._rows_of(kept.name), kept, asked.conditions)
+    async def find(self, mapped: TableMap[R], asked: Query) -> list[R]:
+        place, number = mapped.codec.place[asked.order], mapped.codec.place["id"]
+        rows = _matching(self._rows_of(mapped.name), mapped, asked.conditions)
         # A null is the largest value (criteria.py).
         rows.sort(
             key=lambda row: (row[place] is None, 0 if row[place] is None else row[place], row[number]),
             reverse=asked.descending,
         )
-        return [kept.codec.decode(row) for row in rows[asked.offset : asked.offset + asked.limit]]
+        return [mapped.codec.decode(row) for row in rows[asked.offset : asked.offset + asked.limit]]
 
-    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int:
-        return len(_matching(self._rows_of(kept.name), kept, asked))
+    async def total(self, mapped: TableMap[R], asked: tuple[Condition, ...]) -> int:
+        return len(_matching(self._rows_of(mapped.name), mapped, asked))
 
-    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
-        place, group, value_of = kept.codec.place[field], kept.codec.place[by], kept.codec.column(by).value_of
+    async def sums(self, mapped: TableMap[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
+        place, group, value_of = mapped.codec.place[field], mapped.codec.place[by], mapped.codec.column(by).value_of
         found: dict[Any, int] = {}
-        for row in _matching(self._rows_of(kept.name), kept, asked):
+        for row in _matching(self._rows_of(mapped.name), mapped, asked):
             found[row[group]] = found.get(row[group], 0) + row[place]
         return {value_of(plain): amount for plain, amount in found.items()}
 
 
-def _matching(rows: Rows, kept: Kept[Any], asked: tuple[Condition, ...]) -> list[Row]:
-    tests = [(kept.codec.place[each.field], _TESTS[each.relation], each.value) for each in asked]
+def _matching(rows: Rows, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> list[Row]:
+    tests = [(mapped.codec.place[each.field], _TESTS[each.relation], each.value) for each in asked]
     return [row for row in rows.values() if all(test(row[place], value) for place, test, value in tests)]
 
 
@@ -158,15 +158,15 @@ class MemoryStorage:
     def __init__(self, clock: Clock, kick: Kick = no_kick, *, catalogue: Iterable[Table] = CATALOGUE) -> None:
         self._clock = clock
         self._kick = kick
-        self._keeping: Keeping = keep(catalogue)
-        self._tables = {kept.name: _Rows(kept) for kept in self._keeping.values()}
+        self._table_maps: TableMaps = keep(catalogue)
+        self._tables = {mapped.name: _Rows(mapped) for mapped in self._table_maps.values()}
         self._reader = _Reader(self._rows_of)
-        self._jobs: Kept[Job] = self._keeping[Job]
+        self._jobs: TableMap[Job] = self._table_maps[Job]
         self._closed = False
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""
-        return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
+        return WorkUnit(self._table_maps, self._reader, Pending(), self._apply)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -178,18 +178,18 @@ class MemoryStorage:
             if not seen:
                 for table in self._tables.values():
                     table.shared = True
-                    seen[table.kept.name] = table.rows
+                    seen[table.mapped.name] = table.rows
             return seen[name]
 
-        yield snapshot_over(self._keeping, _Reader(rows_of))
+        yield snapshot_over(self._table_maps, _Reader(rows_of))
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
         """The record as it stands."""
-        return lone_read(self._keeping, self._reader, kind, record_id)
+        return lone_read(self._table_maps, self._reader, kind, record_id)
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands."""
-        return await self._reader.get(kept_of(self._keeping, kind), record_id)
+        return await self._reader.get(table_map_of(self._table_maps, kind), record_id)
 
     @property
     def by_own_clock(self) -> bool:
@@ -223,9 +223,9 @@ class MemoryStorage:
         for job in jobs:
             row = table.rows.get(job.id)
             if row is not None and row[place["version"]] == job.version and row[place["leased_until"]] is not None:
-                kept = list(row)
-                kept[place["leased_until"]] = until
-                table.put(job.id, kept)
+                mapped = list(row)
+                mapped[place["leased_until"]] = until
+                table.put(job.id, mapped)
 
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""
@@ -256,14 +256,14 @@ class MemoryStorage:
         when its batch comes."""
         if batch < 1:
             raise ValueError("a batch holds at least one record")
-        kept = kept_of(self._keeping, kind)
-        asked = conditions(kept.codec, criteria)
-        ids = sorted(self._rows_of(kept.name))
+        mapped = table_map_of(self._table_maps, kind)
+        asked = conditions(mapped.codec, criteria)
+        ids = sorted(self._rows_of(mapped.name))
         found: list[R] = []
         for record_id in ids:
-            row = self._rows_of(kept.name).get(record_id)
-            if row is not None and _matching({record_id: row}, kept, asked):
-                found.append(kept.codec.decode(row))
+            row = self._rows_of(mapped.name).get(record_id)
+            if row is not None and _matching({record_id: row}, mapped, asked):
+                found.append(mapped.codec.decode(row))
             if len(found) == batch:
                 yield found
                 found = []
@@ -294,7 +294,7 @@ class MemoryStorage:
         undo: list[tuple[_Rows, str, Row | None]] = []
         try:
             for write in pending.all_writes():
-                table = self._tables[write.kept.name]
+                table = self._tables[write.mapped.name]
                 before = table.rows.get(write.id)
                 table.apply(write)
                 undo.append((table, write.id, before))

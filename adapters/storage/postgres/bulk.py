@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ..sql.nulls import Nulls
 from ..table.codec import Storing
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from ..table.unit import Accrue, Add, Save, Write, added
 from .arrays import TYPES, array
 from .joined import all_or_nothing
@@ -35,39 +35,39 @@ class Bulk:
 
         Raises: ValueError for sums that only together are beyond 64 bits; TypeError for any other kind of write.
         """
-        parts: dict[_Form, tuple[Kept[Any], list[Sequence[Any]]]] = {}
+        parts: dict[_Form, tuple[TableMap[Any], list[Sequence[Any]]]] = {}
         sums: dict[tuple[str, str], Accrue] = {}
         for write in writes:
-            kept = write.kept
+            mapped = write.mapped
             if isinstance(write, Add):
-                parts.setdefault(("add", kept.name, ()), (kept, []))[1].append(write.row)
+                parts.setdefault(("add", mapped.name, ()), (mapped, []))[1].append(write.row)
             elif isinstance(write, Save):
-                setting = kept.setting(write.changed)
-                values = (*(write.row[kept.codec.place[name]] for name in setting), write.id, write.version)
-                parts.setdefault(("save", kept.name, setting), (kept, []))[1].append(values)
+                setting = mapped.setting(write.changed)
+                values = (*(write.row[mapped.codec.place[name]] for name in setting), write.id, write.version)
+                parts.setdefault(("save", mapped.name, setting), (mapped, []))[1].append(values)
             elif isinstance(write, Accrue):
-                known = sums.get((kept.name, write.id))
-                moved = write if known is None else Accrue(kept, write.id, added(write, known.row))
-                sums[kept.name, write.id] = moved
+                known = sums.get((mapped.name, write.id))
+                moved = write if known is None else Accrue(mapped, write.id, added(write, known.row))
+                sums[mapped.name, write.id] = moved
             else:
                 raise TypeError(f"{type(write).__name__} is not written in bulk")
         # Sums last and in the order of ids, as in every unit, so that no two lock them crosswise.
         for (name, _), accrual in sorted(sums.items()):
-            parts.setdefault(("accrue", name, ()), (accrual.kept, []))[1].append(accrual.row)
+            parts.setdefault(("accrue", name, ()), (accrual.mapped, []))[1].append(accrual.row)
         return self._of_parts(parts)
 
-    def _of_parts(self, parts: dict[_Form, tuple[Kept[Any], list[Sequence[Any]]]]) -> tuple[str, list[Any]]:
-        forms, arrays, counts = list[tuple[_Form, Kept[Any]]](), list[Any](), list[int]()
+    def _of_parts(self, parts: dict[_Form, tuple[TableMap[Any], list[Sequence[Any]]]]) -> tuple[str, list[Any]]:
+        forms, arrays, counts = list[tuple[_Form, TableMap[Any]]](), list[Any](), list[int]()
         for form in sorted(parts, key=lambda form: (form[0] == "accrue", form)):
-            (what, name, setting), (kept, rows) = form, parts[form]
+            (what, name, setting), (mapped, rows) = form, parts[form]
             columns = list(zip(*rows, strict=True))
             if what == "add":
-                places = self._nulls.written(kept, columns)
-                setting = tuple(kept.codec.names[place] for place in places)
+                places = self._nulls.written(mapped, columns)
+                setting = tuple(mapped.codec.names[place] for place in places)
                 columns = [columns[place] for place in places]
             form = what, name, setting
-            forms.append((form, kept))
-            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, kept))
+            forms.append((form, mapped))
+            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, mapped))
             arrays += map(array, storing, columns)
             counts.append(len(rows))
         known_as = tuple(form for form, _ in forms)
@@ -85,34 +85,34 @@ def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
     named: dict[tuple[str, str], int] = {}
     for write in writes:
         if not isinstance(write, Accrue):
-            row = write.kept.name, write.id
+            row = write.mapped.name, write.id
             named[row] = named.get(row, 0) + 1
     together, rest = list[Add | Save](), list[Write]()
     for write in writes:
-        goes = isinstance(write, Add) or (isinstance(write, Save) and not write.kept.rules)
-        if goes and named[write.kept.name, write.id] == 1:
+        goes = isinstance(write, Add) or (isinstance(write, Save) and not write.mapped.rules)
+        if goes and named[write.mapped.name, write.id] == 1:
             together.append(cast("Add | Save", write))
         else:
             rest.append(write)
     return together, rest
 
 
-def _text(parts: Sequence[tuple[_Form, Kept[Any]]]) -> str:
+def _text(parts: Sequence[tuple[_Form, TableMap[Any]]]) -> str:
     # Nothing from outside is in a text: names are the catalogue's.
     changes, first = list[str](), 1
-    for number, (form, kept) in enumerate(parts):
-        change, parameters = _change(form, kept, first)
+    for number, (form, mapped) in enumerate(parts):
+        change, parameters = _change(form, mapped, first)
         changes.append(f"w{number} AS ({change} RETURNING 1)")
         first += parameters
     counts = [f"(SELECT count(*) FROM w{number}) = ${first + number}::bigint" for number in range(len(parts))]  # noqa: S608
     return all_or_nothing(changes, counts)
 
 
-def _change(form: _Form, kept: Kept[Any], first: int) -> tuple[str, int]:
+def _change(form: _Form, mapped: TableMap[Any], first: int) -> tuple[str, int]:
     """One part, whose parameters are counted from `first` on, and their number."""
     what, table, setting = form
-    names = _names(form, kept)
-    types = [TYPES[storing] for storing in _stored_as(form, kept)]
+    names = _names(form, mapped)
+    types = [TYPES[storing] for storing in _stored_as(form, mapped)]
     arrays = ", ".join(f"${first + place}::{of}" for place, of in enumerate(types))
     columns = ", ".join(f'"{name}"' for name in names)
     given = f"unnest({arrays}) AS given ({columns})"
@@ -122,17 +122,17 @@ def _change(form: _Form, kept: Kept[Any], first: int) -> tuple[str, int]:
         return f"UPDATE {table} SET {values} FROM {given} WHERE {guard}", len(names)  # noqa: S608
     change = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {given}"  # noqa: S608
     if what == "accrue":
-        totals = [kept.codec.names[place] for place in kept.sums_in_order]
+        totals = [mapped.codec.names[place] for place in mapped.sums_in_order]
         moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
         change = f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
     return change, len(names)
 
 
-def _names(form: _Form, kept: Kept[Any]) -> tuple[str, ...]:
+def _names(form: _Form, mapped: TableMap[Any]) -> tuple[str, ...]:
     """What the columns of a part are called there."""
     what, _, setting = form
-    return (*setting, "id_", "version_") if what == "save" else setting or kept.codec.names
+    return (*setting, "id_", "version_") if what == "save" else setting or mapped.codec.names
 
 
-def _stored_as(form: _Form, kept: Kept[Any]) -> list[Storing]:
-    return [kept.codec.column(name.rstrip("_")).storing for name in _names(form, kept)]
+def _stored_as(form: _Form, mapped: TableMap[Any]) -> list[Storing]:
+    return [mapped.codec.column(name.rstrip("_")).storing for name in _names(form, mapped)]

@@ -122,7 +122,7 @@ class Commits:
         for write in writes:
             if not isinstance(write, Add | Save | Remove):
                 continue
-            rows = await self._fetch(self._tables.statements(write.kept).get, (write.id,))
+            rows = await self._fetch(self._tables.statements(write.mapped).get, (write.id,))
             found = None if not rows else _without_sums(write, rows[0])
             if found != (None if isinstance(write, Remove) else _without_sums(write, write.row)):
                 return False
@@ -198,7 +198,7 @@ class Commits:
 
     async def _conflict(self, clash: _Clash) -> Conflict:
         """The first broken rule of the catalogue; Postgres named any of them."""
-        for rule, statement in self._tables.statements(clash.write.kept).clashes(clash.write):
+        for rule, statement in self._tables.statements(clash.write.mapped).clashes(clash.write):
             if rule == clash.rule or await self._fetch(*statement):
                 return Conflict(rule)
         return Conflict(clash.rule)
@@ -211,7 +211,7 @@ def _is_guarded(writes: Sequence[Write]) -> bool:
 
 
 def _without_sums(write: Write, row: Sequence[Any]) -> list[Any]:
-    return [value for place, value in enumerate(row) if place not in write.kept.sums]
+    return [value for place, value in enumerate(row) if place not in write.mapped.sums]
 
 
 def _is_gone(connection: Any) -> bool:
@@ -229,4 +229,4 @@ async def _write(connection: Any, write: Write, statement: Statement) -> None:
     except asyncpg.UniqueViolationError as fault:
         raise _Clash(write, str(getattr(fault, "constraint_name", None))) from None
     if status.endswith(" 0"):
-        raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
+        raise Stale(f"{write.mapped.name} {write.id} changed since it was read, or is gone")

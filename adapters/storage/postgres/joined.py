@@ -51,7 +51,7 @@ def places_of(writes: Sequence[Write]) -> Places:
     """Where these writes take effect."""
     rows, tables, sums, named = set[tuple[str, str]](), set[str](), set[str](), 0
     for write in writes:
-        name = write.kept.name
+        name = write.mapped.name
         if isinstance(write, Accrue):
             sums.add(name)
         else:

@@ -17,7 +17,7 @@ from ..sql.sql import Ask, Met, SqlReader
 from ..sql.statements import Prepared
 from ..sql.tables import Tables
 from ..table.codec import Row, Storing
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from .arrays import array
 
 _AT_ONCE = 4
@@ -35,36 +35,36 @@ class Lookups:
         self._tables = tables
         self._fetch = fetch
         self._texts: dict[str, str] = {}
-        self._waiting: list[tuple[Kept[Any], list[_Asked]]] = []
+        self._waiting: list[tuple[TableMap[Any], list[_Asked]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._alone = 0
         self._is_planned = False
 
-    async def row(self, kept: Kept[Any], record_id: str) -> Row | None:
+    async def row(self, mapped: TableMap[Any], record_id: str) -> Row | None:
         """The row of this id as it stands now or later. Raises Unavailable."""
         if not self._under_way and not self._alone and not self._waiting:
-            return await self._at_once(kept, record_id)
+            return await self._at_once(mapped, record_id)
         answer: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
-        self._asked_of(kept).append((record_id, answer))
+        self._asked_of(mapped).append((record_id, answer))
         self._plan()
         return await answer
 
-    async def _at_once(self, kept: Kept[Any], record_id: str) -> Row | None:
+    async def _at_once(self, mapped: TableMap[Any], record_id: str) -> Row | None:
         """Without a task, which costs half of what the question does."""
         self._alone += 1
         try:
-            rows = await self._rows(kept, [record_id])
+            rows = await self._rows(mapped, [record_id])
         finally:
             self._alone -= 1
             self._plan()
         return rows[0] if rows else None
 
-    def _asked_of(self, kept: Kept[Any]) -> list[_Asked]:
+    def _asked_of(self, mapped: TableMap[Any]) -> list[_Asked]:
         for table, asked in self._waiting:
-            if table is kept and len(asked) < _MOST:
+            if table is mapped and len(asked) < _MOST:
                 return asked
         asked = list[_Asked]()
-        self._waiting.append((kept, asked))
+        self._waiting.append((mapped, asked))
         return asked
 
     def _plan(self) -> None:
@@ -75,9 +75,9 @@ class Lookups:
 
     def _ask(self) -> None:
         self._is_planned = False
-        kept, asked = self._waiting.pop(0)
+        mapped, asked = self._waiting.pop(0)
         # In a context of its own: the question is not one request's.
-        task = asyncio.get_running_loop().create_task(self._answer(kept, asked), context=Context())
+        task = asyncio.get_running_loop().create_task(self._answer(mapped, asked), context=Context())
         self._under_way.add(task)
         task.add_done_callback(self._answered)
         self._plan()
@@ -86,10 +86,10 @@ class Lookups:
         self._under_way.discard(task)
         self._plan()
 
-    async def _answer(self, kept: Kept[Any], asked: Sequence[_Asked]) -> None:
+    async def _answer(self, mapped: TableMap[Any], asked: Sequence[_Asked]) -> None:
         try:
-            place = kept.codec.place["id"]
-            found = {row[place]: row for row in await self._rows(kept, [record_id for record_id, _ in asked])}
+            place = mapped.codec.place["id"]
+            found = {row[place]: row for row in await self._rows(mapped, [record_id for record_id, _ in asked])}
         except BaseException as fault:
             for _, answer in asked:
                 if not answer.done():
@@ -101,18 +101,18 @@ class Lookups:
                 if not answer.done():  # cancelled meanwhile
                     answer.set_result(found.get(record_id))
 
-    async def _rows(self, kept: Kept[Any], ids: Sequence[str]) -> Sequence[Row]:
+    async def _rows(self, mapped: TableMap[Any], ids: Sequence[str]) -> Sequence[Row]:
         if len(ids) == 1:
-            return await self._fetch(self._tables.statements(kept).get, ids)
-        return await self._fetch(self._text(kept), (array(Storing.TEXT, ids),))
+            return await self._fetch(self._tables.statements(mapped).get, ids)
+        return await self._fetch(self._text(mapped), (array(Storing.TEXT, ids),))
 
-    def _text(self, kept: Kept[Any]) -> str:
-        known = self._texts.get(kept.name)
+    def _text(self, mapped: TableMap[Any]) -> str:
+        known = self._texts.get(mapped.name)
         if known is None:
-            table = self._tables.of[kept.name]
+            table = self._tables.of[mapped.name]
             ids = sa.cast(sa.bindparam("ids", type_=sa.Text()), postgresql.ARRAY(sa.Text()))
             statement = sa.select(table).where(table.c.id == sa.any_(ids))
-            known = self._texts[kept.name] = Prepared(statement, self._tables.dialect).expect("ids")
+            known = self._texts[mapped.name] = Prepared(statement, self._tables.dialect).expect("ids")
         return known
 
 
@@ -123,8 +123,8 @@ class HotReader(SqlReader):
         super().__init__(tables, ask, met)
         self._lookups = Lookups(tables, fetch)
 
-    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
-        return await self._lookups.row(kept, record_id)
+    async def _row(self, mapped: TableMap[Any], record_id: str) -> Row | None:
+        return await self._lookups.row(mapped, record_id)
 
 
 def _for_one(fault: BaseException) -> BaseException:

@@ -22,11 +22,11 @@ _KEPT = 8
 class Connections:
     """What of a pool is in use or kept (at most `kept`). For one event loop."""
 
-    def __init__(self, pool: Any, stall: Stall, *, kept: int = _KEPT) -> None:
+    def __init__(self, pool: Any, stall: Stall, *, mapped: int = _KEPT) -> None:
         self._pool = pool
         self._stall = stall
-        self._most_kept = kept
-        self._kept: list[Any] = []
+        self._most_kept = mapped
+        self._table_map: list[Any] = []
         self._used: set[Any] = set()
         self._waiting: set[asyncio.Timeout] = set()
         self.moved = 0
@@ -43,8 +43,8 @@ class Connections:
         Raises: what asyncpg does; TimeoutError; Unavailable at once while the server hangs.
         """
         self._stall.refuse()
-        while self._kept:
-            connection = self._kept.pop()
+        while self._table_map:
+            connection = self._table_map.pop()
             if not connection.is_closed():
                 break
             await self._pool.release(connection)
@@ -65,10 +65,10 @@ class Connections:
     async def give(self, connection: Any) -> None:
         """Put it back after work that went well. Where somebody waits for one it is theirs."""
         self._let_go(connection)
-        if self._waiting or len(self._kept) >= self._most_kept or self._pool.is_closing():
+        if self._waiting or len(self._table_map) >= self._most_kept or self._pool.is_closing():
             await self._pool.release(connection)
         else:
-            self._kept.append(connection)
+            self._table_map.append(connection)
 
     async def drop(self, connection: Any) -> None:
         """Put it back after a fault: the pool looks whether it is still good."""
@@ -84,7 +84,7 @@ class Connections:
         for limit in self._waiting:
             if not limit.expired():
                 limit.reschedule(asyncio.get_running_loop().time())
-        for connection in (*self._used, *self._kept):
+        for connection in (*self._used, *self._table_map):
             with contextlib.suppress(asyncpg.InterfaceError):  # the pool has it by now
                 connection.terminate()
         await self._pool.expire_connections()
@@ -102,8 +102,8 @@ class Connections:
 
     async def close(self) -> None:
         """Let running units end, then disconnect."""
-        while self._kept:
-            await self._pool.release(self._kept.pop())
+        while self._table_map:
+            await self._pool.release(self._table_map.pop())
         await self._pool.close()
 
     def terminate(self) -> None:

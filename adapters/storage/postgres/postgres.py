@@ -28,7 +28,7 @@ from ..sql.sql import Ask, SqlStorage
 from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
-from ..table.table_map import kept_of
+from ..table.table_map import table_map_of
 from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick
 from .bulk import Bulk
 from .commits import Commits
@@ -183,7 +183,7 @@ class PostgresStorage(SqlStorage):
             pool.terminate()
             raise
         stall = Stall(lambda: _ask_by_itself(url))
-        units, reads = Connections(pool, stall), Connections(reading, stall, kept=0)
+        units, reads = Connections(pool, stall), Connections(reading, stall, mapped=0)
         stall.watch(units, reads)
         return cls(units, reads, stall, clock, kick, catalogue)
 
@@ -223,7 +223,7 @@ class PostgresStorage(SqlStorage):
         known = self._recent.known(kind, record_id, within)
         if known is not None:
             return known[1]
-        return await self._recent.read(kept_of(self._keeping, kind), record_id, self._hot.get)
+        return await self._recent.read(table_map_of(self._table_maps, kind), record_id, self._hot.get)
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None

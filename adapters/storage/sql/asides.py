@@ -17,21 +17,21 @@ import msgspec
 from ....ports.faults import Unreadable
 from ....ports.unreadable import UnreadableRow
 from ..table.codec import Codec, Row, Storing
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from .statements import Statement
 
 _BYTES, _FLOAT = "bytes", "float"
 """How JSON carries what it has no words for."""
 
 
-def note_of(kept: Kept[Any], row: Row, fault: Unreadable, now: datetime, *, held: bool) -> UnreadableRow:
+def note_of(mapped: TableMap[Any], row: Row, fault: Unreadable, now: datetime, *, held: bool) -> UnreadableRow:
     """What is told of a row. `held`: with its values."""
     from .revisions import head  # here: what is rarely needed, and reads a folder
 
-    row_id = _shown(row[kept.codec.place["id"]])
+    row_id = _shown(row[mapped.codec.place["id"]])
     return UnreadableRow(
-        id=f"{kept.name}:{row_id}",
-        source=kept.name,
+        id=f"{mapped.name}:{row_id}",
+        source=mapped.name,
         row_id=row_id,
         why=fault.why,
         found_at=now,
@@ -40,7 +40,7 @@ def note_of(kept: Kept[Any], row: Row, fault: Unreadable, now: datetime, *, held
     )
 
 
-def taken_out_of_postgres(kept: Kept[Any], row: Row, note: UnreadableRow) -> Statement:
+def taken_out_of_postgres(mapped: TableMap[Any], row: Row, note: UnreadableRow) -> Statement:
     """Take a row that was read out of its table, unless it moved since, and note it, in one statement."""
     names = _notes().names
     values = ", ".join(
@@ -48,19 +48,19 @@ def taken_out_of_postgres(kept: Kept[Any], row: Row, note: UnreadableRow) -> Sta
         for place, column in enumerate(_notes().columns, start=4)
     )
     gone = (
-        f"DELETE FROM {kept.name} WHERE id = $1 AND version = $2 AND leased_until IS NOT DISTINCT FROM $3 RETURNING 1"  # noqa: S608 - our own names
+        f"DELETE FROM {mapped.name} WHERE id = $1 AND version = $2 AND leased_until IS NOT DISTINCT FROM $3 RETURNING 1"  # noqa: S608 - our own names
     )
     return (
         f"WITH gone AS ({gone}) INSERT INTO unreadable_rows ({', '.join(names)}) SELECT {values} FROM gone {_again()}",  # noqa: S608
-        [*_as_read(kept, row), *_notes().encode(note)],
+        [*_as_read(mapped, row), *_notes().encode(note)],
     )
 
 
-def take_out_of_sqlite(cursor: sqlite3.Cursor, kept: Kept[Any], row: Row, note: UnreadableRow) -> None:
+def take_out_of_sqlite(cursor: sqlite3.Cursor, mapped: TableMap[Any], row: Row, note: UnreadableRow) -> None:
     """The same, in a transaction that the caller began. Text that is no UTF-8 was read as bytes, like bytes."""
     names = _notes().names
-    row_id, version, lease = _as_read(kept, row)
-    gone = f"DELETE FROM {kept.name} WHERE id IN (?, CAST(? AS TEXT)) AND version = ? AND leased_until IS ?"  # noqa: S608 - our own names
+    row_id, version, lease = _as_read(mapped, row)
+    gone = f"DELETE FROM {mapped.name} WHERE id IN (?, CAST(? AS TEXT)) AND version = ? AND leased_until IS ?"  # noqa: S608 - our own names
     if cursor.execute(gone, (row_id, row_id, version, lease)).rowcount == 1:
         values = ", ".join("?" for _ in names)
         cursor.execute(
@@ -69,8 +69,8 @@ def take_out_of_sqlite(cursor: sqlite3.Cursor, kept: Kept[Any], row: Row, note: 
         )
 
 
-def _as_read(kept: Kept[Any], row: Row) -> list[Any]:
-    return [row[kept.codec.place[name]] for name in ("id", "version", "leased_until")]
+def _as_read(mapped: TableMap[Any], row: Row) -> list[Any]:
+    return [row[mapped.codec.place[name]] for name in ("id", "version", "leased_until")]
 
 
 def _again() -> str:

@@ -8,7 +8,7 @@ payment costs on Postgres (by time), a thirtieth on SQLite (by instructions).
 from collections.abc import Sequence
 from typing import Any
 
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 
 _MASKS = 4
 """Ways to leave fields of one table out: each makes a form of its own, which every connection has to plan."""
@@ -21,9 +21,9 @@ class Nulls:
         self._masks: dict[str, list[tuple[frozenset[int], tuple[int, ...]]]] = {}
         """By table: what is left out, the most first, and the rest, which is written."""
 
-    def written(self, kept: Kept[Any], columns: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    def written(self, mapped: TableMap[Any], columns: Sequence[Sequence[Any]]) -> tuple[int, ...]:
         """The places of the fields to write, given the values of each: all but some that are null in every row."""
-        masks = self._masks.setdefault(kept.name, [])
+        masks = self._masks.setdefault(mapped.name, [])
         rows = len(columns[0])
         for null, written in masks:
             for place in null:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ....ports.storage import R
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from ..table.unit import Pending
 
 _Place = tuple[type[Any], str]
@@ -42,14 +42,14 @@ class Recent:
         return None if found is None or monotonic() - found[0] > within else found
 
     async def read(
-        self, kept: Kept[R], record_id: str, read: Callable[[Kept[R], str], Awaitable[R | None]]
+        self, mapped: TableMap[R], record_id: str, read: Callable[[TableMap[R], str], Awaitable[R | None]]
     ) -> R | None:
         """The record as it is read now, which is kept."""
-        self._kinds.add(kept.kind)
+        self._kinds.add(mapped.kind)
         now, changes = monotonic(), self._changes
-        record = await read(kept, record_id)
+        record = await read(mapped, record_id)
         if changes == self._changes:  # else one of our own commits may have overtaken the reading
-            self._keep((kept.kind, record_id), (now, record))
+            self._keep((mapped.kind, record_id), (now, record))
         return record
 
     def _moved_on(self, place: _Place) -> tuple[float, Any] | None:
@@ -78,10 +78,10 @@ class Recent:
     def forget(self, pending: Pending) -> None:
         """Our own unit wrote this, or may have: whoever asks from now on reads it."""
         for write in (*pending.writes, *pending.accruals.values()):
-            if write.kept.kind in self._kinds:
+            if write.mapped.kind in self._kinds:
                 self._changes += 1
                 for generation in (self._found, self._before):
-                    generation.pop((write.kept.kind, write.id), None)
+                    generation.pop((write.mapped.kind, write.id), None)
 
     def forget_all(self) -> None:
         """Somebody else wrote something."""

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Storing
-from ..table.table_map import Kept, Rule
+from ..table.table_map import Rule, TableMap
 
 HEARTBEAT = "heartbeat"
 """A table of one row that a health check writes to: a disk that is full still reads."""
@@ -65,7 +65,7 @@ def _heartbeat(schema: sa.MetaData) -> sa.Table:
 
 
 def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
-    columns = Kept(declared.kind, declared).codec.columns
+    columns = TableMap(declared.kind, declared).codec.columns
     return sa.Table(
         declared.name,
         schema,
@@ -76,7 +76,7 @@ def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
 
 
 def _add_indexes(table: sa.Table, declared: Table) -> None:
-    for rule in Kept(declared.kind, declared).rules:
+    for rule in TableMap(declared.kind, declared).rules:
         where = _where(table, rule)
         columns = [table.c[field] for field in rule.fields]
         sa.Index(rule.name, *columns, unique=True, postgresql_where=where, sqlite_where=where)

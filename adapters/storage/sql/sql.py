@@ -23,7 +23,7 @@ from ....ports.unreadable import UnreadableRow
 from ..table.catalogue import Table
 from ..table.codec import Row
 from ..table.criteria import Condition, Query, Unread, conditions
-from ..table.table_map import Kept, keep, kept_of
+from ..table.table_map import TableMap, keep, table_map_of
 from ..table.unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
 from .asides import note_of, unpacked
 from .recent import Recent
@@ -34,7 +34,7 @@ _log = logging.getLogger("cambist.storage")
 _TOLD = 1000
 """Rows that a process tells of: where more cannot be read, that is told."""
 
-Met = Callable[[Kept[Any], Row, Unreadable], None]
+Met = Callable[[TableMap[Any], Row, Unreadable], None]
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
 """All rows of a statement, in the words of ports/faults.py."""
 
@@ -47,57 +47,57 @@ class SqlReader(Reader):
         self._ask = ask
         self._met = met
 
-    async def get(self, kept: Kept[R], record_id: str) -> R | None:
-        row = await self._row(kept, record_id)
+    async def get(self, mapped: TableMap[R], record_id: str) -> R | None:
+        row = await self._row(mapped, record_id)
         if row is None:
             return None
         try:
-            return kept.codec.decode(row)
+            return mapped.codec.decode(row)
         except Unreadable as fault:
-            self._met(kept, row, fault)
+            self._met(mapped, row, fault)
             raise
 
-    async def find(self, kept: Kept[R], asked: Query) -> list[R]:
-        rows = await self._rows(kept, asked)
-        records, unreadable = self.records(kept, rows, asked.unread)
+    async def find(self, mapped: TableMap[R], asked: Query) -> list[R]:
+        rows = await self._rows(mapped, asked)
+        records, unreadable = self.records(mapped, rows, asked.unread)
         while unreadable and asked.unread is Unread.NEXT and len(rows) == asked.limit:
             asked = msgspec.structs.replace(asked, offset=asked.offset + asked.limit, limit=unreadable)
-            rows = await self._rows(kept, asked)
-            more, unreadable = self.records(kept, rows, asked.unread)
+            rows = await self._rows(mapped, asked)
+            more, unreadable = self.records(mapped, rows, asked.unread)
             records += more
         return records
 
-    def records(self, kept: Kept[R], rows: Sequence[Row], unread: Unread) -> tuple[list[R], int]:
+    def records(self, mapped: TableMap[R], rows: Sequence[Row], unread: Unread) -> tuple[list[R], int]:
         """The records of rows, and how many cannot be read. Raises Unreadable where they are asked for whole."""
-        records, unreadable = kept.codec.readable(rows)
+        records, unreadable = mapped.codec.readable(rows)
         for row, fault in unreadable:
-            self._met(kept, row, fault)
+            self._met(mapped, row, fault)
         if unreadable and unread is Unread.RAISE:
             raise unreadable[0][1]
         return records, len(unreadable)
 
-    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
-        rows = await self._ask(self.tables.statements(kept).get, (record_id,))
+    async def _row(self, mapped: TableMap[Any], record_id: str) -> Row | None:
+        rows = await self._ask(self.tables.statements(mapped).get, (record_id,))
         return rows[0] if rows else None
 
-    async def _rows(self, kept: Kept[Any], asked: Query) -> Sequence[Row]:
-        return await self._ask(*self.tables.found(kept, asked))
+    async def _rows(self, mapped: TableMap[Any], asked: Query) -> Sequence[Row]:
+        return await self._ask(*self.tables.found(mapped, asked))
 
-    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int:
-        total: int = (await self._ask(*self.tables.count(kept, asked)))[0][0]
+    async def total(self, mapped: TableMap[R], asked: tuple[Condition, ...]) -> int:
+        total: int = (await self._ask(*self.tables.count(mapped, asked)))[0][0]
         return total
 
-    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
-        value_of = kept.codec.column(by).value_of
-        return {value_of(row[0]): row[1] for row in await self._ask(*self.tables.sums(kept, field, by, asked))}
+    async def sums(self, mapped: TableMap[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
+        value_of = mapped.codec.column(by).value_of
+        return {value_of(row[0]): row[1] for row in await self._ask(*self.tables.sums(mapped, field, by, asked))}
 
 
 class SqlStorage(ABC):
     """The half of a Storage (ports/storage.py) that does not depend on the database."""
 
     def __init__(self, dialect: Dialect, catalogue: Sequence[Table], kick: Kick) -> None:
-        self._keeping = keep(catalogue)
-        self._jobs: Kept[Job] = self._keeping[Job]
+        self._table_maps = keep(catalogue)
+        self._jobs: TableMap[Job] = self._table_maps[Job]
         self._tables = Tables.shared(catalogue, dialect)
         self._kick = kick
         self._recent = Recent()
@@ -149,11 +149,11 @@ class SqlStorage(ABC):
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A new unit of work."""
-        return WorkUnit(self._keeping, self._reader, Pending(), self._apply)
+        return WorkUnit(self._table_maps, self._reader, Pending(), self._apply)
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
         """The record as it stands."""
-        return lone_read(self._keeping, self._reader, kind, record_id)
+        return lone_read(self._table_maps, self._reader, kind, record_id)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -166,7 +166,7 @@ class SqlStorage(ABC):
                 async with turn:
                     return await ask(text, parameters)
 
-            yield snapshot_over(self._keeping, SqlReader(self._tables, in_turn, self._met))
+            yield snapshot_over(self._table_maps, SqlReader(self._tables, in_turn, self._met))
 
     async def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
@@ -174,17 +174,17 @@ class SqlStorage(ABC):
         """All records that meet the criteria, in id order; no connection is held between two batches."""
         if batch < 1:
             raise ValueError("a batch holds at least one record")
-        kept = kept_of(self._keeping, kind)
-        asked = conditions(kept.codec, criteria)
+        mapped = table_map_of(self._table_maps, kind)
+        asked = conditions(mapped.codec, criteria)
         last: str | None = None
         reader, unread = SqlReader(self._tables, self._ask, self._met), Unread.NEXT if readable else Unread.RAISE
         while True:
-            rows = await self._ask(*self._tables.after(kept, asked, last, batch))
+            rows = await self._ask(*self._tables.after(mapped, asked, last, batch))
             if rows:
-                records, _ = reader.records(kept, rows, unread)
+                records, _ = reader.records(mapped, rows, unread)
                 if records:
                     yield records
-                last = rows[-1][kept.codec.place["id"]]
+                last = rows[-1][mapped.codec.place["id"]]
             if len(rows) < batch:
                 return
 
@@ -203,15 +203,15 @@ class SqlStorage(ABC):
         return taken
 
     async def _taken_up(self, note: UnreadableRow) -> bool:
-        kept = next((each for each in self._keeping.values() if each.name == note.source), None)
-        if kept is None:
+        mapped = next((each for each in self._table_maps.values() if each.name == note.source), None)
+        if mapped is None:
             return False
         try:
             if note.held is None:
-                await self._reader.get(kept, note.row_id)
+                await self._reader.get(mapped, note.row_id)
                 record = None
             else:
-                record = kept.codec.decode(unpacked(note.held))
+                record = mapped.codec.decode(unpacked(note.held))
         except (Unreadable, ValueError):
             return False
         try:
@@ -231,29 +231,29 @@ class SqlStorage(ABC):
                 unit[Job].add(msgspec.structs.replace(job, leased_until=None))
             await unit.commit()
 
-    def _met(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
+    def _met(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
         """Tell of a row that cannot be read, once: in the log, and in a row beside its table."""
-        place = kept.name, fault.record_id
-        if place in self._told or len(self._told) >= _TOLD or kept.kind is UnreadableRow:
+        place = mapped.name, fault.record_id
+        if place in self._told or len(self._told) >= _TOLD or mapped.kind is UnreadableRow:
             return
         self._told.add(place)
         _log.error("%s", fault)
-        telling = self._set_aside(row, fault) if kept.of_jobs else self._note(kept, row, fault)
+        telling = self._set_aside(row, fault) if mapped.of_jobs else self._note(mapped, row, fault)
         # In a context of its own: it is not one request's.
         task = asyncio.get_running_loop().create_task(telling, context=Context())
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)
 
-    async def _note(self, kept: Kept[Any], row: Row, fault: Unreadable) -> None:
+    async def _note(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
         try:
             async with self.unit() as unit:
-                unit[UnreadableRow].add(note_of(kept, row, fault, await self.now(), held=False))
+                unit[UnreadableRow].add(note_of(mapped, row, fault, await self.now(), held=False))
                 await unit.commit()
         except Conflict:
             return  # it is known already
         except Exception as other:  # noqa: BLE001 - who asked for the row has heard; whoever meets it next notes it
             _log.warning("it could not be noted: %s", other)
-            self._told.discard((kept.name, fault.record_id))
+            self._told.discard((mapped.name, fault.record_id))
 
     def _wrote_late(self, pending: Pending) -> None:
         """Tell of what was written after who committed it was cancelled."""

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect
 
 from ..table.codec import Row
-from ..table.table_map import Kept, Rule
+from ..table.table_map import Rule, TableMap
 from ..table.unit import Accrue, Add, Increase, Remove, Save, Write, refuse_both
 from .schema import HEARTBEAT
 
@@ -53,11 +53,11 @@ class Prepared:
 class TableStatements:
     """What is done to one table by id. A write other than an insert changes no row when the record is stale."""
 
-    def __init__(self, kept: Kept[Any], table: sa.Table, dialect: Dialect) -> None:
-        self._kept = kept
+    def __init__(self, mapped: TableMap[Any], table: sa.Table, dialect: Dialect) -> None:
+        self._table_map = mapped
         self._table = table
         self._dialect = dialect
-        names = kept.codec.names
+        names = mapped.codec.names
         values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
         self.get = Prepared(sa.select(table).where(table.c.id == values["id"]), dialect).expect("id")
         self._insert = Prepared(table.insert().inline().values(values), dialect).expect(*names)
@@ -68,16 +68,16 @@ class TableStatements:
         )
         self._inserts: dict[tuple[int, ...], str] = {}
         self._updates: dict[tuple[str, ...], tuple[str, Callable[[Row], Any]]] = {}
-        sums = [names[number] for number in kept.sums_in_order]
+        sums = [names[number] for number in mapped.sums_in_order]
         unmoved = [table.c[name] == sa.bindparam(f"{name}_", type_=table.c[name].type) for name in sums]
         self._delete = Prepared(table.delete().where(self._guard, *unmoved), dialect).expect(
             "id_", "version_", *(f"{name}_" for name in sums)
         )
-        self._increases = {names[number]: self._increase(names[number]) for number in kept.sums}
+        self._increases = {names[number]: self._increase(names[number]) for number in mapped.sums}
         self._upserts: dict[int, str] = {}
         taken: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(table).where(table.c.id == values["id"])
         self._id_taken = Prepared(taken, dialect).expect("id")
-        self._rules = [(rule, self._holder(rule)) for rule in kept.rules]
+        self._rules = [(rule, self._holder(rule)) for rule in mapped.rules]
 
     def of(self, write: Write) -> Statement:
         """The statement that carries out a write."""
@@ -99,7 +99,7 @@ class TableStatements:
         """The text that adds a row of the fields at these places, all others being null."""
         known = self._inserts.get(places)
         if known is None:
-            names = [self._kept.codec.names[place] for place in places]
+            names = [self._table_map.codec.names[place] for place in places]
             values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in names}
             insert = Prepared(self._table.insert().inline().values(values), self._dialect)
             known = self._inserts[places] = insert.expect(*names)
@@ -114,7 +114,7 @@ class TableStatements:
         would be broken. Databases name any of several broken rules; use cases must always hear the same one."""
         match write:
             case Add(_, record_id, row):
-                yield self._kept.id_rule, (self._id_taken, (record_id,))
+                yield self._table_map.id_rule, (self._id_taken, (record_id,))
             case Save(_, record_id, _, row, _):
                 pass
             case _:
@@ -136,12 +136,12 @@ class TableStatements:
     def _update(self, changed: tuple[str, ...]) -> tuple[str, Callable[[Row], Any]]:
         """The text that sets these fields, or all where none is named, and what takes their values out of a row; made
         when they are first asked for."""
-        setting = self._kept.setting(changed)
+        setting = self._table_map.setting(changed)
         columns = self._table.c
         values = {name: sa.bindparam(name, type_=columns[name].type) for name in setting}
         update = self._table.update().values(values).where(self._guard)
         text = Prepared(update, self._dialect).expect(*setting, "id_", "version_")
-        places = [self._kept.codec.place[name] for name in setting]
+        places = [self._table_map.codec.place[name] for name in setting]
         # Of one place itemgetter would make no tuple.
         taking = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
         self._updates[changed] = text, taking
@@ -162,12 +162,12 @@ class TableStatements:
     def _upsert(self, rows: int) -> str:
         """The text for so many rows, made when it is first asked for."""
         if rows not in self._upserts:
-            names, columns = self._kept.codec.names, self._table.c
+            names, columns = self._table_map.codec.names, self._table.c
             insert = self._inserting()
             values = [
                 {name: sa.bindparam(f"{name}_{row}", type_=columns[name].type) for name in names} for row in range(rows)
             ]
-            sums = [names[place] for place in sorted(self._kept.sums)]
+            sums = [names[place] for place in sorted(self._table_map.sums)]
             insert = insert.values(values).on_conflict_do_update(
                 index_elements=[columns.id],
                 set_={name: self._whole(columns[name] + insert.excluded[name]) for name in sums},

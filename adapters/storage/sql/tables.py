@@ -10,7 +10,7 @@ from sqlalchemy.engine.interfaces import Dialect
 
 from ..table.catalogue import Table
 from ..table.criteria import Condition, Query, Relation
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from ..table.unit import Accrue, Write
 from .schema import TablesByName
 from .statements import Statement, TableStatements
@@ -40,12 +40,12 @@ class Tables:
             known = cls._shared[key] = cls(TablesByName(catalogue), dialect)
         return known
 
-    def statements(self, kept: Kept[Any]) -> TableStatements:
+    def statements(self, mapped: TableMap[Any]) -> TableStatements:
         """A table's statements, made when they are first asked for: all of them together would make every command of
         the command line wait."""
-        known = self._statements.get(kept.name)
+        known = self._statements.get(mapped.name)
         if known is None:
-            known = self._statements[kept.name] = TableStatements(kept, self.of[kept.name], self.dialect)
+            known = self._statements[mapped.name] = TableStatements(mapped, self.of[mapped.name], self.dialect)
         return known
 
     def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
@@ -57,50 +57,50 @@ class Tables:
             if type(write) is Accrue:
                 accruals.append(write)
             else:
-                found.append((write, self.statements(write.kept).of(write)))
+                found.append((write, self.statements(write.mapped).of(write)))
         if not accruals:
             return found
-        for _, group in groupby(accruals, key=lambda accrual: accrual.kept.name):
+        for _, group in groupby(accruals, key=lambda accrual: accrual.mapped.name):
             rows = list(group)
             for start in range(0, len(rows), _ROWS_TOGETHER):
                 part = rows[start : start + _ROWS_TOGETHER]
-                found.append((part[0], self.statements(part[0].kept).accrue(part)))
+                found.append((part[0], self.statements(part[0].mapped).accrue(part)))
         return found
 
-    def found(self, kept: Kept[Any], asked: Query) -> Statement:
+    def found(self, mapped: TableMap[Any], asked: Query) -> Statement:
         """The rows that a query asks for."""
         conditions = _padded(asked.conditions)
-        form = ("found", kept.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
+        form = ("found", mapped.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
         ends = [asked.limit, asked.offset] if asked.offset else [asked.limit]
 
         def found() -> sa.Select[Any]:
-            return self._select(kept, msgspec.structs.replace(asked, conditions=conditions))
+            return self._select(mapped, msgspec.structs.replace(asked, conditions=conditions))
 
         return self._question(form, found, [*_values(conditions), *ends])
 
-    def count(self, kept: Kept[Any], asked: tuple[Condition, ...]) -> Statement:
+    def count(self, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> Statement:
         """How many rows meet all conditions."""
-        conditions, table = _padded(asked), self.of[kept.name]
+        conditions, table = _padded(asked), self.of[mapped.name]
 
         def count() -> sa.Select[Any]:
             return sa.select(sa.func.count()).select_from(table).where(*(_clause(table, each) for each in conditions))
 
-        return self._question(("count", kept.name, _form(conditions)), count, _values(conditions))
+        return self._question(("count", mapped.name, _form(conditions)), count, _values(conditions))
 
-    def sums(self, kept: Kept[Any], field: str, by: str, asked: tuple[Condition, ...]) -> Statement:
+    def sums(self, mapped: TableMap[Any], field: str, by: str, asked: tuple[Condition, ...]) -> Statement:
         """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
-        conditions, table = _padded(asked), self.of[kept.name]
+        conditions, table = _padded(asked), self.of[mapped.name]
 
         def sums() -> sa.Select[Any, Any]:
             amount: sa.ColumnElement[Any] = sa.cast(sa.func.sum(table.c[field]), sa.BigInteger)
             clauses = [_clause(table, each) for each in conditions]
             return sa.select(table.c[by], amount).where(*clauses).group_by(table.c[by])
 
-        return self._question(("sums", kept.name, field, by, _form(conditions)), sums, _values(conditions))
+        return self._question(("sums", mapped.name, field, by, _form(conditions)), sums, _values(conditions))
 
-    def after(self, kept: Kept[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> Statement:
+    def after(self, mapped: TableMap[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> Statement:
         """The next rows in the order of ids; from the first one when `last` is None."""
-        conditions, table = _padded(asked), self.of[kept.name]
+        conditions, table = _padded(asked), self.of[mapped.name]
         ends: list[Any] = [limit] if last is None else [last, limit]
 
         def after() -> sa.Select[Any]:
@@ -109,7 +109,7 @@ class Tables:
                 clauses.append(table.c.id > last)
             return sa.select(table).where(*clauses).order_by(table.c.id).limit(limit)
 
-        form = ("after", kept.name, _form(conditions), last is None)
+        form = ("after", mapped.name, _form(conditions), last is None)
         return self._question(form, after, [*_values(conditions), *ends])
 
     def _question(self, form: Any, select: Callable[[], sa.sql.ClauseElement], values: list[Any]) -> Statement:
@@ -125,19 +125,19 @@ class Tables:
         text, rest = known
         return text, [*values, *rest]
 
-    def _select(self, kept: Kept[Any], asked: Query) -> sa.Select[Any]:
-        table = self.of[kept.name]
+    def _select(self, mapped: TableMap[Any], asked: Query) -> sa.Select[Any]:
+        table = self.of[mapped.name]
         found = sa.select(table)
         if not asked.offset:
-            return self._bounded(found, kept, asked)
+            return self._bounded(found, mapped, asked)
         # Of the pages before only ids are walked, which the indexes hold; whole rows are read for this page only.
-        ids = self._bounded(sa.select(table.c.id), kept, asked).offset(asked.offset)
+        ids = self._bounded(sa.select(table.c.id), mapped, asked).offset(asked.offset)
         return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
 
-    def _bounded(self, found: sa.Select[Any], kept: Kept[Any], asked: Query) -> sa.Select[Any]:
-        table = self.of[kept.name]
+    def _bounded(self, found: sa.Select[Any], mapped: TableMap[Any], asked: Query) -> sa.Select[Any]:
+        table = self.of[mapped.name]
         clauses = [_clause(table, each) for each in asked.conditions]
-        order = [*_nulls_before(table, kept.table, asked), *_order(table, asked)]
+        order = [*_nulls_before(table, mapped.table, asked), *_order(table, asked)]
         return found.where(*clauses).order_by(*order).limit(asked.limit)
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from ..sql.nulls import Nulls
 from ..sql.statements import TableStatements
 from ..table.codec import Row
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from ..table.unit import Add, Write
 
 _TOGETHER = 16
@@ -31,10 +31,10 @@ def all_add(writes: Sequence[Write]) -> TypeGuard[Sequence[Add]]:
 class Adds:
     """The rows that wait, of a transaction that is under way."""
 
-    def __init__(self, statements: Callable[[Kept[Any]], TableStatements]) -> None:
+    def __init__(self, statements: Callable[[TableMap[Any]], TableStatements]) -> None:
         self._statements = statements
         self._nulls = Nulls()
-        self._rows: dict[str, tuple[Kept[Any], list[Row]]] = {}
+        self._rows: dict[str, tuple[TableMap[Any], list[Row]]] = {}
         self._units = 0
 
     def clear(self) -> None:
@@ -45,9 +45,9 @@ class Adds:
     def add(self, cursor: sqlite3.Cursor, adds: Sequence[Add]) -> None:
         """What a unit adds that does nothing else by id. Raises: as `write`, for all that waited."""
         for write in adds:
-            waiting = self._rows.get(write.kept.name)
+            waiting = self._rows.get(write.mapped.name)
             if waiting is None:
-                self._rows[write.kept.name] = write.kept, [write.row]
+                self._rows[write.mapped.name] = write.mapped, [write.row]
             else:
                 waiting[1].append(write.row)
         self._units += 1
@@ -56,9 +56,9 @@ class Adds:
 
     def write(self, cursor: sqlite3.Cursor) -> None:
         """Write what waits. Raises: sqlite3.IntegrityError, without telling whose row it is."""
-        for kept, rows in self._rows.values():
+        for mapped, rows in self._rows.values():
             columns = list(zip(*rows, strict=True))
-            places = self._nulls.written(kept, columns)
+            places = self._nulls.written(mapped, columns)
             given = zip(*(columns[place] for place in places), strict=True)
-            cursor.executemany(self._statements(kept).insert(places), given)
+            cursor.executemany(self._statements(mapped).insert(places), given)
         self.clear()

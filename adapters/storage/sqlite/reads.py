@@ -13,7 +13,7 @@ from ..sql.sql import Ask, Met, SqlReader
 from ..sql.tables import Tables
 from ..table.codec import Row
 from ..table.criteria import Query
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from . import file as sqlite_file
 from .place import Place
 
@@ -76,15 +76,15 @@ class HotReader(SqlReader):
         super().__init__(tables, ask, met)
         self._reading = reading
 
-    async def _row(self, kept: Kept[Any], record_id: str) -> Row | None:
-        text = self.tables.statements(kept).get
+    async def _row(self, mapped: TableMap[Any], record_id: str) -> Row | None:
+        text = self.tables.statements(mapped).get
         rows = self._reading.at_once(text, (record_id,))
         if rows is None:
             rows = await self._reading.patiently(text, (record_id,))
         return rows[0] if rows else None
 
-    async def _rows(self, kept: Kept[Any], asked: Query) -> Sequence[Row]:
+    async def _rows(self, mapped: TableMap[Any], asked: Query) -> Sequence[Row]:
         # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
         if not asked.quick:
-            return await super()._rows(kept, asked)
-        return await self._reading.all(*self.tables.found(kept, asked))
+            return await super()._rows(mapped, asked)
+        return await self._reading.all(*self.tables.found(mapped, asked))

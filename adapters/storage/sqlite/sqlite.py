@@ -26,7 +26,7 @@ from ..sql.sql import Ask, SqlStorage
 from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
-from ..table.table_map import kept_of
+from ..table.table_map import table_map_of
 from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
 from . import file as sqlite_file
 from .committer import Committer
@@ -145,11 +145,11 @@ class SqliteStorage(SqlStorage):
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands: the file tells whether another process wrote since it was read."""
         if not self._looked and not self._look():
-            return await self._hot.get(kept_of(self._keeping, kind), record_id)
+            return await self._hot.get(table_map_of(self._table_maps, kind), record_id)
         known = self._recent.known(kind, record_id, inf)
         if known is not None:
             return known[1]
-        return await self._recent.read(kept_of(self._keeping, kind), record_id, self._hot.get)
+        return await self._recent.read(table_map_of(self._table_maps, kind), record_id, self._hot.get)
 
     def _look(self) -> bool:
         """Forget what was read when another process wrote since. False: that cannot be told just now."""

@@ -12,14 +12,14 @@ from itertools import groupby
 from typing import Any
 
 from ..sql.statements import TableStatements
-from ..table.table_map import Kept
+from ..table.table_map import TableMap
 from ..table.unit import Accrue
 
 
 class Sums:
     """The accruals of a transaction that is under way."""
 
-    def __init__(self, statements: Callable[[Kept[Any]], TableStatements]) -> None:
+    def __init__(self, statements: Callable[[TableMap[Any]], TableStatements]) -> None:
         self._statements = statements
         self._rows: dict[tuple[str, str], tuple[Accrue, list[Any]]] = {}
 
@@ -30,13 +30,13 @@ class Sums:
     def add(self, accruals: Iterable[Accrue]) -> None:
         """What a unit accrues, whose other writes were carried out."""
         for accrual in accruals:
-            kept = accrual.kept
-            known = self._rows.get((kept.name, accrual.id))
+            mapped = accrual.mapped
+            known = self._rows.get((mapped.name, accrual.id))
             if known is None:
-                self._rows[kept.name, accrual.id] = accrual, list(accrual.row)
+                self._rows[mapped.name, accrual.id] = accrual, list(accrual.row)
                 continue
             row = known[1]
-            for place in kept.sums_in_order:
+            for place in mapped.sums_in_order:
                 row[place] += accrual.row[place]
 
     def write(self, cursor: sqlite3.Cursor) -> None:
@@ -45,7 +45,7 @@ class Sums:
         for _, group in groupby(sorted(self._rows.items()), key=_table_of):
             found = [value for _, value in group]
             one = found[0][0]
-            text, _ = self._statements(one.kept).accrue([one])
+            text, _ = self._statements(one.mapped).accrue([one])
             cursor.executemany(text, [row for _, row in found])
         self._rows.clear()  # what a rush leaves is not kept until the next one
 

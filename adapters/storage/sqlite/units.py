@@ -82,14 +82,14 @@ class Units:
             except sqlite3.IntegrityError:
                 raise self._refusal(cursor, write) from None
             if not changed:
-                raise Stale(f"{write.kept.name} {write.id} changed since it was read, or is gone")
+                raise Stale(f"{write.mapped.name} {write.id} changed since it was read, or is gone")
 
     def _refusal(self, cursor: sqlite3.Cursor, write: Write) -> Exception:
         """What a constraint refused: a unique rule, or, having made a null of the sum, one beyond 64 bits."""
-        for rule, statement in self._tables.statements(write.kept).clashes(write):
+        for rule, statement in self._tables.statements(write.mapped).clashes(write):
             if cursor.execute(*statement).fetchall():
                 return Conflict(rule)
-        return ValueError(f"{write.kept.name}: beyond 64 bits, or otherwise refused by the table")
+        return ValueError(f"{write.mapped.name}: beyond 64 bits, or otherwise refused by the table")
 
 
 class Work(msgspec.Struct, eq=False):

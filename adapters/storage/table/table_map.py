@@ -28,7 +28,7 @@ class Rule:
         return key
 
 
-class Kept(Generic[R]):
+class TableMap(Generic[R]):
     """A table of the catalogue, with its codec."""
 
     def __init__(self, kind: type[R], table: Table) -> None:
@@ -59,23 +59,23 @@ class Kept(Generic[R]):
         return known
 
 
-Keeping = dict[type[Any], Kept[Any]]
+TableMaps = dict[type[Any], TableMap[Any]]
 
 
-def keep(catalogue: Iterable[Table]) -> Keeping:
+def keep(catalogue: Iterable[Table]) -> TableMaps:
     """Everything a catalogue declares, by record type."""
-    return {table.kind: _kept(table) for table in catalogue}
+    return {table.kind: _table_map(table) for table in catalogue}
 
 
 @functools.cache
-def _kept(table: Table) -> Kept[Any]:
+def _table_map(table: Table) -> TableMap[Any]:
     """One for all storages of the process: it never changes, and to read the hints of all records takes a while."""
-    return Kept(table.kind, table)
+    return TableMap(table.kind, table)
 
 
-def kept_of(keeping: Keeping, kind: type[R]) -> Kept[R]:
+def table_map_of(table_maps: TableMaps, kind: type[R]) -> TableMap[R]:
     """The table of a record type. Raises TypeError for a type that the catalogue does not declare."""
     try:
-        return keeping[kind]
+        return table_maps[kind]
     except KeyError:
         raise TypeError(f"the catalogue declares no {kind.__name__}") from None

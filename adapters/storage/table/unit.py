@@ -16,7 +16,7 @@ from ....ports.jobs import Job
 from ....ports.storage import R, Shelf
 from .codec import Row, integer, text
 from .criteria import Condition, Query, Unread, conditions, query
-from .table_map import Keeping, Kept, kept_of
+from .table_map import TableMap, TableMaps, table_map_of
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 """Told of jobs that were committed, so that workers wake (Queue.kick)."""
@@ -41,7 +41,7 @@ def refuse_both(kind: str | None, but_kind: str | None) -> None:
 class Add(msgspec.Struct, frozen=True, gc=False):
     """A new record, as a row."""
 
-    kept: Kept[Any]
+    mapped: TableMap[Any]
     id: str
     row: Row
 
@@ -49,7 +49,7 @@ class Add(msgspec.Struct, frozen=True, gc=False):
 class Save(msgspec.Struct, frozen=True, gc=False):
     """A changed record, as a row that carries the new version; `version` is the one it replaces."""
 
-    kept: Kept[Any]
+    mapped: TableMap[Any]
     id: str
     version: int
     row: Row
@@ -60,7 +60,7 @@ class Save(msgspec.Struct, frozen=True, gc=False):
 class Remove(msgspec.Struct, frozen=True):
     """A record that goes. `sums` are what its sums were when it was read, in the order of the fields."""
 
-    kept: Kept[Any]
+    mapped: TableMap[Any]
     id: str
     version: int
     sums: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ class Remove(msgspec.Struct, frozen=True):
 class Increase(msgspec.Struct, frozen=True):
     """A sum that moves."""
 
-    kept: Kept[Any]
+    mapped: TableMap[Any]
     id: str
     field: str
     by: int
@@ -78,7 +78,7 @@ class Increase(msgspec.Struct, frozen=True):
 class Accrue(msgspec.Struct, frozen=True):
     """A row whose sums are added to those of the stored one, or that is written as it is."""
 
-    kept: Kept[Any]
+    mapped: TableMap[Any]
     id: str
     row: Row
 
@@ -89,13 +89,13 @@ Write = Add | Save | Remove | Increase | Accrue
 class Reader(Protocol):
     """How a storage, or one snapshot of it, is read."""
 
-    async def get(self, kept: Kept[R], record_id: str) -> R | None: ...
+    async def get(self, mapped: TableMap[R], record_id: str) -> R | None: ...
 
-    async def find(self, kept: Kept[R], asked: Query) -> list[R]: ...
+    async def find(self, mapped: TableMap[R], asked: Query) -> list[R]: ...
 
-    async def total(self, kept: Kept[R], asked: tuple[Condition, ...]) -> int: ...
+    async def total(self, mapped: TableMap[R], asked: tuple[Condition, ...]) -> int: ...
 
-    async def sums(self, kept: Kept[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
+    async def sums(self, mapped: TableMap[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
 
 
 class Pending(msgspec.Struct, eq=False):
@@ -121,9 +121,11 @@ class Pending(msgspec.Struct, eq=False):
         """Keep an accrual. Raises RuntimeError as `put` does."""
         if self.closed:
             raise RuntimeError(self.closed)
-        place = accrual.kept.name, accrual.id
+        place = accrual.mapped.name, accrual.id
         known = self.accruals.get(place)
-        self.accruals[place] = accrual if known is None else Accrue(accrual.kept, accrual.id, added(accrual, known.row))
+        self.accruals[place] = (
+            accrual if known is None else Accrue(accrual.mapped, accrual.id, added(accrual, known.row))
+        )
 
     def all_writes(self) -> list[Write]:
         """The writes as they were made, then what was accrued, in the order of tables and ids."""
@@ -135,14 +137,14 @@ class Pending(msgspec.Struct, eq=False):
 def added(accrual: Accrue, to: Row) -> list[Any]:
     """The row `to`, with the sums of the accrual added. Raises ValueError beyond 64 bits."""
     return [
-        integer(value + accrual.row[place]) if place in accrual.kept.sums else value for place, value in enumerate(to)
+        integer(value + accrual.row[place]) if place in accrual.mapped.sums else value for place, value in enumerate(to)
     ]
 
 
 class BoundShelf(msgspec.Struct, Generic[R], eq=False):
     """A Shelf (ports/storage.py) over a reader."""
 
-    _kept: Kept[R]
+    _table_map: TableMap[R]
     _reader: Reader
     _pending: Pending
 
@@ -152,7 +154,7 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
             text(record_id)
         except ValueError:
             return None
-        return await self._reader.get(self._kept, record_id)
+        return await self._reader.get(self._table_map, record_id)
 
     async def find(
         self,
@@ -166,32 +168,32 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
     ) -> list[R]:
         """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
         unread = Unread.NEXT if readable else Unread.RAISE
-        asked = query(self._kept.codec, criteria, order, limit, offset, quick=quick, unread=unread)
-        return await self._reader.find(self._kept, asked)
+        asked = query(self._table_map.codec, criteria, order, limit, offset, quick=quick, unread=unread)
+        return await self._reader.find(self._table_map, asked)
 
     async def page(
         self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
     ) -> list[R]:
         """Page `number` (from 1) of `size` records."""
         unread = Unread.LEAVE_OUT if readable else Unread.RAISE
-        asked = query(self._kept.codec, criteria, order, size, offset=(number - 1) * size, unread=unread)
-        return await self._reader.find(self._kept, asked)
+        asked = query(self._table_map.codec, criteria, order, size, offset=(number - 1) * size, unread=unread)
+        return await self._reader.find(self._table_map, asked)
 
     async def total(self, **criteria: Any) -> int:
         """How many records meet all criteria."""
-        return await self._reader.total(self._kept, conditions(self._kept.codec, criteria))
+        return await self._reader.total(self._table_map, conditions(self._table_map.codec, criteria))
 
     async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
         """The sums of a field for each value of another. Raises TypeError for a field that holds no integer."""
-        codec = self._kept.codec
+        codec = self._table_map.codec
         if not codec.column(field).summable:
-            raise TypeError(f"{self._kept.name}.{field} is no integer that can be added up")
-        return await self._reader.sums(self._kept, field, codec.column(by).name, conditions(codec, criteria))
+            raise TypeError(f"{self._table_map.name}.{field} is no integer that can be added up")
+        return await self._reader.sums(self._table_map, field, codec.column(by).name, conditions(codec, criteria))
 
     def add(self, record: R, /) -> R:
         """Write a new record, as it is. Raises ValueError for a value that cannot be stored."""
-        self._pending.put(Add(self._kept, record.id, self._kept.codec.encode(record)))
-        return self._written(record) if self._kept.of_jobs else record
+        self._pending.put(Add(self._table_map, record.id, self._table_map.codec.encode(record)))
+        return self._written(record) if self._table_map.of_jobs else record
 
     def save(self, record: R, /) -> R:
         """Write a changed record. Raises ValueError for a value that cannot be stored."""
@@ -199,19 +201,19 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
 
     def change(self, record: R, /, **changes: Any) -> R:
         """Write a record with these fields changed. Raises ValueError for a value that cannot be stored."""
-        if not changes or not set(changes) <= set(self._kept.table.set_later):
+        if not changes or not set(changes) <= set(self._table_map.table.set_later):
             self._refuse_to_change()
         saved: R = msgspec.structs.replace(record, version=record.version + 1, **changes)  # type: ignore[type-var]  # see Codec
-        row = self._kept.codec.encode(saved)
-        self._pending.put(Save(self._kept, record.id, record.version, row, tuple(changes)))
-        return self._written(saved) if self._kept.of_jobs else saved
+        row = self._table_map.codec.encode(saved)
+        self._pending.put(Save(self._table_map, record.id, record.version, row, tuple(changes)))
+        return self._written(saved) if self._table_map.of_jobs else saved
 
     def remove(self, record: R, /) -> None:
         """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""
         self._refuse_to_change()
-        row = self._kept.codec.encode(record) if self._kept.sums else ()
-        sums = tuple(row[place] for place in self._kept.sums_in_order)
-        self._pending.put(Remove(self._kept, text(record.id), record.version, sums))
+        row = self._table_map.codec.encode(record) if self._table_map.sums else ()
+        sums = tuple(row[place] for place in self._table_map.sums_in_order)
+        self._pending.put(Remove(self._table_map, text(record.id), record.version, sums))
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:
         """Add `by` to a field that the catalogue declares a sum. Money counts in its smallest part.
@@ -219,9 +221,9 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         Raises TypeError for any other field, because a save would undo the increase. When the sum would leave 64
         bits, commit raises ValueError.
         """
-        if field not in self._kept.table.sums:
-            raise TypeError(f"{self._kept.name}.{field} is not declared a sum in the catalogue")
-        self._pending.put(Increase(self._kept, text(record_id), field, integer(by)))
+        if field not in self._table_map.table.sums:
+            raise TypeError(f"{self._table_map.name}.{field} is not declared a sum in the catalogue")
+        self._pending.put(Increase(self._table_map, text(record_id), field, integer(by)))
 
     def accrue(self, *records: R) -> None:
         """Add the records' sums to the stored ones.
@@ -229,15 +231,15 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         Raises TypeError for a table that has no sums, or a unique rule, which might refuse what must never fail;
         ValueError for a value that cannot be stored. When a sum would leave 64 bits, commit raises ValueError.
         """
-        if not self._kept.sums or self._kept.rules:
-            raise TypeError(f"{self._kept.name} is not declared a table of sums in the catalogue")
+        if not self._table_map.sums or self._table_map.rules:
+            raise TypeError(f"{self._table_map.name} is not declared a table of sums in the catalogue")
         for record in records:
-            self._pending.accrue(Accrue(self._kept, record.id, self._kept.codec.encode(record)))
+            self._pending.accrue(Accrue(self._table_map, record.id, self._table_map.codec.encode(record)))
             self._written(record)
 
     def _refuse_to_change(self) -> None:
-        if self._kept.table.append_only:
-            raise TypeError(f"{self._kept.name} is declared append-only in the catalogue")
+        if self._table_map.table.append_only:
+            raise TypeError(f"{self._table_map.name} is declared append-only in the catalogue")
 
     def _written(self, record: R) -> R:
         if isinstance(record, Job):
@@ -248,26 +250,26 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
 class View(msgspec.Struct, eq=False):
     """Shelves over one reader; a Snapshot, unless `pending` takes writes."""
 
-    _keeping: Keeping
+    _table_maps: TableMaps
     _reader: Reader
     _pending: Pending
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         """The shelf of a record type. Raises TypeError for a type that the catalogue does not declare."""
-        return BoundShelf(kept_of(self._keeping, kind), self._reader, self._pending)
+        return BoundShelf(table_map_of(self._table_maps, kind), self._reader, self._pending)
 
 
 _NO_WRITES = Pending(closed="a snapshot only reads")
 
 
-def snapshot_over(keeping: Keeping, reader: Reader) -> View:
+def snapshot_over(table_maps: TableMaps, reader: Reader) -> View:
     """Shelves that refuse every write."""
-    return View(keeping, reader, _NO_WRITES)
+    return View(table_maps, reader, _NO_WRITES)
 
 
-def lone_read(keeping: Keeping, reader: Reader, kind: type[R], record_id: str) -> Coroutine[Any, Any, R | None]:
+def lone_read(table_maps: TableMaps, reader: Reader, kind: type[R], record_id: str) -> Coroutine[Any, Any, R | None]:
     """What a unit's shelf gives, without the unit."""
-    return BoundShelf(kept_of(keeping, kind), reader, _NO_WRITES).get(record_id)
+    return BoundShelf(table_map_of(table_maps, kind), reader, _NO_WRITES).get(record_id)
 
 
 class WorkUnit(View, eq=False):
