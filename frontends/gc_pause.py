@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """For importing and building: what comes of it stays to the end, and the collector would walk over all of it again
     and again, for a fifth of the time that starting takes."""
     running = gc.isenabled()

@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from ..gc_pause import collector_paused
+from ..gc_pause import gc_paused
 from ..settings import for_many_processes
 from .output import Answer, fields
 from .session import answering, guarded, loaded_settings
@@ -19,7 +19,7 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
 
     def run() -> None:
         settings = loaded_settings(host=host, port=port, workers=workers).settings
-        with collector_paused():
+        with gc_paused():
             from ..http.server import serve as run_server
 
         run_server(settings)
@@ -35,7 +35,7 @@ def api(host: str | None, port: int | None) -> None:
 
     def run() -> None:
         settings = for_many_processes(loaded_settings(host=host, port=port).settings)
-        with collector_paused():
+        with gc_paused():
             from ..http.server import serve as run_server
 
         run_server(settings, works=False)
@@ -50,7 +50,7 @@ def worker(workers: int | None) -> None:
 
     def run() -> None:
         settings = for_many_processes(loaded_settings(workers=workers).settings)
-        with collector_paused():
+        with gc_paused():
             from ..worker.process import work
 
         work(settings)

@@ -57,7 +57,7 @@ def address_of(account_id: str) -> str:
     return f"https://{_HOST}/{account_id}"
 
 
-class Hearing:
+class EventHandler:
     """Fills the port Notifier: calls for webhooks to addresses of ours, and posts all others."""
 
     def __init__(self, on_event: OnEvent | None, beyond: Notifier) -> None:

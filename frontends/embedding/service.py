@@ -29,7 +29,7 @@ from ..plugins import needing
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
-from .event_handler import Hearing, OnEvent, address_of
+from .event_handler import EventHandler, OnEvent, address_of
 from .merchant import Merchant
 from .mounted import Mounted
 
@@ -207,12 +207,12 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
 async def _opened(
     settings: Settings, on_event: OnEvent | None, adapters: Adapters, *, migrates: bool
 ) -> AsyncIterator[Service]:
-    def hearing(notifier: Notifier) -> Notifier:
-        return Hearing(on_event, notifier)
+    def event_handler(notifier: Notifier) -> Notifier:
+        return EventHandler(on_event, notifier)
 
     if migrates:
         await migrate(settings)
-    async with open_house(settings, adapters=adapters, around_notifier=hearing) as house:
+    async with open_house(settings, adapters=adapters, around_notifier=event_handler) as house:
         hits = HitCounter()
         service = Service(house, hits, hears=on_event is not None)
         async with hits_kept(house.ports, hits), nullcontext() if adapters.storage else marks_kept(house):

@@ -16,7 +16,7 @@ import msgspec
 import uvicorn
 
 from ..compose import House, open_house, system_clock
-from ..gc_pause import collector_paused, keep_for_good
+from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, shares
@@ -69,7 +69,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
 
     async def until_stopped() -> None:
         async with contextlib.AsyncExitStack() as closing:
-            with collector_paused():
+            with gc_paused():
                 await closing.enter_async_context(registered(settings, counts=True, works=works))
                 service = await closing.enter_async_context(running(settings, works=works, stopping=stopping))
             keep_for_good()

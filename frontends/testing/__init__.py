@@ -27,8 +27,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    from ..gc_pause import collector_paused
+    from ..gc_pause import gc_paused
 
-    with collector_paused():
+    with gc_paused():
         import_module(".sandbox", __name__)  # all of them lead there
     return getattr(import_module(f".{_ROOMS[name]}", __name__), name)

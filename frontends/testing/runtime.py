@@ -15,7 +15,7 @@ import msgspec
 from anyio.from_thread import BlockingPortal
 
 from ...ports.bundle import Places, Ports
-from ..gc_pause import collector_paused
+from ..gc_pause import gc_paused
 from ..http.app import create_app
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Runtime:
     def _application(self) -> httpx.ASGITransport:
         if self._app is None:
             # In a context of its own, where no house is meant.
-            with collector_paused():
+            with gc_paused():
                 app: Any = Context().run(create_app, cast("Ports", _LatePorts()))
             self._app = httpx.ASGITransport(app, raise_app_exceptions=False)
         return self._app

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from ..compose import House, open_house, system_clock
-from ..gc_pause import collector_paused, keep_for_good
+from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, raise_limit, shares
@@ -35,7 +35,7 @@ def work(settings: Settings) -> None:
 
     async def until_stopped() -> None:
         async with AsyncExitStack() as closing:
-            with collector_paused():
+            with gc_paused():
                 await closing.enter_async_context(registered(settings, counts=False, works=True))
                 telemetry = await closing.enter_async_context(observed(settings, system_clock()))
                 house = await closing.enter_async_context(open_house(settings, telemetry=telemetry))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cambist.frontends.compose import migrate
-from cambist.frontends.gc_pause import collector_paused
+from cambist.frontends.gc_pause import gc_paused
 from cambist.frontends.settings import Settings
 
 PAGES = ("jinja2", "segno", "cambist.frontends.http.openapi.openapi", "cambist.frontends.http.openapi.docs_page")
@@ -78,26 +78,26 @@ class TestCollector:
     """Nobody's collector is left other than it was."""
 
     def test_it_rests_inside_and_runs_afterwards(self) -> None:
-        with collector_paused():
+        with gc_paused():
             assert not gc.isenabled()
         assert gc.isenabled()
 
     def test_one_that_the_program_has_stopped_stays_stopped(self) -> None:
         gc.disable()
         try:
-            with collector_paused():
+            with gc_paused():
                 pass
             assert not gc.isenabled()
         finally:
             gc.enable()
 
     def test_it_runs_again_after_a_failure(self) -> None:
-        with pytest.raises(ImportError), collector_paused():
+        with pytest.raises(ImportError), gc_paused():
             raise ImportError
         assert gc.isenabled()
 
     def test_what_was_made_is_old_and_not_kept_for_good(self) -> None:
-        with collector_paused():
+        with gc_paused():
             made: list[Any] = [[]]
         assert any(each is made for each in gc.get_objects(generation=2))
         assert gc.get_freeze_count() == 0
@@ -105,7 +105,7 @@ class TestCollector:
     def test_what_the_program_keeps_frozen_stays_so(self) -> None:
         gc.freeze()
         try:
-            with collector_paused():
+            with gc_paused():
                 pass
             assert gc.get_freeze_count() > 0
         finally:

@@ -66,11 +66,11 @@ class Told:
 
     @asynccontextmanager
     async def heard(self) -> AsyncIterator["Told"]:
-        hearing = asyncio.create_task(self._hear())
+        event_handler = asyncio.create_task(self._hear())
         try:
             yield self
         finally:
-            hearing.cancel()
+            event_handler.cancel()
             # What the receiver holds against the schemas at its end is of types that there are.
             requests = self._receiver.requests
             requests[:] = [each for each in requests if each.headers["x-webhook-event"] != UNKNOWN]

@@ -19,7 +19,7 @@ from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends import public
-from cambist.frontends.embedding import event_handler as hearing
+from cambist.frontends.embedding import event_handler as event_handler
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 
@@ -161,7 +161,7 @@ async def test_a_worker_ends_with_its_block_and_a_webhook_address_of_the_account
 
 
 async def test_a_handler_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hearing, "LIMIT", 0.01)
+    monkeypatch.setattr(event_handler, "LIMIT", 0.01)
     tried: list[str] = []
 
     async def on_event(event: cambist.Event) -> None:
@@ -179,12 +179,14 @@ async def test_a_handler_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest
 
 async def test_without_a_hearer_the_receipt_says_so() -> None:
     """The webhook is not lost by it: it comes again, and operators see why it did not go."""
-    webhook = WebhookRequest(url=hearing.address_of("acc_1"), headers={}, body=b"")
-    result = await hearing.Hearing(None, AbsentNotifier("not installed")).send(webhook)
+    webhook = WebhookRequest(url=event_handler.address_of("acc_1"), headers={}, body=b"")
+    result = await event_handler.EventHandler(None, AbsentNotifier("not installed")).send(webhook)
     assert (result.answer, result.status) == (Answer.CONNECTION, None)
     assert "on_event" in result.note
     elsewhere = WebhookRequest(url="https://merchant.example/", headers={}, body=b"")
-    assert (await hearing.Hearing(None, AbsentNotifier("not installed")).send(elsewhere)).note == "not installed"
+    assert (
+        await event_handler.EventHandler(None, AbsentNotifier("not installed")).send(elsewhere)
+    ).note == "not installed"
 
 
 async def test_requests_that_its_http_face_refuses_are_there_for_the_console(tmp_path: Path) -> None:
