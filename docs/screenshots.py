@@ -30,8 +30,8 @@ async def main() -> None:
     """Each picture in turn, of one sitting."""
     IMAGES.mkdir(exist_ok=True)
     drawn: dict[str, str] = {}
-    async with living("olga") as desk:
-        app = Console(desk)
+    async with living("olga") as shared:
+        app = Console(shared)
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause(4)
             for name, keys in WALKS.items():

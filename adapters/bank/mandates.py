@@ -34,7 +34,7 @@ from .mandate_books import (
     wait_of,
 )
 from .mandate_pages import BindingPart, NextCharge
-from .simulator_core import Desk
+from .simulator_core import SimulatorCore
 
 _SYMBOLIC = 1_00
 """Kopecks that the QR of a binding without a first charge shows; they are not debited."""
@@ -42,7 +42,7 @@ _SYMBOLIC = 1_00
 _MONEY_AND_MANDATE = (MandateEvent.CONFIRM, MandateEvent.PAID_NOT_BOUND)
 
 
-class MandateDesk(Desk):
+class MandateCore(SimulatorCore):
     """Fills the ports MandateBank and MandateSimulator, but for what every bank does."""
 
     _links_after: timedelta | None

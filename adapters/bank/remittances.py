@@ -12,7 +12,7 @@ from ...ports.bank import Notice
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from ..notebook import Notebook
-from .simulator_core import Desk
+from .simulator_core import SimulatorCore
 
 TAKES = timedelta(seconds=1)
 """How long a remittance takes until it is done by itself."""
@@ -33,7 +33,7 @@ class RemittancePage(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-class RemittanceDesk(Desk):
+class RemittanceCore(SimulatorCore):
     """Fills the ports RemittanceBank and RemittanceSimulator, but for what every bank does."""
 
     _remittances: Notebook[RemittancePage]

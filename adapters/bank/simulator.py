@@ -40,8 +40,8 @@ from .books import (
 )
 from .drawn import drawn_chance, drawn_entry, drawn_reference
 from .mandate_books import page_as_of
-from .mandates import MandateDesk
-from .remittances import RemittanceDesk, RemittancePage
+from .mandates import MandateCore
+from .remittances import RemittanceCore, RemittancePage
 from .script import Script
 
 _AT_ONCE = timedelta(0)
@@ -50,7 +50,7 @@ REMITTANCE_MOST = 500_000_00
 """Kopecks of one remittance: what a real provider allows, and less than the largest exchange."""
 
 
-class SimulatedBank(MandateDesk, RemittanceDesk):
+class SimulatedBank(MandateCore, RemittanceCore):
     """Fills the ports ListingBank and BankSimulator, and with what it inherits those of mandates and remittances."""
 
     def __init__(

@@ -14,7 +14,7 @@ from .mandate_books import page_as_of
 from .script import Ending, Script, Twist, fault, next_twist
 
 
-class Desk:
+class SimulatorCore:
     """The reference of whatever has a page is the id of its note."""
 
     def __init__(

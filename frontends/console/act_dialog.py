@@ -21,7 +21,7 @@ from ...core.domain.operators.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.acts.audit import acting, has_written, note
 from ...core.usecases.acts.decisions import Waits
-from .context import NO_ANSWER, Desk, words
+from .context import NO_ANSWER, ConsoleContext, words
 from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
 
@@ -37,9 +37,9 @@ class ActDialog(ModalScreen[bool]):
         *(Binding(key, f"scroll({lines})", show=False) for key, lines in _SCROLLS.items()),
     ]
 
-    def __init__(self, desk: Desk, act: ConsoleAct, record: Any) -> None:
+    def __init__(self, shared: ConsoleContext, act: ConsoleAct, record: Any) -> None:
         super().__init__()
-        self._desk = desk
+        self._shared = shared
         self._act = act
         self._record = record
         self._entries = [entry for entry in act.entries if entry.wanted(record)]
@@ -76,7 +76,7 @@ class ActDialog(ModalScreen[bool]):
     async def _offer_accounts(self) -> None:
         """Names to choose from; without an answer there are none, and the act asks for one."""
         try:
-            found = await list_accounts(self._desk.ports)
+            found = await list_accounts(self._shared.ports)
         except NO_ANSWER as fault:
             self._say(words(fault), bad=True)
             return
@@ -95,7 +95,7 @@ class ActDialog(ModalScreen[bool]):
 
     def _by_two(self, given: Mapping[str, str]) -> list[Change]:
         """Says beforehand where one operator is not enough."""
-        guarded, rules = self._act.by_two(self._record, given), self._desk.ports.four_eyes
+        guarded, rules = self._act.by_two(self._record, given), self._shared.ports.four_eyes
         if guarded is None or guarded not in rules.acts or getattr(self._record, "mode", Mode.LIVE) is not Mode.LIVE:
             return []
         when = f" (above {Rub(rules.refund_above)} RUB)" if guarded is Guarded.REFUNDS and rules.refund_above else ""
@@ -132,17 +132,17 @@ class ActDialog(ModalScreen[bool]):
     async def _do(self, given: Mapping[str, str]) -> None:
         act, record = self._act, self._record
         wanted = Act(
-            operator=self._desk.operator,
+            operator=self._shared.operator,
             name=act.name,
             object_id=None if record is None else record.id,
             reason=given["reason"],
             seen_version=record.version if act.guarded and record is not None else None,
         )
         try:
-            ports = acting(self._desk.ports, wanted)
+            ports = acting(self._shared.ports, wanted)
             if act.reads:
-                await note(self._desk.ports, wanted, account_id=getattr(record, "account_id", None))
-                ports = self._desk.ports
+                await note(self._shared.ports, wanted, account_id=getattr(record, "account_id", None))
+                ports = self._shared.ports
             outcome = await act.run(Doing(ports=ports, record=record, given=given, tell=self._say))
         except Waits as waiting:
             until = f"{waiting.act.expires_at:%d %b %H:%M}"

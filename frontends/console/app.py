@@ -11,7 +11,7 @@ from textual.screen import Screen
 from ...core.usecases.browse.search import Hit
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
-from .context import Desk, DeskScreen
+from .context import ConsoleContext, ConsoleScreen
 from .detail import DetailScreen, OpenList, OpenObject
 from .home import HomeScreen
 from .kinds.kinds import Kind, Wish
@@ -39,14 +39,14 @@ class Console(App[None]):
         Binding("ctrl+t", "shade", "Light or dark", show=False),
     ]
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, shared: ConsoleContext) -> None:
         super().__init__()
-        self.desk = desk
+        self.shared = shared
         self.ansi_theme_light = INK
 
     def get_default_screen(self) -> Screen[None]:
         """Home lies under all others."""
-        return HomeScreen(self.desk)
+        return HomeScreen(self.shared)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every screen, every act of the screen in front, and Textual's own."""
@@ -54,7 +54,7 @@ class Console(App[None]):
         yield SystemCommand("Find", "Any id, external id, phone, transaction hash, merchant", self.action_search)
         for kind in _LISTED:
             yield SystemCommand(kind.title, f"The list ({kind.key})", lambda kind=kind: self.show(kind))
-        if isinstance(screen, DeskScreen):
+        if isinstance(screen, ConsoleScreen):
             for act in screen.acts():
                 yield SystemCommand(act.title, act.name, lambda act=act, on=screen: on.begin(act.key))
 
@@ -63,7 +63,7 @@ class Console(App[None]):
         if self._has_dialog():
             return
         self.action_home()
-        self.push_screen(ListScreen(self.desk, kind))
+        self.push_screen(ListScreen(self.shared, kind))
 
     def action_open(self, name: str) -> None:
         kind = kind_of(name)
@@ -89,7 +89,7 @@ class Console(App[None]):
 
     def action_search(self) -> None:
         if not self._has_dialog():
-            self.push_screen(SearchDialog(self.desk), self._found)
+            self.push_screen(SearchDialog(self.shared), self._found)
 
     def _found(self, hit: Hit | None) -> None:
         if hit is not None:
@@ -105,14 +105,14 @@ class Console(App[None]):
         kind = kind_of(message.kind)
         if kind is not None:
             wish = Wish(filters=message.filters, order=kind.orders[0])
-            self.push_screen(ListScreen(self.desk, kind, wish))
+            self.push_screen(ListScreen(self.shared, kind, wish))
 
     def _detail(self, name: str, object_id: str) -> None:
         kind = kind_of(name)
         if kind is None:
             self.notify(f"No screen shows a {name} yet: {plain(object_id)}")
         else:
-            self.push_screen(DetailScreen(self.desk, kind, object_id))
+            self.push_screen(DetailScreen(self.shared, kind, object_id))
 
     def action_help(self) -> None:
         """Keys and what they do, at the side."""

@@ -45,7 +45,7 @@ class Names:
         return f"{value}  {self._known[value]}" if isinstance(value, str) and value in self._known else value
 
 
-class Desk(msgspec.Struct, frozen=True, kw_only=True):
+class ConsoleContext(msgspec.Struct, frozen=True, kw_only=True):
     """The service, and who sits before it."""
 
     ports: Ports
@@ -65,14 +65,14 @@ NO_ANSWER = (Refusal, Fault, VaultError, OSError)
 """What a use case may raise that is no slip of ours."""
 
 
-class DeskScreen(Screen[None]):
+class ConsoleScreen(Screen[None]):
     """A screen with a bar at its top: title, what the storage does, the operator's name."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual's own way
 
-    def __init__(self, desk: Desk, title: str) -> None:
+    def __init__(self, shared: ConsoleContext, title: str) -> None:
         super().__init__()
-        self.desk = desk
+        self.shared = shared
         self._heading = title
         self._asking = 0
         self._away = ""
@@ -83,7 +83,7 @@ class DeskScreen(Screen[None]):
         with Horizontal(id="bar"):
             yield Label(self._heading, id="heading", markup=False)
             yield Label("", id="state", markup=False)
-            yield Label(f"{'demo · ' if self.desk.demo else ''}{self.desk.operator}", id="operator", markup=False)
+            yield Label(f"{'demo · ' if self.shared.demo else ''}{self.shared.operator}", id="operator", markup=False)
         yield from body
         yield KeysLine()
 

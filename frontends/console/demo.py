@@ -31,7 +31,7 @@ from ..compose import open_house
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
-from .context import Desk
+from .context import ConsoleContext
 
 _WALLET = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
 _SILENT = "https://silent.example/hooks"
@@ -62,7 +62,7 @@ class _Receivers:
 
 
 @asynccontextmanager
-async def living(operator: str) -> AsyncIterator[Desk]:
+async def living(operator: str) -> AsyncIterator[ConsoleContext]:
     """A seeded service that goes on living until the block is left."""
     async with open_house(Settings(database_url="memory://"), notifier=_Receivers()) as house:
         merchants = [await _merchant(house.ports, "Coffee & Co"), await _merchant(house.ports, "Silent Ltd", _SILENT)]
@@ -72,7 +72,7 @@ async def living(operator: str) -> AsyncIterator[Desk]:
             await player.seed()
             playing = asyncio.create_task(player.play())
             try:
-                yield Desk(ports=house.ports, operator=operator, demo=True)
+                yield ConsoleContext(ports=house.ports, operator=operator, demo=True)
             finally:
                 playing.cancel()
                 with suppress(asyncio.CancelledError):

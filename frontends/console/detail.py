@@ -13,7 +13,7 @@ from textual.widgets.data_table import ColumnKey
 
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
-from .context import Desk, DeskScreen
+from .context import ConsoleContext, ConsoleScreen
 from .kinds.kinds import Change, ConsoleAct, Doing, Kind
 from .texts import SOURCES, lines, plain, short, styled
 
@@ -49,7 +49,7 @@ class OpenList(Message):
         self.filters = filters
 
 
-class DetailScreen(DeskScreen):
+class DetailScreen(ConsoleScreen):
     """The detail of any kind."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - Textual's own way
@@ -61,8 +61,8 @@ class DetailScreen(DeskScreen):
         Binding("r", "reload", "Reload", show=False),
     ]
 
-    def __init__(self, desk: Desk, kind: Kind, object_id: str) -> None:
-        super().__init__(desk, f"{kind.title} · {object_id}")
+    def __init__(self, shared: ConsoleContext, kind: Kind, object_id: str) -> None:
+        super().__init__(shared, f"{kind.title} · {object_id}")
         self._kind = kind
         self._object_id = object_id
         self.record: Any = None
@@ -104,17 +104,17 @@ class DetailScreen(DeskScreen):
     @work(exclusive=True)
     async def action_reload(self) -> None:
         """Read it anew; what stands stays on the screen."""
-        record = await self.ask(self._kind.get(self.desk.ports, self._object_id))
+        record = await self.ask(self._kind.get(self.shared.ports, self._object_id))
         if record is None:
             if not self._away and self.record is None:
                 self.query_one("#fact-lines", Static).update("There is no such object (any more).")
             return
-        moments = await self.ask(self._kind.timeline(self.desk.ports, record))
+        moments = await self.ask(self._kind.timeline(self.shared.ports, record))
         if moments is None or (self.record, self.moments) == (record, moments):
             return
         self.record, self.moments = record, moments
-        await self.ask(self.desk.names.learn(self.desk.ports, [getattr(record, "account_id", None)]))
-        facts = [(name, self.desk.names.told(value)) for name, value in self._kind.facts(record)]
+        await self.ask(self.shared.names.learn(self.shared.ports, [getattr(record, "account_id", None)]))
+        facts = [(name, self.shared.names.told(value)) for name, value in self._kind.facts(record)]
         self.query_one("#fact-lines", Static).update(lines(facts))
         if self._kind.body is not None:
             self.query_one("#body", Static).display = True
@@ -175,7 +175,7 @@ class DetailScreen(DeskScreen):
             return True
         act = next((act for act in self.acts() if act.key == key), None)
         if act is not None:
-            self.app.push_screen(ActDialog(self.desk, act, self.record), self._done)
+            self.app.push_screen(ActDialog(self.shared, act, self.record), self._done)
         return act is not None
 
     def _done(self, tried: bool | None) -> None:
@@ -207,7 +207,7 @@ class DetailScreen(DeskScreen):
         show = private
 
         async def read(doing: Doing) -> str:
-            found = show(self.desk.ports, doing.record)
+            found = show(self.shared.ports, doing.record)
             told = [f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in found.items()]
             return "\n".join(plain(line) for each in told for line in each.splitlines()) or "There is none."
 
@@ -219,7 +219,7 @@ class DetailScreen(DeskScreen):
             changes=lambda _: [Change("personal data", "masked", "shown here; your name and reason are kept")],
             reads=True,
         )
-        self.app.push_screen(ActDialog(self.desk, act, self.record), self._done)
+        self.app.push_screen(ActDialog(self.shared, act, self.record), self._done)
 
     def action_copy_id(self) -> None:
         """To the clipboard, as far as the terminal has one."""

@@ -13,7 +13,7 @@ from textual.widgets import DataTable, Label, Sparkline, Static
 from ...core.usecases.operators.action_items import ActionItem, ActionItems, read_action_items
 from ...core.usecases.operators.dashboard import Dashboard, read_dashboard
 from .catalogue import KINDS, kind_of
-from .context import Desk, DeskScreen
+from .context import ConsoleContext, ConsoleScreen
 from .detail import DetailScreen
 from .texts import left, plain, short, styled
 
@@ -32,7 +32,7 @@ _LINES = {
 """The sparklines; the last one where there is room."""
 
 
-class HomeScreen(DeskScreen):
+class HomeScreen(ConsoleScreen):
     """The first screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,8 +42,8 @@ class HomeScreen(DeskScreen):
         *(Binding(kind.key, f"app.open('{kind.name}')", kind.title) for kind in KINDS if kind.key),
     ]
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk, "cambist")
+    def __init__(self, shared: ConsoleContext) -> None:
+        super().__init__(shared, "cambist")
         self.items: list[ActionItem] = []
         self.dashboard: Dashboard | None = None
         self._shows_ids = False
@@ -92,7 +92,7 @@ class HomeScreen(DeskScreen):
         """Read what waits; nothing is looked for while another screen is in front."""
         if not self.is_current:
             return
-        found = await self.ask(read_action_items(self.desk.ports))
+        found = await self.ask(read_action_items(self.shared.ports))
         if found is not None:
             self._show_action_items(found)
 
@@ -146,14 +146,14 @@ class HomeScreen(DeskScreen):
         if kind is None:
             self.notify(f"No screen shows a {item.of} yet: {plain(item.object_id)}")
         else:
-            self.app.push_screen(DetailScreen(self.desk, kind, item.object_id))
+            self.app.push_screen(DetailScreen(self.shared, kind, item.object_id))
 
     @work(exclusive=True, group="dashboard")
     async def refresh_dashboard(self) -> None:
         """Look how the service does."""
         if not self.is_current:
             return
-        dashboard = await self.ask(read_dashboard(self.desk.ports, self.dashboard))
+        dashboard = await self.ask(read_dashboard(self.shared.ports, self.dashboard))
         if dashboard is None:
             return
         if self.dashboard is not None:

@@ -13,7 +13,7 @@ from ...core.usecases.accounts.accounts import list_accounts
 from .act_dialog import ActDialog
 from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
-from .context import Desk, DeskScreen
+from .context import ConsoleContext, ConsoleScreen
 from .detail import DetailScreen
 from .kinds.kinds import ConsoleAct, Filter, Kind, Wish
 from .texts import plain, styled
@@ -24,7 +24,7 @@ _AHEAD = 40
 _REFRESH = 3.0
 
 
-class ListScreen(DeskScreen):
+class ListScreen(ConsoleScreen):
     """A list with filters, an order, and a way into each record."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,8 +36,8 @@ class ListScreen(DeskScreen):
         Binding("r", "reload", "Reload", show=False),
     ]
 
-    def __init__(self, desk: Desk, kind: Kind, wish: Wish | None = None) -> None:
-        super().__init__(desk, kind.title)
+    def __init__(self, shared: ConsoleContext, kind: Kind, wish: Wish | None = None) -> None:
+        super().__init__(shared, kind.title)
         self.kind = kind
         self.wish = wish or Wish(order=kind.orders[0])
         self.records: list[Any] = []
@@ -89,16 +89,16 @@ class ListScreen(DeskScreen):
 
     def _cell(self, column: Column, record: Any, width: int) -> Text:
         value = column.cell(record)
-        shown = self.desk.names.of(value) if column.names else value
+        shown = self.shared.names.of(value) if column.names else value
         return styled(shown, right=column.right, width=width, ends=column.ends)
 
     async def _read(self, after: Any) -> list[Any] | None:
         """The page after a record, with the names of whose it is; None: there was no answer."""
-        found = await self.ask(self.kind.read(self.desk.ports, self.wish, after, PAGE))
+        found = await self.ask(self.kind.read(self.shared.ports, self.wish, after, PAGE))
         named = [each for each in self.kind.columns if each.names]
         if found and named:
             owners = {each.cell(record) for each in named for record in found}
-            await self.ask(self.desk.names.learn(self.desk.ports, owners))
+            await self.ask(self.shared.names.learn(self.shared.ports, owners))
         return found
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -114,15 +114,15 @@ class ListScreen(DeskScreen):
         self._read_first()
 
     def _tell_wish(self) -> None:
-        told = [f"{name} {plain(self.desk.names.of(value))}" for name, value in self.wish.filters.items() if value]
+        told = [f"{name} {plain(self.shared.names.of(value))}" for name, value in self.wish.filters.items() if value]
         self.query_one("#wish", Label).update(" · ".join([f"order: {self.wish.order}", *told]))
 
     @work(exclusive=True, group="read")
     async def _read_first(self) -> None:
-        await self.ask(self.desk.names.learn(self.desk.ports, [self.wish.of("account")]))
+        await self.ask(self.shared.names.learn(self.shared.ports, [self.wish.of("account")]))
         self._tell_wish()
         if self.kind.headline is not None:
-            headline = await self.ask(self.kind.headline(self.desk.ports))
+            headline = await self.ask(self.kind.headline(self.shared.ports))
             self.query_one("#headline", Label).update(headline or "")
         found = await self._read(None)
         if found is not None:
@@ -180,7 +180,7 @@ class ListScreen(DeskScreen):
     def _selected(self) -> None:
         if self.table.cursor_row < len(self.records):
             record = self.records[self.table.cursor_row]
-            self.app.push_screen(DetailScreen(self.desk, self.kind, record.id))
+            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id))
 
     def acts(self) -> list[ConsoleAct]:
         """The acts on no object."""
@@ -190,7 +190,9 @@ class ListScreen(DeskScreen):
         """Open the confirmation of the act of this key, if there is one."""
         act = next((act for act in self.acts() if act.key == key), None)
         if act is not None:
-            self.app.push_screen(ActDialog(self.desk, act, None), lambda tried: self.action_reload() if tried else None)
+            self.app.push_screen(
+                ActDialog(self.shared, act, None), lambda tried: self.action_reload() if tried else None
+            )
         return act is not None
 
     def ask_for(self, name: str, value: str) -> None:
@@ -234,7 +236,7 @@ class ListScreen(DeskScreen):
                 self.ask_for(filters[at].name, text.strip())
             return
         if not values:
-            accounts = await self.ask(list_accounts(self.desk.ports)) or []
+            accounts = await self.ask(list_accounts(self.shared.ports)) or []
             values, shown = [each.id for each in accounts], [f"{each.name}  {each.id}" for each in accounts]
         taken = await self.app.push_screen_wait(ChooseDialog(filters[at].name, ["all", *map(plain, shown)]))
         if taken is not None:

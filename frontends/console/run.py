@@ -8,7 +8,7 @@ from typing import Any
 from ..compose import open_house
 from ..settings import Settings
 from .app import Console
-from .context import Desk
+from .context import ConsoleContext
 from .demo import living
 
 
@@ -17,7 +17,7 @@ def run(settings: Settings, operator: str) -> None:
 
     async def inside() -> None:
         async with open_house(settings, patient=True) as house:
-            await Console(Desk(ports=house.ports, operator=operator)).run_async()
+            await Console(ConsoleContext(ports=house.ports, operator=operator)).run_async()
 
     _quietly(inside())
 
@@ -26,8 +26,8 @@ def run_demo(operator: str) -> None:
     """The console on a service in memory that is gone afterwards."""
 
     async def inside() -> None:
-        async with living(operator) as desk:
-            await Console(desk).run_async()
+        async with living(operator) as shared:
+            await Console(shared).run_async()
 
     _quietly(inside())
 

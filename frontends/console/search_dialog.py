@@ -12,7 +12,7 @@ from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
 from ...core.usecases.browse.search import Hit, search
-from .context import NO_ANSWER, Desk, words
+from .context import NO_ANSWER, ConsoleContext, words
 from .texts import brief, plain
 
 _ID = 20
@@ -26,9 +26,9 @@ class SearchDialog(ModalScreen[Hit | None]):
         Binding("down", "list", "To the list", show=False),
     ]
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, shared: ConsoleContext) -> None:
         super().__init__()
-        self._desk = desk
+        self._shared = shared
         self._hits: list[Hit] = []
 
     def compose(self) -> ComposeResult:
@@ -46,7 +46,7 @@ class SearchDialog(ModalScreen[Hit | None]):
     @work(exclusive=True)
     async def _look(self, text: str) -> None:
         try:
-            self._hits = await search(self._desk.ports, text)
+            self._hits = await search(self._shared.ports, text)
         except NO_ANSWER as fault:
             self.query_one("#outcome", Label).update(words(fault))
             return

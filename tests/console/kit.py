@@ -13,7 +13,7 @@ from textual.worker import WorkerCancelled
 
 from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import kind_of
-from cambist.frontends.console.context import Desk
+from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.faults import Unavailable
@@ -58,7 +58,7 @@ class Sitting:
         """The detail of an object, over whatever is open."""
         kind = kind_of(of)
         assert kind is not None
-        screen = DetailScreen(self.app.desk, kind, object_id)
+        screen = DetailScreen(self.app.shared, kind, object_id)
         await self.app.push_screen(screen)
         await self.settle()
         return screen
@@ -126,7 +126,7 @@ async def sitting(
             await seed(refunds)
         storage = Fragile(refunds.ports.storage)
         ports = msgspec.structs.replace(refunds.ports, storage=storage)
-        app = Console(Desk(ports=ports, operator="olga"))
+        app = Console(ConsoleContext(ports=ports, operator="olga"))
         app.animation_level = "none"
         with patch.object(Compositor, "render_update", _unpainted):
             async with app.run_test(size=size) as pilot:

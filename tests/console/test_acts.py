@@ -16,7 +16,7 @@ from cambist.core.usecases.browse.search import kind_of_id
 from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import KINDS, kind_of
-from cambist.frontends.console.context import Desk
+from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
 from cambist.ports.bundle import FourEyes
@@ -143,89 +143,89 @@ async def test_every_act_shows_asks_tells_and_is_audited_and_who_comes_too_late_
     async def seed(refunds: RefundHouse) -> None:
         there.update(await everything_there_is(refunds))
 
-    async with sitting(size, seed) as desk:
+    async with sitting(size, seed) as shared:
         for row in (*ROWS, *ADDED):
-            await begin(desk, row, there)
-            act, seen = desk.front()._act, desk.front()._record
+            await begin(shared, row, there)
+            act, seen = shared.front()._act, shared.front()._record
             given = {name: value or there["account"] for name, value in row.given.items()}
-            await done(desk, row, act, given)
+            await done(shared, row, act, given)
             # Who comes second sees the same dialog; at both sizes: test_console.py.
             if row.late is not None and size == SIZES[0]:
-                await too_late(desk, row, act, seen, given)
-            await desk.press("0")
+                await too_late(shared, row, act, seen, given)
+            await shared.press("0")
 
 
-async def begin(desk: Sitting, row: Row, there: dict[str, str]) -> None:
+async def begin(shared: Sitting, row: Row, there: dict[str, str]) -> None:
     """To the confirmation, by the keys."""
     if row.before is not None:
-        await row.before(desk.refunds)
+        await row.before(shared.refunds)
     if row.on == "withdrawal.newest":
-        there[row.on] = await fresh_payout(desk)
+        there[row.on] = await fresh_payout(shared)
     kind = kind_of(row.of)
     assert kind is not None
     if row.on:
-        await desk.open(row.of, there[row.on])
+        await shared.open(row.of, there[row.on])
     else:
-        await desk.press(kind.key)
-    bar = desk.shown().splitlines()
+        await shared.press(kind.key)
+    bar = shared.shown().splitlines()
     if row.key != "p":
         assert any(f"[{row.key}]" in line for line in bar[:3]), "the act is offered above, for the mouse"
-    await desk.pilot.press(row.key)
-    await desk.pilot.pause()
-    assert isinstance(desk.front(), ActDialog), row
+    await shared.pilot.press(row.key)
+    await shared.pilot.pause()
+    assert isinstance(shared.front(), ActDialog), row
 
 
-async def fresh_payout(desk: Sitting) -> str:
-    await money(desk.refunds)
-    return (await pay_out_now(desk.ports, desk.refunds.house.account.account_id, Mode.TEST)).id
+async def fresh_payout(shared: Sitting) -> str:
+    await money(shared.refunds)
+    return (await pay_out_now(shared.ports, shared.refunds.house.account.account_id, Mode.TEST)).id
 
 
-async def done(desk: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]) -> None:
-    before = await everything(desk.ports, AuditEntry)
+async def done(shared: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]) -> None:
+    before = await everything(shared.ports, AuditEntry)
     reason = f"because of {row.of}" if act.reason_needed else ""
     if act.reason_needed:
-        desk.fill("", given)
-        await desk.press("ctrl+s")
-        assert "Still needed: Reason" in desk.shown()
-        assert await everything(desk.ports, AuditEntry) == before
-    desk.fill(reason, given)
-    await desk.pilot.pause()
-    asked = desk.shown()
+        shared.fill("", given)
+        await shared.press("ctrl+s")
+        assert "Still needed: Reason" in shared.shown()
+        assert await everything(shared.ports, AuditEntry) == before
+    shared.fill(reason, given)
+    await shared.pilot.pause()
+    asked = shared.shown()
     for words in (act.title, "→", f"{act.title} ^s", *row.shows):
         assert words in asked, (row, asked)
-    assert row.says in await desk.confirm(reason, given), row
-    [newest] = await list_audit(desk.ports, limit=1)
+    assert row.says in await shared.confirm(reason, given), row
+    [newest] = await list_audit(shared.ports, limit=1)
     assert (newest.operator, newest.act, newest.reason) == ("olga", act.name, reason)
-    record = desk.front()._record
+    record = shared.front()._record
     # A confirmation is told of what was done, and not of the act that waited.
     assert record is None or newest.object_id in (record.id, getattr(record, "object_id", None))
     if row.key == "n" or row.key == "c":
         assert kind_of_id(newest.object_id or "") == row.of or record is not None
-    assert len(await everything(desk.ports, AuditEntry)) > len(before)
-    copy = desk.front().query("#secrets Button")
+    assert len(await everything(shared.ports, AuditEntry)) > len(before)
+    copy = shared.front().query("#secrets Button")
     if copy:
         copy.last(Button).press()
-        await desk.settle()
-        assert desk.app.clipboard in desk.shown().replace("\n", "")
-        assert not any(desk.app.clipboard in msgspec.json.encode(each).decode() for each in [newest])
-    await desk.press("escape")
-    if isinstance(desk.front(), DetailScreen):
-        assert f"olga: {act.name}" in [moment.text for moment in desk.front().moments]
+        await shared.settle()
+        assert shared.app.clipboard in shared.shown().replace("\n", "")
+        assert not any(shared.app.clipboard in msgspec.json.encode(each).decode() for each in [newest])
+    await shared.press("escape")
+    if isinstance(shared.front(), DetailScreen):
+        assert f"olga: {act.name}" in [moment.text for moment in shared.front().moments]
 
 
-async def too_late(desk: Sitting, row: Row, act: ConsoleAct, seen: Any, given: dict[str, str]) -> None:
+async def too_late(shared: Sitting, row: Row, act: ConsoleAct, seen: Any, given: dict[str, str]) -> None:
     """A colleague, whose console still shows what the first one saw."""
     if row.meanwhile is not None:
-        await row.meanwhile(desk.refunds)
-    before = await everything(desk.ports, AuditEntry)
-    desk.app.push_screen(ActDialog(Desk(ports=desk.ports, operator="ivan"), act, seen))
-    await desk.settle()
-    said = await desk.confirm("so do I", given)
+        await row.meanwhile(shared.refunds)
+    before = await everything(shared.ports, AuditEntry)
+    shared.app.push_screen(ActDialog(ConsoleContext(ports=shared.ports, operator="ivan"), act, seen))
+    await shared.settle()
+    said = await shared.confirm("so do I", given)
     assert row.late is not None
     assert row.late in said, (row, said)
-    assert await everything(desk.ports, AuditEntry) == before
-    await desk.press("escape")
-    assert not row.on or isinstance(desk.front(), DetailScreen)
+    assert await everything(shared.ports, AuditEntry) == before
+    await shared.press("escape")
+    assert not row.on or isinstance(shared.front(), DetailScreen)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -233,19 +233,19 @@ async def test_the_dialog_says_that_an_act_waits_before_and_after(size: tuple[in
     async def seed(refunds: RefundHouse) -> None:
         await refunds.paid()
 
-    async with sitting(size, seed) as desk:
-        account_id = desk.refunds.house.account.account_id
-        strict = msgspec.structs.replace(desk.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
-        screen = await desk.open("account", account_id)
+    async with sitting(size, seed) as shared:
+        account_id = shared.refunds.house.account.account_id
+        strict = msgspec.structs.replace(shared.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
+        screen = await shared.open("account", account_id)
         act = next(each for each in screen.acts() if each.key == "s")
-        desk.app.push_screen(ActDialog(Desk(ports=strict, operator="olga"), act, screen.record))
-        await desk.settle()
-        assert "takes effect" not in desk.shown(), "another setting needs one operator"
+        shared.app.push_screen(ActDialog(ConsoleContext(ports=strict, operator="olga"), act, screen.record))
+        await shared.settle()
+        assert "takes effect" not in shared.shown(), "another setting needs one operator"
         given = {"name": "payout_wallet", "value": OTHER}
-        desk.fill("by mail", given)
-        await desk.pilot.pause()
-        assert "once another operator confirms it" in " ".join(desk.shown().split())
-        said = await desk.confirm("by mail", given)
+        shared.fill("by mail", given)
+        await shared.pilot.pause()
+        assert "once another operator confirms it" in " ".join(shared.shown().split())
+        said = await shared.confirm("by mail", given)
         assert "Not done yet: it waits until" in said
-        [waiting] = await everything(desk.ports, PendingAct)
+        [waiting] = await everything(shared.ports, PendingAct)
         assert waiting.arguments == {"payout_wallet": OTHER}

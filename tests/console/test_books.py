@@ -26,77 +26,79 @@ async def seed(refunds: RefundHouse) -> None:
     await refunds.house.clock.advance(1)
 
 
-def front(desk: Sitting) -> ListScreen:
-    screen = desk.app.screen
+def front(shared: Sitting) -> ListScreen:
+    screen = shared.app.screen
     assert isinstance(screen, ListScreen)
     return screen
 
 
-async def confirm(desk: Sitting, key: str, *, reason: str = "why not", secret: bool = False, **values: str) -> str:
+async def confirm(shared: Sitting, key: str, *, reason: str = "why not", secret: bool = False, **values: str) -> str:
     """Fill in the dialog of an act and confirm it; what it then says, left open where secrets stand in it."""
-    await desk.pilot.press(key)
-    await desk.pilot.pause()
-    dialog = desk.app.screen
+    await shared.pilot.press(key)
+    await shared.pilot.pause()
+    dialog = shared.app.screen
     assert isinstance(dialog, ActDialog)
     for name, value in {**values, "reason": reason}.items():
         field = dialog.query_one(f"#{name}" if name == "reason" else f"#entry-{name}")
         assert isinstance(field, Input | Select)
         field.value = value
-    await desk.press("ctrl+s")
-    said = desk.shown()
+    await shared.press("ctrl+s")
+    said = shared.shown()
     if not secret:
-        await desk.press("escape")
+        await shared.press("escape")
     return said
 
 
-async def settlement_and_payouts(desk: Sitting) -> None:
-    await desk.press("4")
-    said = await confirm(desk, "s", mode="both", what="all paid by now")
+async def settlement_and_payouts(shared: Sitting) -> None:
+    await shared.press("4")
+    said = await confirm(shared, "s", mode="both", what="all paid by now")
     assert "test:" in said
     assert "live:" in said
-    await desk.press("T")
-    [statement] = front(desk).records
-    await desk.press("enter", "l")
-    assert [each.settlement_id for each in front(desk).records] == [statement.id]
-    await desk.press("enter")
-    screen = desk.app.screen
+    await shared.press("T")
+    [statement] = front(shared).records
+    await shared.press("enter", "l")
+    assert [each.settlement_id for each in front(shared).records] == [statement.id]
+    await shared.press("enter")
+    screen = shared.app.screen
     assert isinstance(screen, DetailScreen)
     assert [moment.of for moment in screen.moments] == ["payment", "settlement"]
-    await desk.press("3", "enter")
-    await desk.pilot.press("t")
-    await desk.pilot.pause()
-    desk.app.screen.query_one("#reason", Input).value = "it waits"
-    await desk.pilot.press("ctrl+s")
+    await shared.press("3", "enter")
+    await shared.pilot.press("t")
+    await shared.pilot.pause()
+    shared.app.screen.query_one("#reason", Input).value = "it waits"
+    await shared.pilot.press("ctrl+s")
     for _ in range(3):
-        await desk.pilot.pause()
-    assert "is pending…" in desk.shown()
-    await desk.refunds.house.work(3)
-    await desk.settle()
-    assert "is sent" in desk.shown()
-    await desk.press("escape", "escape")
-    assert "nothing to pay out" in await confirm(desk, "n", account=desk.refunds.house.account.account_id, mode="test")
+        await shared.pilot.pause()
+    assert "is pending…" in shared.shown()
+    await shared.refunds.house.work(3)
+    await shared.settle()
+    assert "is sent" in shared.shown()
+    await shared.press("escape", "escape")
+    assert "nothing to pay out" in await confirm(
+        shared, "n", account=shared.refunds.house.account.account_id, mode="test"
+    )
 
 
-async def ledger_and_audit(desk: Sitting) -> None:
-    await desk.press("L")
-    assert "no alarm" in desk.shown()
-    assert "The books hold: " in await confirm(desk, "v", reason="")
-    await desk.press("J")
-    assert {each.kind for each in front(desk).records} >= {"receipt", "settlement", "payout_reserved"}
-    front(desk).ask_for("kind", "settlement")
-    await desk.settle()
-    assert [each.kind for each in front(desk).records] == ["settlement"]
-    await desk.press("enter", "enter")
-    assert "Payments" in desk.shown()
-    await desk.press("9")
-    await desk.press("f", "down", "enter", *"settle", "enter")
-    assert sorted(each.object_id[:4] for each in front(desk).records) == ["live", "test"]
-    await desk.press("enter", "enter")
-    assert "Settlements" in desk.shown()
-    await desk.press("9")
-    front(desk).ask_for("from", "yesterday")
-    await desk.settle()
-    assert "must be a moment" in desk.shown()
+async def ledger_and_audit(shared: Sitting) -> None:
+    await shared.press("L")
+    assert "no alarm" in shared.shown()
+    assert "The books hold: " in await confirm(shared, "v", reason="")
+    await shared.press("J")
+    assert {each.kind for each in front(shared).records} >= {"receipt", "settlement", "payout_reserved"}
+    front(shared).ask_for("kind", "settlement")
+    await shared.settle()
+    assert [each.kind for each in front(shared).records] == ["settlement"]
+    await shared.press("enter", "enter")
+    assert "Payments" in shared.shown()
+    await shared.press("9")
+    await shared.press("f", "down", "enter", *"settle", "enter")
+    assert sorted(each.object_id[:4] for each in front(shared).records) == ["live", "test"]
+    await shared.press("enter", "enter")
+    assert "Settlements" in shared.shown()
+    await shared.press("9")
+    front(shared).ask_for("from", "yesterday")
+    await shared.settle()
+    assert "must be a moment" in shared.shown()
 
 
 async def test_settlement_payouts_and_books() -> None:
@@ -104,10 +106,10 @@ async def test_settlement_payouts_and_books() -> None:
         await seed(refunds)
         await refunds.set(payout_wallet=WALLET)
 
-    async with sitting(SIZES[1], with_wallet) as desk:
-        await settlement_and_payouts(desk)
-        await ledger_and_audit(desk)
-        assert await acts(desk.ports) == {"settle", "payout.retry", "ledger.verify"}
+    async with sitting(SIZES[1], with_wallet) as shared:
+        await settlement_and_payouts(shared)
+        await ledger_and_audit(shared)
+        assert await acts(shared.ports) == {"settle", "payout.retry", "ledger.verify"}
 
 
 async def acts(ports: Ports) -> set[str]:

@@ -25,41 +25,41 @@ async def both(refunds: RefundHouse) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_walk_from_home_and_back(size: tuple[int, int]) -> None:
-    async with sitting(size, both) as desk:
-        assert "60.00 came" in desk.shown()
-        assert "awaits approval" in desk.shown()
-        assert "Next settlement" in desk.shown()
-        await desk.press("1", "enter")
-        assert isinstance(desk.app.screen, DetailScreen)
-        assert "created" in desk.shown()
-        await desk.press("escape", "f", "down", "enter", *("down",) * 8, "enter")
-        assert isinstance(desk.app.screen, ListScreen)
-        assert [each.status for each in desk.app.screen.records] == ["amount_mismatch"]
-        await desk.press("m")
-        assert "mode live" in desk.shown()
-        await desk.press("m")
-        assert desk.app.screen.records == []
-        await desk.press("slash", *"order-7", "enter")
-        assert isinstance(desk.app.screen, DetailScreen)
-        await desk.press("question_mark", "g", "enter")
-        assert isinstance(desk.app.screen, HomeScreen)
-        await desk.press("ctrl+t")
-        assert desk.app.theme == "textual-light"
+    async with sitting(size, both) as shared:
+        assert "60.00 came" in shared.shown()
+        assert "awaits approval" in shared.shown()
+        assert "Next settlement" in shared.shown()
+        await shared.press("1", "enter")
+        assert isinstance(shared.app.screen, DetailScreen)
+        assert "created" in shared.shown()
+        await shared.press("escape", "f", "down", "enter", *("down",) * 8, "enter")
+        assert isinstance(shared.app.screen, ListScreen)
+        assert [each.status for each in shared.app.screen.records] == ["amount_mismatch"]
+        await shared.press("m")
+        assert "mode live" in shared.shown()
+        await shared.press("m")
+        assert shared.app.screen.records == []
+        await shared.press("slash", *"order-7", "enter")
+        assert isinstance(shared.app.screen, DetailScreen)
+        await shared.press("question_mark", "g", "enter")
+        assert isinstance(shared.app.screen, HomeScreen)
+        await shared.press("ctrl+t")
+        assert shared.app.theme == "textual-light"
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_of_two_operators_at_one_refund_one_wins_and_the_other_is_told(size: tuple[int, int]) -> None:
-    async with sitting(size, waiting) as desk:
-        await desk.press("enter")
-        screen = desk.app.screen
+    async with sitting(size, waiting) as shared:
+        await shared.press("enter")
+        screen = shared.app.screen
         assert isinstance(screen, DetailScreen)
-        await desk.pilot.press("b", *"fraud")
-        await approve_refund(desk.ports, screen.record.id)
-        await desk.press("ctrl+s")
-        assert "Not done. INVALID_STATE: It was changed meanwhile" in desk.shown()
-        assert await desk.refunds.status(screen.record.id) == "pending"
-        assert await list_audit(desk.ports, limit=10) == []
-        await desk.press("escape")
+        await shared.pilot.press("b", *"fraud")
+        await approve_refund(shared.ports, screen.record.id)
+        await shared.press("ctrl+s")
+        assert "Not done. INVALID_STATE: It was changed meanwhile" in shared.shown()
+        assert await shared.refunds.status(screen.record.id) == "pending"
+        assert await list_audit(shared.ports, limit=10) == []
+        await shared.press("escape")
         assert screen.record.approved_at is not None
 
 
@@ -68,33 +68,33 @@ async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
         await refunds.paid("1000.00", mode="live", client_phone="+79005551234")
         await refunds.house.clock.advance(1)
 
-    async with sitting(SIZES[1], paid) as desk:
-        await desk.press("1", "enter")
-        assert "+79005551234" not in desk.shown()
-        await desk.pilot.press("p", *"the payer called")
-        await desk.press("ctrl+s")
-        assert "+79005551234" in desk.shown()
-        await desk.press("escape", "4", "s")
+    async with sitting(SIZES[1], paid) as shared:
+        await shared.press("1", "enter")
+        assert "+79005551234" not in shared.shown()
+        await shared.pilot.press("p", *"the payer called")
+        await shared.press("ctrl+s")
+        assert "+79005551234" in shared.shown()
+        await shared.press("escape", "4", "s")
         for entry, value in (("mode", "live"), ("what", "all paid by now")):
-            select = desk.app.screen.query_one(f"#entry-{entry}")
+            select = shared.app.screen.query_one(f"#entry-{entry}")
             assert isinstance(select, Select)
             select.value = value
-        desk.app.screen.query_one("#reason", Input).value = "asked for"
-        await desk.press("ctrl+s")
-        assert "1 payments, 1000.00 RUB" in desk.shown()
-        await desk.press("escape")
-        rows = await list_audit(desk.ports, limit=10)
+        shared.app.screen.query_one("#reason", Input).value = "asked for"
+        await shared.press("ctrl+s")
+        assert "1 payments, 1000.00 RUB" in shared.shown()
+        await shared.press("escape")
+        rows = await list_audit(shared.ports, limit=10)
         assert [(row.act, row.reason) for row in rows] == [
             ("settle", "asked for"),
             ("private.show", "the payer called"),
         ]
-        desk.storage.gone = True
-        await desk.press("1")
-        assert "the database does not answer" in desk.shown()
-        desk.storage.gone = False
-        await desk.press("r")
-        assert "does not answer" not in desk.shown()
-        assert "settled" in desk.shown()
+        shared.storage.gone = True
+        await shared.press("1")
+        assert "the database does not answer" in shared.shown()
+        shared.storage.gone = False
+        await shared.press("r")
+        assert "does not answer" not in shared.shown()
+        assert "settled" in shared.shown()
 
 
 class Row:
@@ -128,17 +128,17 @@ async def test_a_list_of_100_000_is_read_page_by_page() -> None:
         facts=lambda _: [],
         filters=(),
     )
-    async with sitting(SIZES[0]) as desk:
-        desk.app.push_screen(ListScreen(desk.app.desk, kind))
-        await desk.settle()
+    async with sitting(SIZES[0]) as shared:
+        shared.app.push_screen(ListScreen(shared.app.shared, kind))
+        await shared.settle()
         assert asked == [(None, PAGE)]
-        screen = desk.app.screen
+        screen = shared.app.screen
         assert isinstance(screen, ListScreen)
         for _ in range(20):
-            await desk.press("pagedown")
+            await shared.press("pagedown")
         assert [each.id for each in screen.records] == [f"row-{number:06}" for number in range(len(screen.records))]
         assert screen.table.cursor_row < len(screen.records) < screen.table.cursor_row + 2 * PAGE
-        await desk.press("ctrl+end")
+        await shared.press("ctrl+end")
         assert len(asked) * PAGE == len(screen.records) < 1000
         assert not screen.complete
 

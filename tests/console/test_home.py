@@ -22,9 +22,9 @@ async def hit(ports: Ports, counter: str, times: int, *, minutes_ago: int = 0) -
     await hits.flush(ports)
 
 
-def line(desk: Sitting, name: str) -> list[float]:
+def line(shared: Sitting, name: str) -> list[float]:
     """What a sparkline draws."""
-    screen = desk.app.screen
+    screen = shared.app.screen
     assert isinstance(screen, HomeScreen)
     return list(screen.query_one(f"#{name} Sparkline", Sparkline).data or ())
 
@@ -34,16 +34,16 @@ async def test_limits_hit_are_counted_and_drawn_and_refresh_by_themselves(
     size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(home, "_PULSE", 0.1)
-    async with sitting(size) as desk:
-        assert "0 limits hit" in desk.shown()
-        await desk.refunds.house.clock.advance(600)  # the day is older than the minutes that are told
-        await hit(desk.ports, "general:key", 40, minutes_ago=3)
-        await hit(desk.ports, "money:ip", 17)
-        while "57 limits hit" not in desk.shown():
-            await desk.pilot.pause()
-        assert "40 key, 17 IP" in desk.shown()
-        assert "limits hit, hour: 57" in desk.shown()
-        drawn = line(desk, "hits")
+    async with sitting(size) as shared:
+        assert "0 limits hit" in shared.shown()
+        await shared.refunds.house.clock.advance(600)  # the day is older than the minutes that are told
+        await hit(shared.ports, "general:key", 40, minutes_ago=3)
+        await hit(shared.ports, "money:ip", 17)
+        while "57 limits hit" not in shared.shown():
+            await shared.pilot.pause()
+        assert "40 key, 17 IP" in shared.shown()
+        assert "limits hit, hour: 57" in shared.shown()
+        drawn = line(shared, "hits")
         assert len(drawn) == HOUR
         assert (drawn[-4], drawn[-1], sum(drawn)) == (40, 17, 57)
 
@@ -51,15 +51,15 @@ async def test_limits_hit_are_counted_and_drawn_and_refresh_by_themselves(
 @pytest.mark.parametrize("size", SIZES)
 async def test_all_of_home_fits(size: tuple[int, int]) -> None:
     """No line is cut, and nothing has to be moved sideways to be read."""
-    async with sitting(size, waiting) as desk:
-        await hit(desk.ports, "general:key", 12_345)
-        await hit(desk.ports, "general:ip", 67_890)
-        await desk.press("0")
-        screen = desk.app.screen
+    async with sitting(size, waiting) as shared:
+        await hit(shared.ports, "general:key", 12_345)
+        await hit(shared.ports, "general:ip", 67_890)
+        await shared.press("0")
+        screen = shared.app.screen
         assert isinstance(screen, HomeScreen)
         screen.refresh_dashboard()
-        await desk.settle()
-        shown = desk.shown()
+        await shared.settle()
+        shown = shared.shown()
         for words in (
             "80235 limits hit 12345 key, 67890 IP",
             "both modes",
@@ -77,16 +77,16 @@ async def test_all_of_home_fits(size: tuple[int, int]) -> None:
 
 
 async def test_another_size_of_the_terminal_brings_the_ids_and_takes_them_away() -> None:
-    async with sitting(SIZES[0], waiting) as desk:
-        screen = desk.app.screen
+    async with sitting(SIZES[0], waiting) as shared:
+        screen = shared.app.screen
         assert isinstance(screen, HomeScreen)
         for size, there in ((SIZES[1], True), (SIZES[0], False)):
-            await desk.pilot.resize_terminal(*size)
-            await desk.settle()
-            assert (screen.items[0].object_id in desk.shown()) is there
-            assert "awaits approval" in desk.shown()
+            await shared.pilot.resize_terminal(*size)
+            await shared.settle()
+            assert (screen.items[0].object_id in shared.shown()) is there
+            assert "awaits approval" in shared.shown()
 
 
 async def test_the_demonstration_has_limits_that_were_hit() -> None:
-    async with living("olga") as desk:
-        assert sum((await read_dashboard(desk.ports)).hits.hour) > 0
+    async with living("olga") as shared:
+        assert sum((await read_dashboard(shared.ports)).hits.hour) > 0

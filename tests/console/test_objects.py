@@ -31,14 +31,14 @@ class Planted:
         self.there = await seed(refunds)
 
 
-async def find(desk: Sitting, wanted: str) -> None:
-    await desk.pilot.press("slash")
-    desk.app.screen.query_one("#wanted", Input).value = wanted
-    await desk.press("enter")
+async def find(shared: Sitting, wanted: str) -> None:
+    await shared.pilot.press("slash")
+    shared.app.screen.query_one("#wanted", Input).value = wanted
+    await shared.press("enter")
 
 
-def front(desk: Sitting) -> Any:
-    return desk.app.screen
+def front(shared: Sitting) -> Any:
+    return shared.app.screen
 
 
 async def test_lists_follow_their_filters_and_orders() -> None:
@@ -140,73 +140,73 @@ def assert_pages_join(small: list[str], large: list[str]) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int, int]) -> None:
     planted = Planted()
-    async with sitting(size, planted) as desk:
+    async with sitting(size, planted) as shared:
         there = planted.there
-        assert "1 webhook given up" in desk.shown()
+        assert "1 webhook given up" in shared.shown()
         # What needs a person opens what is to be decided.
-        for need in front(desk).needs:
-            await desk.press("enter")
-            assert front(desk).record.id == need.object_id
-            assert front(desk).acts()
-            await desk.press("escape", "down")
-        await find(desk, "club-1")
-        assert front(desk).record.id == there.subscription
+        for need in front(shared).needs:
+            await shared.press("enter")
+            assert front(shared).record.id == need.object_id
+            assert front(shared).acts()
+            await shared.press("escape", "down")
+        await find(shared, "club-1")
+        assert front(shared).record.id == there.subscription
         # A line of a timeline opens the object that it tells of.
-        [charge] = [place for place, each in enumerate(front(desk).moments) if each.of == "payment"]
-        front(desk).query_one("#timeline", DataTable).move_cursor(row=charge)
-        await desk.press("enter")
-        assert front(desk).record.subscription_id == there.subscription
+        [charge] = [place for place, each in enumerate(front(shared).moments) if each.of == "payment"]
+        front(shared).query_one("#timeline", DataTable).move_cursor(row=charge)
+        await shared.press("enter")
+        assert front(shared).record.subscription_id == there.subscription
 
 
 async def test_the_mouse_the_palette_and_a_storage_that_is_late_or_gone() -> None:
     planted = Planted()
-    async with sitting(SIZES[0], planted) as desk:
-        await mouse_palette_and_clipboard(desk, planted.there)
-        await late_and_gone(desk)
+    async with sitting(SIZES[0], planted) as shared:
+        await mouse_palette_and_clipboard(shared, planted.there)
+        await late_and_gone(shared)
 
 
-async def mouse_palette_and_clipboard(desk: Sitting, there: Seeded) -> None:
-    await desk.press("6")
+async def mouse_palette_and_clipboard(shared: Sitting, there: Seeded) -> None:
+    await shared.press("6")
     # The second row: bar, wish and titles stand above the rows.
-    await desk.pilot.click("#list", offset=(5, 2))
-    await desk.settle()
-    await desk.pilot.click("#list", offset=(5, 2))
-    await desk.settle()
-    assert front(desk).record.id == there.late_exchange
-    await desk.press("y")
-    assert desk.app.clipboard == there.late_exchange
-    await desk.pilot.click("#acts Button")
-    await desk.settle()
-    assert "Return suspended money ^s" in desk.shown()
-    await desk.press("escape")
-    await desk.pilot.press("ctrl+p", *"gatew")
-    while "The list (G)" not in desk.shown():
-        await desk.pilot.pause(0.02)
-    await desk.pilot.press("enter")
-    await desk.pilot.pause()
-    await desk.settle()
-    assert isinstance(front(desk), ListScreen)
-    assert front(desk).kind.name == "gateway"
-    await desk.press("y")
-    assert desk.app.clipboard == front(desk).records[0].id
+    await shared.pilot.click("#list", offset=(5, 2))
+    await shared.settle()
+    await shared.pilot.click("#list", offset=(5, 2))
+    await shared.settle()
+    assert front(shared).record.id == there.late_exchange
+    await shared.press("y")
+    assert shared.app.clipboard == there.late_exchange
+    await shared.pilot.click("#acts Button")
+    await shared.settle()
+    assert "Return suspended money ^s" in shared.shown()
+    await shared.press("escape")
+    await shared.pilot.press("ctrl+p", *"gatew")
+    while "The list (G)" not in shared.shown():
+        await shared.pilot.pause(0.02)
+    await shared.pilot.press("enter")
+    await shared.pilot.pause()
+    await shared.settle()
+    assert isinstance(front(shared), ListScreen)
+    assert front(shared).kind.name == "gateway"
+    await shared.press("y")
+    assert shared.app.clipboard == front(shared).records[0].id
 
 
-async def late_and_gone(desk: Sitting) -> None:
+async def late_and_gone(shared: Sitting) -> None:
     answered = asyncio.Event()
-    question = asyncio.create_task(front(desk).ask(answered.wait()))
-    while "working…" not in desk.shown():
-        await desk.pilot.pause(0.02)
+    question = asyncio.create_task(front(shared).ask(answered.wait()))
+    while "working…" not in shared.shown():
+        await shared.pilot.pause(0.02)
     answered.set()
     assert await question
-    await desk.pilot.pause()
-    assert "working…" not in desk.shown()
-    desk.storage.gone = True
-    await desk.press("S")
-    assert "the database does not answer" in desk.shown()
-    desk.storage.gone = False
-    await desk.press("r")
-    assert "does not answer" not in desk.shown()
-    assert front(desk).records
+    await shared.pilot.pause()
+    assert "working…" not in shared.shown()
+    shared.storage.gone = True
+    await shared.press("S")
+    assert "the database does not answer" in shared.shown()
+    shared.storage.gone = False
+    await shared.press("r")
+    assert "does not answer" not in shared.shown()
+    assert front(shared).records
 
 
 async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
@@ -216,12 +216,12 @@ async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
         for number in range(30):
             made[f"Cafe {number}"] = (await create_account(refunds.ports, f"Cafe {number}")).account_id
 
-    async with sitting(SIZES[0], many) as desk:
-        await desk.press("1")
-        await desk.pilot.press("f", "down", "down", "enter")
-        await desk.pilot.pause()
-        desk.app.screen.query_one(Input).value = "cafe 17"
-        await desk.pilot.pause()
-        await desk.press("enter")
-        assert front(desk).wish.filters["account"] == made["Cafe 17"]
-        assert "account Cafe 17" in desk.shown()
+    async with sitting(SIZES[0], many) as shared:
+        await shared.press("1")
+        await shared.pilot.press("f", "down", "down", "enter")
+        await shared.pilot.pause()
+        shared.app.screen.query_one(Input).value = "cafe 17"
+        await shared.pilot.pause()
+        await shared.press("enter")
+        assert front(shared).wish.filters["account"] == made["Cafe 17"]
+        assert "account Cafe 17" in shared.shown()

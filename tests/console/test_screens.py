@@ -27,84 +27,84 @@ async def test_each_screen_lists_filters_orders_opens_and_is_found(size: tuple[i
     async def seed(refunds: RefundHouse) -> None:
         there.update(await everything_there_is(refunds))
 
-    async with sitting(size, seed) as desk:
+    async with sitting(size, seed) as shared:
         for kind in KINDS:
-            await opened(desk, kind, there)
-            await ordered(desk, kind)
+            await opened(shared, kind, there)
+            await ordered(shared, kind)
             for place, each in enumerate(kind.filters if size == SIZES[0] else kind.filters[:1]):
-                await filtered(desk, place, each, there)
-            await desk.press("r")
-            await detailed(desk, kind)
-            found = [(hit.kind, hit.object_id) for hit in await search(desk.ports, there[kind.name])]
+                await filtered(shared, place, each, there)
+            await shared.press("r")
+            await detailed(shared, kind)
+            found = [(hit.kind, hit.object_id) for hit in await search(shared.ports, there[kind.name])]
             # A correction has the id of the refund that it is of.
             assert ("refund" if kind.name == "correction" else kind.name, there[kind.name]) in found
 
 
-def front(desk: Sitting) -> ListScreen:
-    screen = desk.app.screen
+def front(shared: Sitting) -> ListScreen:
+    screen = shared.app.screen
     assert isinstance(screen, ListScreen)
     return screen
 
 
-async def opened(desk: Sitting, kind: Kind, there: dict[str, str]) -> None:
+async def opened(shared: Sitting, kind: Kind, there: dict[str, str]) -> None:
     """The list, by its letter, or from the object that it belongs to."""
     if kind.key:
-        await desk.press("0", kind.key)
+        await shared.press("0", kind.key)
     else:
         owner, part = next((each, part) for each in KINDS for part in each.parts if part.of == kind.name)
-        await desk.open(owner.name, there[owner.name])
-        await desk.press(part.key)
-        assert front(desk).wish.filters == {part.by: there[owner.name]}
-    shown = desk.shown()
-    assert f"{kind.title} · {len(front(desk).records)}" in shown
-    assert front(desk).records
-    titles = [column.title for column, _ in front(desk)._shown]
+        await shared.open(owner.name, there[owner.name])
+        await shared.press(part.key)
+        assert front(shared).wish.filters == {part.by: there[owner.name]}
+    shown = shared.shown()
+    assert f"{kind.title} · {len(front(shared).records)}" in shown
+    assert front(shared).records
+    titles = [column.title for column, _ in front(shared)._shown]
     assert any(all(title in line for title in titles) for line in shown.splitlines()), "a title is cut"
-    assert not any(column.names for column, _ in front(desk)._shown) or "Merchant" in shown
+    assert not any(column.names for column, _ in front(shared)._shown) or "Merchant" in shown
     for act in kind.list_acts:
         assert f"{act.title} [{act.key}]" in shown
 
 
-async def ordered(desk: Sitting, kind: Kind) -> None:
-    seen = [record.id for record in front(desk).records]
+async def ordered(shared: Sitting, kind: Kind) -> None:
+    seen = [record.id for record in front(shared).records]
     first, *others = kind.orders
     for order in (*others, first):
         if others:
-            await desk.press("o")
-        assert f"order: {order}" in desk.shown()
-        present = [record.id for record in front(desk).records]
+            await shared.press("o")
+        assert f"order: {order}" in shared.shown()
+        present = [record.id for record in front(shared).records]
         assert set(present) <= set(seen)
         if (order, first) in (("oldest", "newest"), ("newest", "oldest")):
             assert present == seen[::-1]
-    assert [record.id for record in front(desk).records] == seen
+    assert [record.id for record in front(shared).records] == seen
 
 
-async def filtered(desk: Sitting, place: int, each: Filter, there: dict[str, str]) -> None:
+async def filtered(shared: Sitting, place: int, each: Filter, there: dict[str, str]) -> None:
     """Chosen by the keys."""
-    before = front(desk).wish
-    await desk.pilot.press("f", *["down"] * place, "enter")
-    await desk.pilot.pause()
+    before = front(shared).wish
+    await shared.pilot.press("f", *["down"] * place, "enter")
+    await shared.pilot.pause()
     if each.hint:
-        desk.app.screen.query_one(Input).value = TYPED.get(each.name) or there.get(each.name, "pay_1")
-        await desk.press("enter")
+        shared.app.screen.query_one(Input).value = TYPED.get(each.name) or there.get(each.name, "pay_1")
+        await shared.press("enter")
     else:
-        await desk.press("down", "enter")
-    asked = front(desk).wish.filters[each.name]
+        await shared.press("down", "enter")
+    asked = front(shared).wish.filters[each.name]
     assert asked
-    shown = desk.shown()
+    shown = shared.shown()
     assert f"{each.name} {'Merchant' if each.name == 'account' else asked}"[:40] in shown
-    assert not front(desk)._away
-    assert front(desk).records or "Nothing fits these filters" in shown
-    for record in front(desk).records:
+    assert not front(shared)._away
+    assert front(shared).records or "Nothing fits these filters" in shown
+    for record in front(shared).records:
         assert getattr(record, each.name, asked) == asked or each.name in TYPED
-    front(desk).wish = before
+    front(shared).wish = before
 
 
-async def detailed(desk: Sitting, kind: Kind) -> None:
-    await desk.press("enter")
-    screen = desk.app.screen
+async def detailed(shared: Sitting, kind: Kind) -> None:
+    await shared.press("enter")
+    screen = shared.app.screen
     assert isinstance(screen, DetailScreen)
-    shown = desk.shown()
+    shown = shared.shown()
     name, _ = next(fact for fact in kind.facts(screen.record) if fact[1] is not None)
     assert name in shown
     assert kind.name in QUIET or screen.moments
