@@ -36,10 +36,10 @@ from cambist.core.usecases.test_clock import living_with
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
-from tests.books import everything
+from tests.app_pool import lent_app
 from tests.exchange_house import ExchangeHouse
-from tests.faces import lent_app
 from tests.houses import WEBHOOK_SECRET, Postman, TestHouse
+from tests.invariants import everything
 from tests.payout_kit import WALLET
 from tests.subscription_house import bound
 

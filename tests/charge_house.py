@@ -28,8 +28,8 @@ from cambist.core.usecases.subscriptions.subscriptions import create_subscriptio
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import ChargePretence, ChargeStatus, MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote
-from tests.books import everything
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)

@@ -26,8 +26,8 @@ from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import RemittanceStatus
-from tests.books import balances, everything
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import balances, everything
 
 PHONE = "+70000000001"
 """Verified in test mode."""

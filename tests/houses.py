@@ -22,10 +22,10 @@ from cambist.frontends.settings import Settings
 from cambist.ports.bank import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from tests.books import check_books
-from tests.faces import lent_app
+from tests.app_pool import lent_app
+from tests.invariants import check_books
 from tests.payload_checks import check_body, check_webhook
-from tests.turns import at_rest
+from tests.quiesce import at_rest
 
 WEBHOOK_SECRET = "a-webhook-secret-of-the-tests"
 WEBHOOK_URL = "https://merchant.example/hooks"

@@ -25,8 +25,8 @@ from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SenderCapabilities, Senders, SentTransfer, SignedTransfer, TransferState
-from tests.books import check_books
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import check_books
 
 WALLET = tron_address(bytes(range(20)))
 OTHER_WALLET = tron_address(bytes(range(20, 40)))

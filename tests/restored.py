@@ -44,10 +44,10 @@ from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Storage
-from tests.books import check_books
 from tests.houses import Postman
+from tests.invariants import check_books
 from tests.payout_kit import WALLET, WatchedSender
-from tests.turns import at_rest
+from tests.quiesce import at_rest
 
 Rows = dict[str, dict[str, Any]]
 Copy = Rows | Path

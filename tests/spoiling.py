@@ -19,10 +19,10 @@ from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from tests.faces import lent_app
+from tests.app_pool import lent_app
 from tests.houses import WEBHOOK_SECRET
+from tests.quiesce import at_rest
 from tests.servers import database
-from tests.turns import at_rest
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from cambist.core.domain.chains import FIRST_LINK, Chain, ChainHead
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, balances_moved
 from cambist.frontends.settings import VaultKeys
 from cambist.ports.bundle import Ports
-from tests.books import everything
 from tests.contracts.migration_kit import done_on
+from tests.invariants import everything
 
 KEYS = VaultKeys(keys={1: bytes([5]) * 32}, current=1, pepper=bytes([6]) * 32)
 OWN = SealedVault({1: bytes([9]) * 32}, 1, bytes([9]) * 32)

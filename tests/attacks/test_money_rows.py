@@ -16,8 +16,8 @@ from cambist.core.usecases.operators.action_items import NOT_TAGGED, read_action
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from tests.attacks.kit import OWN, Attacker
-from tests.books import everything
 from tests.houses import TestHouse
+from tests.invariants import everything
 from tests.usecases.test_ledger import book
 from tests.usecases.test_settlement import caller, paid
 

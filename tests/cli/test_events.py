@@ -9,7 +9,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import load
-from tests import happenings
+from tests import event_factory
 from tests.cli.conftest import Call
 
 
@@ -36,7 +36,7 @@ def happen(folder: Path, account_id: str, mode: Mode = Mode.TEST, object_id: str
 
     async def inside() -> str:
         async with open_house(load({}, {}, folder).settings) as house:
-            [event] = await happenings.happen(house.ports, account_id, mode=mode, object_id=object_id)
+            [event] = await event_factory.happen(house.ports, account_id, mode=mode, object_id=object_id)
         return event
 
     return asyncio.run(inside())

@@ -24,9 +24,9 @@ from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.bundle import FourEyes
 from cambist.ports.notifier import Answer, DeliveryResult
-from tests.books import everything
 from tests.console.kit import mismatch, waiting
 from tests.exchange_house import ExchangeHouse
+from tests.invariants import everything
 from tests.refund_house import RefundHouse
 from tests.subscription_house import bound
 

@@ -20,9 +20,9 @@ from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
 from cambist.ports.bundle import FourEyes
-from tests.books import everything
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
+from tests.invariants import everything
 from tests.refund_house import RefundHouse
 
 CHANGED = "Not done. INVALID_STATE: It was changed meanwhile"

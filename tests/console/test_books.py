@@ -14,8 +14,8 @@ from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
-from tests.books import everything
 from tests.console.kit import SIZES, Sitting, sitting
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"

@@ -14,9 +14,9 @@ from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.kinds.kinds import Kind, Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
-from tests.books import everything
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import Seeded, seed
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 MINE = ("subscription", "exchange", "client", "event", "suspense", "gateway", "receiver")

@@ -24,7 +24,7 @@ from cambist.ports.bank import (
 )
 from cambist.ports.faults import Fault, Refused
 from cambist.ports.storage import Unit
-from tests.gates import OtherCommit
+from tests.race_barriers import OtherCommit
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 LIFETIME = timedelta(minutes=15)

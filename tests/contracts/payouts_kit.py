@@ -14,7 +14,7 @@ from cambist.ports.faults import Fault
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SignedTransfer, TransferState, UsdtSender
 from cambist.ports.storage import Unit
-from tests.gates import OtherCommit
+from tests.race_barriers import OtherCommit
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 OPERATION = "wd_1"

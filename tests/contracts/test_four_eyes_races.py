@@ -19,9 +19,9 @@ from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
-from tests.books import everything
-from tests.fuses import Fuse, Killed, fused
-from tests.gates import GatedStorage
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.invariants import everything
+from tests.race_barriers import BarrierStorage
 
 WALLETS = ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH")
 
@@ -62,7 +62,7 @@ async def test_an_act_is_kept_as_it_was_asked_for(ports: Ports) -> None:
 async def test_of_many_that_decide_at_once_one_does(ports: Ports) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     act = await asked(ports, account_id)
-    gated = msgspec.structs.replace(ports, storage=GatedStorage(ports.storage, 4))
+    gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, 4))
     ends = await asyncio.gather(
         *(confirm_act(by(gated, name), act.id) for name in ("ivan", "vera", "igor")),
         reject_act(by(gated, "anna"), act.id),
@@ -79,7 +79,7 @@ async def test_of_many_that_decide_at_once_one_does(ports: Ports) -> None:
 
 async def test_of_many_that_ask_at_once_one_waits(ports: Ports) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
-    gated = msgspec.structs.replace(ports, storage=GatedStorage(ports.storage, 3))
+    gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, 3))
     acts = await asyncio.gather(*(asked(gated, account_id, name) for name in ("olga", "ivan", "vera")))
     assert len({act.id for act in acts}) == 1
     [kept] = await everything(ports, PendingAct)
@@ -88,7 +88,7 @@ async def test_of_many_that_ask_at_once_one_waits(ports: Ports) -> None:
 
 async def test_of_two_that_ask_for_different_wallets_at_once_one_is_told_of_the_other(ports: Ports) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
-    gated = msgspec.structs.replace(ports, storage=GatedStorage(ports.storage, 2))
+    gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, 2))
     tellings = (Act(operator=name, name="account.set") for name in ("olga", "ivan"))
     ends = await asyncio.gather(
         *(
@@ -107,7 +107,7 @@ async def test_of_two_that_ask_for_different_wallets_at_once_one_is_told_of_the_
 async def test_who_dies_while_asking_leaves_one_act_at_most(ports: Ports, commit: int, after: bool) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     told = Act(operator="olga", name="account.set", object_id=account_id)
-    dying = acting(fused(ports, Fuse(commit, after=after)), told)
+    dying = acting(fused(ports, CrashPoint(commit, after=after)), told)
     with pytest.raises(Killed):
         await set_settings(dying, account_id, {"payout_wallet": WALLETS[0]})
     assert len(await list_acts(ports)) == int(commit == 2 and after)
@@ -121,7 +121,7 @@ async def test_who_dies_while_confirming_leaves_both_or_neither(ports: Ports, af
     account_id = (await create_account(ports, "Merchant")).account_id
     act = await asked(ports, account_id)
     with pytest.raises(Killed):
-        await confirm_act(by(fused(ports, Fuse(1, after=after)), "ivan"), act.id)
+        await confirm_act(by(fused(ports, CrashPoint(1, after=after)), "ivan"), act.id)
     assert await wallet(ports, account_id) == (WALLETS[0] if after else None)
     [kept] = await everything(ports, PendingAct)
     assert kept.status is (ActStatus.CONFIRMED if after else ActStatus.WAITING)

@@ -21,9 +21,9 @@ from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Stale
 from cambist.ports.storage import Storage, Unit
-from tests.books import everything
 from tests.contracts.storage_kit import START
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.invariants import everything
 
 ACCOUNT = "acc_1"
 
@@ -209,7 +209,7 @@ async def test_a_sealer_that_dies_leaves_a_chain_that_holds(
     monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 3)
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(8)))
     with pytest.raises(Killed):
-        await seal_all(fused(ports, Fuse(2, after=after)))
+        await seal_all(fused(ports, CrashPoint(2, after=after)))
     report = await verify_ledger(ports)
     assert (report.holds, report.entries, report.unsealed) == (True, 8, 2 if after else 5)
     assert await seal_all(ports) == report.unsealed

@@ -17,7 +17,7 @@ from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
-from tests.books import everything
+from tests.invariants import everything
 
 NOW = datetime(2026, 11, 21, 0, 30, 20, tzinfo=UTC)
 MINUTE = 60

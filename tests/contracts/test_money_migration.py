@@ -26,7 +26,7 @@ from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, VaultKeys
-from tests.books import balances, check_books, everything
+from tests.invariants import balances, check_books, everything
 
 SHOP = "00000000-0000-7000-8000-00000000aaaa"
 PAID_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -16,8 +16,8 @@ import pytest
 
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
-from tests.books import everything
 from tests.drills.receivers import Receivers
+from tests.invariants import everything
 from tests.redis_servers import own_redis
 from tests.servers import own_postgres
 from tests.stories.merchant import Merchant

@@ -23,7 +23,7 @@ import pytest
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import KeyPair
-from tests.books import check_books, everything
+from tests.invariants import check_books, everything
 from tests.stories.merchant import Merchant
 from tests.stories.processes import Installation, eventually, installation
 

@@ -17,8 +17,8 @@ import pytest
 
 from benchmarks.processes import resident_mib
 from cambist.core.domain.payments.payments import Payment
-from tests.books import everything
 from tests.drills.open_loop import Plan, Report, load
+from tests.invariants import everything
 from tests.stories.merchant import merchant
 from tests.stories.processes import installation
 

@@ -20,7 +20,7 @@ import pytest
 
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import NewAccount
-from tests.books import check_books, everything
+from tests.invariants import check_books, everything
 from tests.nginx import own_nginx
 from tests.redis_servers import own_redis
 from tests.servers import _free_port, own_postgres

@@ -16,7 +16,7 @@ import pytest
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.accounts.accounts import KeyPair
-from tests.books import check_books, everything
+from tests.invariants import check_books, everything
 from tests.receivers import Receiver
 from tests.redis_servers import own_redis
 from tests.releases import last_release

@@ -17,9 +17,9 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges.exchanges import set_direction
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.rates import RatePretence
-from tests.books import everything
 from tests.exchange_house import BANK_ID, PHONE, ExchangeHouse, open_exchange_house, told
 from tests.http.documents import Document
+from tests.invariants import everything
 
 OTHER = "+70000000002"
 NO_EXCHANGE = "exch_00000000-0000-4000-8000-000000000000"

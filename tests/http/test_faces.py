@@ -1,4 +1,4 @@
-"""Test houses share HTTP faces; none may see anything of another through one (tests/faces.py)."""
+"""Test houses share HTTP faces; none may see anything of another through one (tests/app_pool.py)."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cambist.core.usecases.standing import start_standing
-from tests.faces import Face
+from tests.app_pool import Face
 from tests.houses import TestHouse, open_test_house
 
 

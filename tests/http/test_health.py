@@ -19,7 +19,7 @@ from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
-from tests.turns import at_rest
+from tests.quiesce import at_rest
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends import providers
 from cambist.ports.jobs import Job
-from tests.books import everything
 from tests.charge_house import ChargeHouse, open_charge_house, told
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 

@@ -17,8 +17,8 @@ from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi.model import Operation
 from cambist.frontends.http.openapi.operations import OPERATIONS
-from tests.books import everything
 from tests.houses import TestHouse
+from tests.invariants import everything
 from tests.payout_kit import WALLET
 from tests.refund_house import RefundHouse
 from tests.subscription_house import SUBSCRIPTION, play, subscribe

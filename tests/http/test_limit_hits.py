@@ -17,8 +17,8 @@ from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable
-from tests.books import everything
 from tests.houses import TestHouse
+from tests.invariants import everything
 
 
 class Storage:

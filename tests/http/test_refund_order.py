@@ -15,7 +15,7 @@ import pytest
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.refunds.refunds import RULES, Refund, RefundStatus
 from cambist.core.usecases.accounts import terminals
-from tests.books import everything
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house, told
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"

@@ -12,8 +12,8 @@ from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.frontends.http.openapi.openapi import openapi_document
-from tests.books import everything
 from tests.http.documents import Document
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house, told
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"

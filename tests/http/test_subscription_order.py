@@ -13,8 +13,8 @@ from cambist.core.domain.subscriptions.orders import RULES
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import shops, terminals
 from cambist.core.usecases.accounts.accounts import set_settings
-from tests.books import everything
 from tests.houses import TestHouse
+from tests.invariants import everything
 from tests.subscription_house import bound, call, subscribe, subscribed
 
 NOWHERE = "00000000-0000-4000-8000-000000000000"

@@ -17,7 +17,7 @@ from cambist.ports.bank import Invoice, InvoiceRequest, RefundState, RefundStatu
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import NoAnswer
 from tests.houses import open_test_house
-from tests.turns import at_rest
+from tests.quiesce import at_rest
 
 ALL = [(port, operation) for port, operations in OPERATIONS.items() for operation in operations]
 

@@ -20,7 +20,7 @@ from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import NoPlace, OutcomeUnknown, Refused, Unavailable
 from tests.houses import TestHouse, open_test_house
 from tests.providers_kit import inside
-from tests.turns import at_rest
+from tests.quiesce import at_rest
 
 
 class Bank:

@@ -23,7 +23,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports
-from tests.books import check_books, everything
+from tests.invariants import check_books, everything
 from tests.stories.fleet import Fleet, Load, Order, running_fleet
 from tests.stories.merchant import Merchant
 from tests.stories.processes import WEBHOOK_SECRET, eventually

@@ -1,6 +1,6 @@
 """Random histories of a merchant's money, over HTTP and with crashes at any commit: after every step the ledger sums to
 zero and proves itself, balances equal the journal and follow from the objects, statements equal their credit, refunded
-never exceeds paid, and nothing is paid out twice (ARCHITECTURE.md "Money"; tests/books.py says it row by row)."""
+never exceeds paid, and nothing is paid out twice (ARCHITECTURE.md "Money"; tests/invariants.py says it row by row)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,9 +23,9 @@ from cambist.core.usecases.ledger.balance import read_balance
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.rates import RatePretence, RateSimulator
-from tests.books import check_books, everything
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import check_books, everything
 from tests.usecases.test_settlement import caller
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -136,7 +136,7 @@ class History:
         """Settle, killed at some commit on the way; the next process goes on."""
         who = await caller(self.house)
         with suppress(Killed):
-            await settle_own(fused(self.house.ports, Fuse(at, after=after)), who)
+            await settle_own(fused(self.house.ports, CrashPoint(at, after=after)), who)
 
     async def rate(self, thousandths: int, _: int) -> None:
         [source] = self.house.ports.rates.of_mode("test")

@@ -25,7 +25,7 @@ from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
-from tests.happenings import happen
+from tests.event_factory import happen
 from tests.receivers import Receiver, Request, Script, drip, half, raw, redirect, reply, reset, silence, slow_body
 from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually
 from tests.stories.test_kill import end_leases

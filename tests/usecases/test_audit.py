@@ -22,11 +22,11 @@ from cambist.core.usecases.webhooks.resends import resend_event
 from cambist.ports.faults import Stale
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.storage import Storage, Unit
-from tests.fuses import Fuse, Killed, fused
-from tests.gates import OtherCommit
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse
+from tests.quiesce import at_rest
+from tests.race_barriers import OtherCommit
 from tests.refund_house import RefundHouse, open_refund_house
-from tests.turns import at_rest
 
 
 def act(name: str, object_id: str | None = None, **more: Any) -> Act:
@@ -66,7 +66,7 @@ async def test_what_is_refused_leaves_no_row(house: TestHouse) -> None:
 async def test_a_crash_leaves_both_the_act_and_its_row_or_neither(after: bool) -> None:
     async with open_refund_house() as refunds:
         refund_id = await waiting(refunds)
-        dying = fused(refunds.ports, Fuse(1, after=after))
+        dying = fused(refunds.ports, CrashPoint(1, after=after))
         with pytest.raises(Killed):
             await approve_refund(acting(dying, act("refund.approve", refund_id)), refund_id)
         is_approved = (await refunds.refund(refund_id)).approved_at is not None

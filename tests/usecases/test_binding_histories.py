@@ -19,8 +19,8 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
 from cambist.ports.faults import Refused, Unavailable
 from cambist.ports.mandates import MandateEvent, MandatePretence
-from tests.books import everything
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.moves import pairs
 from tests.subscription_house import bindings, call, choose_calendar, record, simulator, statuses, subscribed
 

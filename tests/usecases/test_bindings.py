@@ -12,8 +12,8 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.mandates import MandateEvent
-from tests.books import everything
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.subscription_house import (
     bindings,
     bound,

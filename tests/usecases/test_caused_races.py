@@ -12,8 +12,8 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
-from tests.books import everything
 from tests.exchange_house import PHONE, open_exchange_house
+from tests.invariants import everything
 from tests.payout_kit import open_payouts
 from tests.refund_house import open_refund_house
 from tests.servers import database

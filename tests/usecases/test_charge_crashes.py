@@ -13,9 +13,9 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from tests.books import everything
 from tests.charge_house import ChargeHouse, open_charge_house
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.invariants import everything
 
 KEY = str(UUID(int=7))
 LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
@@ -44,7 +44,7 @@ async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
         subscription_id = await charges.subscribed(Interval.MONTH)
         await charges.open_next(subscription_id)
         charges.house.script.charge.extend(BANKS[bank])
-        whole, fuse = charges.ports, Fuse(at, after=after)
+        whole, fuse = charges.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await story(charges, subscription_id, fused(whole, fuse))
         # The new process: leases of the dead one end, the watch takes up what was left.
@@ -98,7 +98,7 @@ async def test_a_crash_at_any_commit_gives_a_period_up_once(at: int, after: bool
     async with open_charge_house(receiver=False) as charges:
         subscription_id = await charges.subscribed(Interval.DAY)
         await charges.open_next(subscription_id)
-        whole, fuse = charges.ports, Fuse(at, after=after)
+        whole, fuse = charges.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await fail(charges, subscription_id, fused(whole, fuse))
         charges.house.ports = whole
@@ -121,7 +121,7 @@ async def test_a_crash_while_a_charge_is_taken_back_leaves_nothing_or_one_charge
         charges.house.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
         key = str(UUID(int=9))
         with suppress(Killed, Refusal):
-            await charges.charge(subscription_id, key=key, ports=fused(charges.ports, Fuse(1, after=after)))
+            await charges.charge(subscription_id, key=key, ports=fused(charges.ports, CrashPoint(1, after=after)))
         await charges.house.work(LEASE)
         charges.house.script.charge.clear()
         answer = await charges.charge(subscription_id, key=key)

@@ -18,7 +18,7 @@ from cambist.core.domain.subscriptions.periods import Interval, Terms
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import Notice
 from tests.charge_house import ChargeHouse, open_charge_house
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 
 KINDS = st.sampled_from(
     [(Interval.DAY, 1, Scheme.WINDOW), (Interval.DAY, 3, Scheme.WINDOW), (Interval.DAY, 1, Scheme.CALENDAR)]
@@ -57,7 +57,7 @@ async def live(kind: tuple[Interval, int, Scheme], acts: list[Any]) -> None:
 
 
 async def ask(charges: ChargeHouse, subscription_id: str, key: str, crash: tuple[int, bool] | None) -> None:
-    ports = charges.ports if crash is None else fused(charges.ports, Fuse(crash[0], after=crash[1]))
+    ports = charges.ports if crash is None else fused(charges.ports, CrashPoint(crash[0], after=crash[1]))
     with suppress(Killed):
         [answer] = await charges.together(guarded(charges.charge(subscription_id, key=key, ports=ports)))
         if isinstance(answer, Refusal):

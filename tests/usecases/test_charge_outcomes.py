@@ -14,8 +14,8 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus
-from tests.books import everything
 from tests.charge_house import HOUR, ChargeHouse, open_charge_house
+from tests.invariants import everything
 
 PAID, FAILED = ChargeStatus.PAID, ChargeStatus.FAILED
 

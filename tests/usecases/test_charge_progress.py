@@ -19,8 +19,8 @@ from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.ports.bank import Notice
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus
-from tests.books import everything
 from tests.charge_house import DAY, HOUR, ChargeHouse, open_charge_house
+from tests.invariants import everything
 
 PAID, FAILED = ChargeStatus.PAID, ChargeStatus.FAILED
 

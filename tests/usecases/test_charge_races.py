@@ -18,8 +18,8 @@ from cambist.core.usecases.subscriptions.charges import ChargeAnswer
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import ChargePretence, ChargeStatus
-from tests.books import everything
 from tests.charge_house import ChargeHouse, open_charge_house
+from tests.invariants import everything
 
 
 @pytest.fixture

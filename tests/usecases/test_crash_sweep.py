@@ -19,7 +19,7 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
 
 KEY = str(UUID(int=7))
@@ -45,7 +45,7 @@ async def story(house: TestHouse, ports: Ports) -> str:
 async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
     """Run the story with a crash at commit `at`, recover, finish it, check everything. Returns commits seen."""
     async with open_test_house(test_banks=(bank,)) as house:
-        whole, fuse = house.ports, Fuse(at, after=after)
+        whole, fuse = house.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await story(house, fused(whole, fuse))
         house.ports = whole
@@ -91,7 +91,7 @@ async def test_a_crash_at_any_commit_loses_nothing_and_does_nothing_twice(bank: 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_crash_while_a_refused_payment_is_taken_back_frees_the_key(after: bool) -> None:
     async with open_test_house() as house:
-        whole, fuse = house.ports, Fuse(2, after=after)
+        whole, fuse = house.ports, CrashPoint(2, after=after)
         house.script.create.extend([Twist(ending=Ending.REFUSED)] * (1 if after else 2))
         with pytest.raises(Killed):
             await story(house, fused(whole, fuse))

@@ -30,10 +30,10 @@ from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from tests.fuses import Fuse, FusedStorage, Killed
-from tests.happenings import happen
+from tests.crash_points import CrashingStorage, CrashPoint, Killed
+from tests.event_factory import happen
 from tests.houses import WEBHOOK_SECRET
-from tests.turns import at_rest
+from tests.quiesce import at_rest
 
 GOOD = DeliveryResult(answer=Answer.RESPONDED, status=200)
 SILENT = DeliveryResult(answer=Answer.TIMEOUT, note="no whole answer within 10 s")
@@ -612,7 +612,7 @@ class TestCrashes:
         at = 0
         while True:
             at += 1
-            fuse = Fuse(at, after=after)
+            fuse = CrashPoint(at, after=after)
             async with open_place() as place:
                 await bad_day(place, fuse)
             if fuse.commits < at:
@@ -633,11 +633,11 @@ class TestCrashes:
         assert await place.statuses(account) == {"delivered": 20}
 
 
-async def bad_day(place: Place, fuse: Fuse) -> None:
+async def bad_day(place: Place, fuse: CrashPoint) -> None:
     account = await place.merchant("m", BAD)
     await place.happen(account, 3)
     whole = place.ports
-    place.ports = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+    place.ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
     with contextlib.suppress(Killed):
         await place.work(120)
     place.ports = whole

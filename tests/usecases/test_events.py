@@ -18,8 +18,8 @@ from cambist.core.usecases.webhooks.events import EventQuery, find_events, get_e
 from cambist.core.usecases.webhooks.resends import RESEND, resend_event, resend_range
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult
-from tests import happenings
-from tests.fuses import Fuse, FusedStorage, Killed
+from tests import event_factory
+from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house
 
 BAD = DeliveryResult(answer=Answer.RESPONDED, status=500)
@@ -31,14 +31,14 @@ async def happen(house: TestHouse, count: int = 1, *, mode: Mode = Mode.TEST, re
     """So many events that are sent at once; their ids. Each is of another moment."""
     ids = []
     for _ in range(count):
-        ids += await happenings.happen(house.ports, house.account.account_id, mode=mode, receives=receives)
+        ids += await event_factory.happen(house.ports, house.account.account_id, mode=mode, receives=receives)
         await house.clock.advance(1)
     return ids
 
 
 async def happen_at_once(house: TestHouse, count: int) -> None:
     """So many of one moment."""
-    await happenings.happen(house.ports, house.account.account_id, count)
+    await event_factory.happen(house.ports, house.account.account_id, count)
 
 
 async def caller(house: TestHouse, mode: Mode = Mode.TEST) -> Caller:
@@ -232,7 +232,9 @@ class TestResendRange:
         await happen(house, 150)
         await house.work()
         await resend_range(house.ports, house.account.account_id, Mode.TEST, span(house))
-        fused = msgspec.structs.replace(house.ports, storage=FusedStorage(house.ports.storage, Fuse(at, after=after)))
+        fused = msgspec.structs.replace(
+            house.ports, storage=CrashingStorage(house.ports.storage, CrashPoint(at, after=after))
+        )
         with contextlib.suppress(Killed):
             await run_due(fused)
         await house.clock.advance(LEASE)

@@ -20,9 +20,9 @@ from cambist.ports.bank import BankRoutes, InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.payouts import Senders, SignedTransfer
-from tests.books import everything
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
-from tests.fuses import Fuse, Killed, fused
+from tests.invariants import everything
 
 KEY = str(UUID(int=7))
 LEASES_ARE_OVER = 90.0
@@ -33,7 +33,7 @@ _CALLS = ("address", "deposits", "broadcast", "state")
 class Fused:
     """A provider whose calls blow the fuse as commits do; its own books do not."""
 
-    def __init__(self, provider: Any, fuse: Fuse) -> None:
+    def __init__(self, provider: Any, fuse: CrashPoint) -> None:
         self._provider = provider
         self._fuse = fuse
 
@@ -88,7 +88,7 @@ class FusedBank(Fused):
         return await self._fused(self._provider.find_refund)(operation)
 
 
-def fused_throughout(ports: Ports, fuse: Fuse) -> Ports:
+def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
     """The ports of a process that will die at a commit, or at a call of a provider."""
     banks: dict[str, Any] = {name: FusedBank(bank, fuse) for name, bank in ports.banks.banks.items()}
     senders: dict[str, Any] = {name: Fused(each, fuse) for name, each in ports.senders.senders.items()}
@@ -132,7 +132,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         async with open_exchange_house(receiver=False) as house:
             await house.house.work()
             house.house.script.remit.extend(self.twists)
-            whole, fuse = house.ports, Fuse(at, after=after)
+            whole, fuse = house.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await self.story(house, fused_throughout(whole, fuse))
             house.house.ports = whole
@@ -185,7 +185,7 @@ async def test_a_crash_while_usdt_are_sent_sends_them_once(after: bool, lost: bo
             await house.house.work()
             if lost:
                 house.sender.script.broadcast.append(Lost(ending=SenderEnding.UNKNOWN_DONE))
-            whole, fuse = house.ports, Fuse(at, after=after)
+            whole, fuse = house.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await _buy(house, fused_throughout(whole, fuse))
             house.house.ports = whole

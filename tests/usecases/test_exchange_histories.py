@@ -1,6 +1,6 @@
 """Any history of deposits and faults ends with books that say what the objects and the bank say: value in is value out
 plus remainder; one active exchange per phone; nobody paid twice (ARCHITECTURE.md "Money"; docs/exchanges.md "Rules").
-The books are held against the objects at the end of each (tests/exchange_books.py)."""
+The books are held against the objects at the end of each (tests/exchange_invariants.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,8 +24,8 @@ from cambist.core.usecases.exchanges.returns import return_money
 from cambist.ports.faults import Refused, Unavailable
 from cambist.ports.payouts import TransferState
 from cambist.ports.remittances import RemittanceStatus
-from tests.books import everything
 from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.invariants import everything
 
 Act = Callable[[int, int], Awaitable[object]]
 _U, _R = Purse.SUSPENSE_USDT, Purse.SUSPENSE

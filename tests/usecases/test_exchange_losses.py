@@ -17,8 +17,8 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import RefundState, RefundStatus
 from cambist.ports.payouts import TransferState
-from tests.books import everything
 from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.invariants import everything
 
 KOPECKS = 10_000_00
 MONEY = (Purse.LOSSES_RUB, Purse.BANK, Purse.STOCK_RUB, Purse.SUSPENSE)

@@ -15,8 +15,8 @@ from cambist.core.usecases.exchanges.steps import watch_id
 from cambist.ports.bank import BankRoutes
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceStatus
-from tests.books import everything
 from tests.exchange_house import EARNED_100, RUB_100, ExchangeHouse, open_exchange_house
+from tests.invariants import everything
 
 R = RemittanceStatus
 BIG = "10000"

@@ -13,8 +13,8 @@ from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.progress import progress
-from tests.books import everything
 from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
+from tests.invariants import everything
 
 KEY = str(UUID(int=7))
 

@@ -19,8 +19,8 @@ from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import RefundStatus
 from cambist.ports.payouts import TransferState
+from tests.crash_points import CrashPoint, Killed
 from tests.exchange_house import WALLET, ExchangeHouse, open_exchange_house
-from tests.fuses import Fuse, Killed
 from tests.usecases.test_exchange_crashes import fused_throughout
 
 BACK = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
@@ -230,7 +230,7 @@ async def test_a_crash_at_any_point_sends_it_back_once(currency: str, after: boo
     while at <= min(points, 12):
         async with open_exchange_house(receiver=False) as house:
             exchange_id = await (late_usdt if currency == "usdt" else late_rub)(house)
-            whole, fuse = house.ports, Fuse(at, after=after)
+            whole, fuse = house.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 house.house.ports = fused_throughout(whole, fuse)
                 await return_money(house.house.ports, exchange_id, BACK if currency == "usdt" else None)

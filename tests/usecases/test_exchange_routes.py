@@ -11,8 +11,8 @@ from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.remittances import RemittanceStatus
-from tests.books import everything
 from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.invariants import everything
 
 FIRST, SECOND = "simulator-test", "second-test"
 S = GatewayStatus

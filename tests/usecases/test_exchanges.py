@@ -30,8 +30,8 @@ from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence
-from tests.books import everything
 from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
+from tests.invariants import everything
 
 KEY = str(UUID(int=7))
 OTHER = "+70000000002"

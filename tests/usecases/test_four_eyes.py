@@ -31,10 +31,10 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Queueing, Unit
-from tests.books import everything
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.exchange_house import open_exchange_house
-from tests.fuses import Fuse, Killed, fused
-from tests.gates import GatedStorage, OtherCommit
+from tests.invariants import everything
+from tests.race_barriers import BarrierStorage, OtherCommit
 from tests.refund_house import RefundHouse, open_refund_house
 from tests.usecases.test_exchange_return import BACK, late_usdt
 
@@ -274,7 +274,7 @@ async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: Refun
 async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundHouse) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
-    gated = msgspec.structs.replace(refunds.ports, storage=GatedStorage(refunds.ports.storage, 2))
+    gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
     ends = await asyncio.gather(
         *(confirm_act(by(gated, name), act.id) for name in ("ivan", "vera")), return_exceptions=True
     )
@@ -289,7 +289,7 @@ async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundHouse) ->
 async def test_confirmed_and_rejected_at_once_is_one_of_both(refunds: RefundHouse) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
-    gated = msgspec.structs.replace(refunds.ports, storage=GatedStorage(refunds.ports.storage, 2))
+    gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
     ends = await asyncio.gather(
         confirm_act(by(gated, "ivan"), act.id), reject_act(by(gated, "vera"), act.id), return_exceptions=True
     )
@@ -303,7 +303,7 @@ async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: Ref
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     with pytest.raises(Killed):
-        await confirm_act(by(fused(refunds.ports, Fuse(1, after=after)), "ivan"), act.id)
+        await confirm_act(by(fused(refunds.ports, CrashPoint(1, after=after)), "ivan"), act.id)
     is_approved = (await refunds.refund(refund_id)).approved_at is not None
     assert is_approved is after
     assert (await get_act(refunds.ports, act.id)).status == ("confirmed" if after else "waiting")
@@ -312,7 +312,7 @@ async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: Ref
 
 async def test_two_that_ask_at_once_ask_for_one(refunds: RefundHouse) -> None:
     refund_id = await applied(refunds)
-    gated = msgspec.structs.replace(refunds.ports, storage=GatedStorage(refunds.ports.storage, 2))
+    gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
     acts = await asyncio.gather(*(waits(approve_refund(by(gated, name), refund_id)) for name in ("olga", "ivan")))
     assert acts[0].id == acts[1].id
     assert len(await everything(refunds.ports, PendingAct)) == 1

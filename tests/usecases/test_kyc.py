@@ -29,7 +29,7 @@ from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from cambist.ports.notes import ProviderNote
-from tests.fuses import Fuse, FusedStorage, FusedUnit, Killed, fused
+from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, code, open_kyc_house
 
 DAY = 24 * 3600
@@ -152,7 +152,7 @@ async def test_a_refused_client_stays_refused_when_the_verifier_will_not_begin_a
 # Crashes between verifier and storage
 
 
-class Lost(FusedUnit):
+class Lost(CrashingUnit):
     async def commit(self) -> None:
         self._fuse.commits += 1
         if self._fuse.commits == self._fuse.at:
@@ -162,11 +162,11 @@ class Lost(FusedUnit):
         await self._unit.commit()
 
 
-class LosingStorage(FusedStorage):
+class LosingStorage(CrashingStorage):
     """One commit ends in Unavailable, done or not."""
 
     @asynccontextmanager
-    async def unit(self) -> AsyncIterator[FusedUnit]:
+    async def unit(self) -> AsyncIterator[CrashingUnit]:
         async with self.inner.unit() as unit:
             yield Lost(unit, self._fuse)
 
@@ -180,7 +180,7 @@ async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bo
     """`500 KYC_PERSIST_FAILED`: the verifier took the client, and the record was not saved
     (docs/kyc.md "Answers and errors")."""
     body = await kyc.documents()
-    ports = msgspec.structs.replace(kyc.ports, storage=LosingStorage(kyc.ports.storage, Fuse(2, after=done)))
+    ports = msgspec.structs.replace(kyc.ports, storage=LosingStorage(kyc.ports.storage, CrashPoint(2, after=done)))
     with pytest.raises(Refusal) as caught:
         await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
     assert (caught.value.status, caught.value.code) == (500, "KYC_PERSIST_FAILED")
@@ -195,7 +195,7 @@ async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bo
 @pytest.mark.parametrize("at", [1, 2])
 async def test_killed_at_any_commit_of_a_registration(kyc: KycHouse, at: int, after: bool) -> None:
     body = await kyc.documents()
-    ports = fused(kyc.ports, Fuse(at, after=after))
+    ports = fused(kyc.ports, CrashPoint(at, after=after))
     with pytest.raises(Killed):
         await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
     await kyc.house.work(60)
@@ -216,7 +216,7 @@ async def test_killed_at_any_commit_of_the_job(kyc: KycHouse, at: int, after: bo
     await kyc.register()
     await kyc.house.clock.advance(30)
     try:
-        await run_due(fused(kyc.ports, Fuse(at, after=after)))
+        await run_due(fused(kyc.ports, CrashPoint(at, after=after)))
     except Killed:
         await kyc.house.clock.advance(61)
     await kyc.house.work(120)

@@ -15,10 +15,10 @@ from cambist.core.usecases.ledger.ledger import post, purses, seal_all
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Conflict
 from cambist.ports.storage import Storage, Unit
-from tests.books import everything
-from tests.fuses import Fuse, Killed, fused
-from tests.gates import OtherCommit
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse
+from tests.invariants import everything
+from tests.race_barriers import OtherCommit
 from tests.usecases.test_settlement import paid
 
 
@@ -97,7 +97,7 @@ async def test_more_than_a_thousand_entries_are_sealed_in_several_units(house: T
     told: list[int] = []
     before = await verify_ledger(house.ports)
     assert (before.holds, before.entries, before.unsealed) == (True, 2001, 2001)
-    calm = Fuse(0, after=False)
+    calm = CrashPoint(0, after=False)
     assert await seal_all(fused(house.ports, calm)) == 2001
     assert calm.commits == 3
     report = await verify_ledger(house.ports, progress=told.append)
@@ -139,7 +139,7 @@ async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHou
 async def test_a_sealer_that_died_is_followed_by_another(house: TestHouse, at: int, after: bool) -> None:
     await book(house, *(entry(house, f"pay_{number}") for number in range(2001)))
     with pytest.raises(Killed):
-        await seal_all(fused(house.ports, Fuse(at, after=after)))
+        await seal_all(fused(house.ports, CrashPoint(at, after=after)))
     assert (await verify_ledger(house.ports)).holds
     await seal_all(house.ports)
     report = await verify_ledger(house.ports)

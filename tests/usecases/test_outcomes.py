@@ -1,6 +1,6 @@
 """Operations of unknown outcome (ARCHITECTURE.md "Three ends"): a row each, from the unit in which nobody knows any
 more to the one in which somebody does. That rows and payments agree is held at the end of every house
-(tests/books.py)."""
+(tests/invariants.py)."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -29,10 +29,10 @@ from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from tests.books import check_books, everything
 from tests.charge_house import HOUR, open_charge_house
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import check_books, everything
 from tests.subscription_house import bindings, open_link, subscribed
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
@@ -155,7 +155,7 @@ async def create(house: TestHouse, ports: Ports) -> None:
         await create_payment(ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
 
 
-async def _swept(twist: Twist, fuse: Fuse) -> int:
+async def _swept(twist: Twist, fuse: CrashPoint) -> int:
     """A creation of unknown outcome until it is known, with a crash on the way. Returns commits seen."""
     async with open_test_house(receiver=False) as house:
         whole = house.ports
@@ -176,10 +176,10 @@ async def _swept(twist: Twist, fuse: Fuse) -> int:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
 async def test_a_crash_at_any_commit_leaves_rows_that_fit_their_payments(twist: Twist, after: bool) -> None:
-    commits = await _swept(twist, Fuse(0, after=after))
+    commits = await _swept(twist, CrashPoint(0, after=after))
     assert commits >= 4, "the payment, its row, the bank's word, the watch"
     for at in range(1, commits + 1):
-        await _swept(twist, Fuse(at, after=after))
+        await _swept(twist, CrashPoint(at, after=after))
 
 
 class _Asking:

@@ -12,10 +12,10 @@ from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.test_clock import living_with
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import RefundStatus
-from tests.books import everything
 from tests.clock_kit import DAY, advance
 from tests.exchange_house import open_exchange_house
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.refund_house import open_refund_house
 
 HOUR = timedelta(hours=1)

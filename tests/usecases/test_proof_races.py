@@ -18,8 +18,8 @@ from cambist.core.usecases.payments.proof_checks import check
 from cambist.core.usecases.payments.proofs import submit_proof
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
-from tests.gates import GatedStorage
 from tests.proof_kit import HASH, OTHER_HASH, Exchange, open_exchange
+from tests.race_barriers import BarrierStorage
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def at_once(exchange: Exchange, *orders: tuple[str, str]) -> list[Delivery
         account = await unit[Account].get(exchange.house.account.account_id)
     assert account is not None
     caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_races")
-    gated = GatedStorage(exchange.house.ports.storage, len(orders))
+    gated = BarrierStorage(exchange.house.ports.storage, len(orders))
     ports = msgspec.structs.replace(exchange.house.ports, storage=gated)
 
     async def submit(payment_id: str, tx_hash: str) -> DeliveryProof | Refusal:
@@ -120,7 +120,7 @@ async def test_of_two_checks_that_find_the_transaction_free_one_takes_it(exchang
     ports = exchange.house.ports
     jobs = [job for job in await ports.storage.claim(10, LEASE) if job.argument in rivals]
     # Each check reads once before the unit that takes the transaction.
-    gated = msgspec.structs.replace(ports, storage=GatedStorage(ports.storage, len(rivals)))
+    gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, len(rivals)))
     await asyncio.gather(*(check(gated, job) for job in jobs))
     assert sorted([await exchange.status(payment_id) for payment_id in rivals], key=str) == [
         ("confirmed", None),

@@ -18,7 +18,7 @@ from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.proof_reminders import REMIND, plan_reminders, remind
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
-from tests.fuses import Fuse, FusedStorage, Killed
+from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.proof_kit import DAY, Exchange, exchange_terminal, open_exchange
 
 
@@ -214,7 +214,9 @@ async def test_killed_at_any_commit_no_reminder_is_lost_or_doubled(exchange: Exc
     payment_id = await exchange.paid()
     await exchange.work_to_hour(payment_id, 23)
     whole = exchange.house.ports
-    exchange.house.ports = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, Fuse(at, after=after)))
+    exchange.house.ports = msgspec.structs.replace(
+        whole, storage=CrashingStorage(whole.storage, CrashPoint(at, after=after))
+    )
     with contextlib.suppress(Killed):
         await exchange.house.work(2 * 3600)
     exchange.house.ports = whole

@@ -19,7 +19,7 @@ from cambist.core.usecases.payments.proofs import CHECK, check_id
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
-from tests.fuses import Fuse, FusedStorage, Killed
+from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.proof_kit import CREDIT, DAY, HASH, OTHER_HASH, THIRD_HASH, Exchange, open_exchange
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
@@ -425,7 +425,7 @@ class TestJobsRunTwice:
         await exchange.mined()
         whole = exchange.house.ports
         exchange.house.ports = msgspec.structs.replace(
-            whole, storage=FusedStorage(whole.storage, Fuse(at, after=after))
+            whole, storage=CrashingStorage(whole.storage, CrashPoint(at, after=after))
         )
         with contextlib.suppress(Killed):
             await exchange.house.work(30)

@@ -20,8 +20,8 @@ from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.ports.bank import BankRoutes, RefundRequest, RefundState, RefundStatus
 from cambist.ports.bundle import Ports
-from tests.books import everything
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.invariants import everything
 from tests.refund_house import SETTLED_100, RefundHouse, open_refund_house
 
 KEY = str(UUID(int=7))
@@ -32,7 +32,7 @@ LEASES_ARE_OVER = 90.0
 class FusedBank:
     """A bank whose calls blow the fuse as commits do; its own books do not."""
 
-    def __init__(self, bank: Any, fuse: Fuse) -> None:
+    def __init__(self, bank: Any, fuse: CrashPoint) -> None:
         self._bank = bank
         self._fuse = fuse
 
@@ -58,7 +58,7 @@ class FusedBank:
         return found
 
 
-def fused_throughout(ports: Ports, fuse: Fuse) -> Ports:
+def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
     """The ports of a process that will die at a commit or at a call of the bank."""
     banks: dict[str, Any] = {name: FusedBank(bank, fuse) for name, bank in ports.banks.banks.items()}
     return msgspec.structs.replace(fused(ports, fuse), banks=BankRoutes(banks=banks, order=ports.banks.order))
@@ -108,7 +108,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
             await refunds.house.work()
             if self.refused:
                 refunds.house.script.refund.extend([Twist(ending=Ending.REFUSED)] * 2)
-            whole, fuse = refunds.ports, Fuse(at, after=after)
+            whole, fuse = refunds.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await self.story(refunds, fused_throughout(whole, fuse), payment_id)
             refunds.house.ports = whole
@@ -156,7 +156,7 @@ async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool, re
             payment_id = (await refunds.house.created())["id"]
             await refunds.house.simulate(payment_id, outcome="paid", actual_amount_rub="60.00")
             refunds.house.script.refund.extend([Twist(ending=Ending.REFUSED)] * refused)
-            whole, fuse = refunds.ports, Fuse(at, after=after)
+            whole, fuse = refunds.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await _return(refunds, fused_throughout(whole, fuse), payment_id)
             refunds.house.ports = whole

@@ -18,7 +18,7 @@ from cambist.core.usecases.refunds.progress import send
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
 from cambist.ports.bank import RefundStatus as AtBank
 from cambist.ports.faults import Refused
-from tests.books import everything
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 Act = Callable[[int, int], Awaitable[None]]

@@ -19,8 +19,8 @@ from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
 from cambist.ports.jobs import Job
-from tests.books import everything
 from tests.domain.refund_kit import NOW
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 S = RefundStatus

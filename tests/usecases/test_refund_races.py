@@ -18,8 +18,8 @@ from cambist.core.usecases.refunds.progress import begin, conclude, on_notice, r
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
-from tests.books import everything
-from tests.gates import OtherCommit
+from tests.invariants import everything
+from tests.race_barriers import OtherCommit
 from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
 
 

@@ -10,7 +10,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
-from tests.books import everything
+from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 S = RefundStatus

@@ -13,7 +13,7 @@ from cambist.core.usecases.refunds.progress import retry_waiting
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator
-from tests.books import everything
+from tests.invariants import everything
 from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
 
 

@@ -29,8 +29,8 @@ from cambist.core.usecases.subscriptions.charges import create_charge
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.storage import Unit
 from tests.exchange_house import BANK_ID, PHONE
-from tests.gates import OtherCommit
 from tests.payout_kit import OTHER_WALLET, WALLET
+from tests.race_barriers import OtherCommit
 from tests.restored import Copy, House, World
 
 KEY = str(UUID(int=7))

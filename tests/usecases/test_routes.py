@@ -22,7 +22,7 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Pretence
 from cambist.ports.jobs import Job
-from tests.fuses import Fuse, FusedStorage, Killed
+from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_crash_sweep import caller
 
@@ -271,8 +271,8 @@ async def test_a_crash_anywhere_on_the_way_to_the_second_bank_leaves_one_invoice
     """Three commits: the creation, the next route, the opening."""
     two.first.create.extend([NO] * 3)
     house, key = two.house, str(UUID(int=9))
-    fuse = Fuse(at, after=after)
-    fused = msgspec.structs.replace(house.ports, storage=FusedStorage(house.ports.storage, fuse))
+    fuse = CrashPoint(at, after=after)
+    fused = msgspec.structs.replace(house.ports, storage=CrashingStorage(house.ports.storage, fuse))
     with pytest.raises(Killed):
         await _story(house, fused, key)
     await house.work(LEASE + 30)
@@ -299,12 +299,12 @@ async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two
 
 async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() -> None:
     """One durable step: the payment is written with its invoice, and watched from its deadline on."""
-    fuse = Fuse(0, after=False)
+    fuse = CrashPoint(0, after=False)
     async with open_test_house() as house:
         whole = house.ports
         who = await caller(whole, house.account.account_id)
         house.script.find.append(AWAY)
-        ports = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+        ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
         made = (await create_payment(ports, who, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))).resource
         assert fuse.commits == 1
         assert (made.opening, made.bank) == (Opening.OPEN, "simulator-test")

@@ -25,9 +25,9 @@ from cambist.core.usecases.settlement.rates import market_rate
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.test_clock import living_with
 from cambist.ports.notifier import Answer, DeliveryResult
-from tests.books import check_books, everything
 from tests.clock_kit import DAY, YEAR, advance, ask, moment, record, second_merchant, standing
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import check_books, everything
 from tests.payout_kit import WALLET
 from tests.subscription_house import bound
 

@@ -20,11 +20,11 @@ from cambist.core.usecases.test_clock import living_with
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from tests.books import everything
 from tests.clock_kit import DAY, YEAR, ask, moment, record, standing
 from tests.clock_kit import advance as advanced
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 
 T = TypeVar("T")
 WISH = ClockWish(seconds=3600)
@@ -77,7 +77,7 @@ async def check(house: TestHouse, payment_id: str) -> None:
 @pytest.mark.parametrize("at", range(1, 12))
 async def test_an_advance_that_is_killed_at_any_commit_is_brought_to_its_end(at: int, after: bool) -> None:
     async with opened("memory://") as (house, caller, payment_id):
-        fuse = Fuse(at, after=after)
+        fuse = CrashPoint(at, after=after)
         with suppress(Killed):
             await advance(fused(house.ports, fuse), caller, WISH, do)
         if fuse.commits == 1 and not after:

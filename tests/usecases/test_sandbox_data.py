@@ -28,9 +28,9 @@ from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.ports.bank import InvoiceStatus, Notice, Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
-from tests.books import balances, check_books, everything
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import balances, check_books, everything
 from tests.payout_kit import WALLET
 from tests.refund_house import RefundHouse
 from tests.subscription_house import play, subscribed
@@ -405,7 +405,7 @@ async def test_killed_at_any_commit_it_stays_whole_and_goes_on(monkeypatch: pyte
             await ready(house)
             merchant = RefundHouse(house)
             await fill(merchant)
-            fuse = Fuse(at, after=at % 2 == 0)
+            fuse = CrashPoint(at, after=at % 2 == 0)
             with suppress(Killed):
                 await forget_test_data(fused(house.ports, fuse), await merchant.caller())
             await check_books(house.ports)

@@ -18,8 +18,8 @@ from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.rates import RatePretence, RateSimulator
-from tests.books import check_books, everything
 from tests.houses import TestHouse
+from tests.invariants import check_books, everything
 
 NINE = datetime(2026, 1, 2, 9, tzinfo=UTC)
 

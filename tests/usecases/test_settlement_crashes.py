@@ -21,9 +21,9 @@ from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.settlement.run import HELD
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
-from tests.books import check_books, everything
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import check_books, everything
 from tests.usecases.test_settlement import NINE, caller, paid, to
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -89,7 +89,7 @@ async def outcome(house: TestHouse) -> dict[str, Any]:
     }
 
 
-async def run(way: str, fuse: Fuse) -> dict[str, Any]:
+async def run(way: str, fuse: CrashPoint) -> dict[str, Any]:
     """Settle with a crash on the way; then a new process goes on where it stood."""
     async with open_test_house() as house:
         await house.work(43_200)
@@ -106,20 +106,20 @@ async def run(way: str, fuse: Fuse) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_killed_at_any_commit_it_ends_as_if_it_had_never_stopped(way: str) -> None:
-    calm = Fuse(0, after=False)
+    calm = CrashPoint(0, after=False)
     expected = await run(way, calm)
     assert calm.commits > 6
-    assert await run(way, Fuse(1, after=False)) == expected
+    assert await run(way, CrashPoint(1, after=False)) == expected
     # Just before a commit there is on disk what there was just after the one before it.
     for at in range(1, calm.commits + 1):
-        assert await run(way, Fuse(at, after=True)) == expected, at
+        assert await run(way, CrashPoint(at, after=True)) == expected, at
 
 
 async def test_one_that_another_process_is_settling_is_left_to_it(house: TestHouse) -> None:
     await ready(house)
     cutoff = house.ports.clock.now() + timedelta(seconds=1)
     with suppress(Killed):
-        await settle_now(fused(house.ports, Fuse(4, after=True)), Mode.TEST, cutoff=cutoff)
+        await settle_now(fused(house.ports, CrashPoint(4, after=True)), Mode.TEST, cutoff=cutoff)
     with pytest.raises(Exception, match="Another process is settling"):
         await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
     await house.clock.advance(HELD.total_seconds() + 1)
@@ -133,7 +133,7 @@ async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(h
     await ready(house)
     first = house.ports.clock.now() + timedelta(seconds=1)
     with suppress(Killed):
-        await settle_now(fused(house.ports, Fuse(4, after=True)), Mode.TEST, cutoff=first)
+        await settle_now(fused(house.ports, CrashPoint(4, after=True)), Mode.TEST, cutoff=first)
     await house.clock.advance(HELD.total_seconds() + 1)
     await paid(house, "50.00")
     told: list[tuple[bool, int, int]] = []

@@ -16,8 +16,8 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Unit
-from tests.gates import OtherCommit
 from tests.houses import TestHouse
+from tests.race_barriers import OtherCommit
 
 
 class Locked:

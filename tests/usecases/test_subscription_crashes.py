@@ -17,9 +17,9 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription, create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import MandateEvent, MandatePretence
-from tests.books import everything
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.subscription_house import choose_calendar, simulator, statuses
 
 KEY = str(UUID(int=7))
@@ -57,7 +57,7 @@ async def run_with_crash(at: int, *, after: bool, calendar: bool) -> int:
     async with open_test_house() as house:
         if calendar:
             await choose_calendar(house)
-        whole, fuse = house.ports, Fuse(at, after=after)
+        whole, fuse = house.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await story(house, fused(whole, fuse))
         house.ports = whole
@@ -98,7 +98,7 @@ async def ended(house: TestHouse, ports: Ports, made: str) -> None:
 
 async def cancel_with_crash(at: int, *, after: bool) -> int:
     async with open_test_house() as house:
-        whole, fuse = house.ports, Fuse(at, after=after)
+        whole, fuse = house.ports, CrashPoint(at, after=after)
         made = await story(house, whole)
         with suppress(Killed):
             await ended(house, fused(whole, fuse), made)

@@ -17,9 +17,9 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.storage import Storage
-from tests.books import everything
-from tests.gates import Interrupted
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
+from tests.race_barriers import Interrupted
 from tests.subscription_house import (
     bindings,
     bound,

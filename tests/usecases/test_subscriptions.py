@@ -12,8 +12,8 @@ from cambist.core.usecases.accounts import shops
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.mandates import MandateEvent
-from tests.books import everything
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.subscription_house import (
     bindings,
     bound,

@@ -19,7 +19,7 @@ from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.jobs import Job
-from tests.books import balances, everything
+from tests.invariants import balances, everything
 from tests.refund_house import RefundHouse, open_refund_house
 
 S = RefundStatus

@@ -33,7 +33,7 @@ from cambist.core.usecases.payments.turnover import shops_turnover
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
-from tests.fuses import Fuse, FusedStorage, Killed
+from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house
 from tests.servers import database
 
@@ -272,9 +272,9 @@ async def story(house: TestHouse, ports: Ports) -> None:
 
 async def run_with_crash(bank: str, at: int, *, after: bool, refused: int) -> int:
     async with open_test_house(test_banks=(bank,)) as house:
-        whole, fuse = house.ports, Fuse(at, after=after)
+        whole, fuse = house.ports, CrashPoint(at, after=after)
         house.script.create.extend([Twist(ending=Ending.REFUSED)] * refused)
-        fused = msgspec.structs.replace(whole, storage=FusedStorage(whole.storage, fuse))
+        fused = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
         with contextlib.suppress(Killed, Refusal):
             await story(house, fused)
         house.ports = whole

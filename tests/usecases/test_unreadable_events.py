@@ -13,7 +13,7 @@ from cambist.core.usecases import jobs
 from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.ports.jobs import Job
 from cambist.ports.unreadable import UnreadableRow
-from tests.happenings import happen
+from tests.event_factory import happen
 from tests.spoiling import Spoilable, fresh_database, open_spoilable
 
 BEYOND = 900_000_000_000_000_000

@@ -15,7 +15,7 @@ from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.settlement.withdrawal_progress import execute
-from tests.fuses import Fuse, Killed, fused
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
 
 S = WithdrawalStatus
@@ -67,7 +67,7 @@ async def run_with_crash(
         payouts.script.broadcast.extend(weather)
         await payouts.credit()
         whole, house, sender = payouts.ports, payouts.house, payouts.sender
-        commits, calls = Fuse(commit, after=after), CallFuse(call, after=after)
+        commits, calls = CrashPoint(commit, after=after), CallFuse(call, after=after)
         house.ports = fused(whole, commits)
         sender.before, sender.after = calls.strike_before, calls.strike_after
         with suppress(Killed):
@@ -148,7 +148,7 @@ async def test_a_transfer_whose_signer_died_is_broadcast_while_the_network_takes
         withdrawal = await payouts.made()
         [job] = await payouts.ports.storage.claim(1, WORKER_LEASE)
         with pytest.raises(Killed):
-            await execute(fused(payouts.ports, Fuse(1, after=True)), job)
+            await execute(fused(payouts.ports, CrashPoint(1, after=True)), job)
         assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
         await payouts.house.clock.advance(WORKER_LEASE)
         await payouts.house.work(60)

@@ -22,8 +22,8 @@ from cambist.core.usecases.settlement.withdrawal_progress import execute
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Unit
-from tests.gates import GatedStorage
 from tests.payout_kit import CREDIT, PAID, REST, WALLET, Payouts, open_payouts
+from tests.race_barriers import BarrierStorage
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
@@ -159,7 +159,7 @@ class InterruptedStorage:
 async def test_of_payouts_at_once_one_takes_the_money_on_every_storage(url: str, tmp_path: Path) -> None:
     async with open_payouts(database_url=url, data_dir=tmp_path) as payouts:
         await payouts.credit()
-        gated = msgspec.structs.replace(payouts.ports, storage=GatedStorage(payouts.ports.storage, 4))
+        gated = msgspec.structs.replace(payouts.ports, storage=BarrierStorage(payouts.ports.storage, 4))
         ends = await asyncio.gather(*(pay_out(gated, payouts.account_id, payouts.mode) for _ in range(4)))
         [made] = [end for end in ends if end is not None]
         assert made.amount == PAID

@@ -15,7 +15,7 @@ class Killed(BaseException):
     """The process is gone: nothing may catch it."""
 
 
-class Fuse:
+class CrashPoint:
     """Kills at one commit of many, before or after it takes effect."""
 
     def __init__(self, at: int, *, after: bool) -> None:
@@ -24,8 +24,8 @@ class Fuse:
         self.commits = 0
 
 
-class FusedUnit:
-    def __init__(self, unit: Unit, fuse: Fuse) -> None:
+class CrashingUnit:
+    def __init__(self, unit: Unit, fuse: CrashPoint) -> None:
         self._unit = unit
         self._fuse = fuse
 
@@ -42,19 +42,19 @@ class FusedUnit:
             raise Killed
 
 
-class FusedStorage(ForwardingStorage):
+class CrashingStorage(ForwardingStorage):
     """A storage whose units blow the fuse; everything else is the storage's own."""
 
-    def __init__(self, storage: Storage, fuse: Fuse) -> None:
+    def __init__(self, storage: Storage, fuse: CrashPoint) -> None:
         super().__init__(storage)
         self._fuse = fuse
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Unit]:
         async with self.inner.unit() as unit:
-            yield FusedUnit(unit, self._fuse)
+            yield CrashingUnit(unit, self._fuse)
 
 
-def fused(ports: Ports, fuse: Fuse) -> Ports:
+def fused(ports: Ports, fuse: CrashPoint) -> Ports:
     """The ports of a process that will die."""
-    return msgspec.structs.replace(ports, storage=FusedStorage(ports.storage, fuse))
+    return msgspec.structs.replace(ports, storage=CrashingStorage(ports.storage, fuse))

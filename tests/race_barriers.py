@@ -9,7 +9,7 @@ from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
 from cambist.ports.storage import R, Shelf, Storage, Unit
 
 
-class Gate:
+class Barrier:
     """Opens when so many have come, and stays open."""
 
     def __init__(self, parties: int) -> None:
@@ -37,12 +37,12 @@ class OtherCommit:
         await self._commit()
 
 
-class GatedStorage(ForwardingStorage):
+class BarrierStorage(ForwardingStorage):
     """A storage whose units all read before one of them writes."""
 
     def __init__(self, storage: Storage, parties: int) -> None:
         super().__init__(storage)
-        self._gate = Gate(parties)
+        self._gate = Barrier(parties)
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Unit]:

@@ -1,4 +1,4 @@
-"""What exchanges say of the books (docs/exchanges.md "Rules"): for tests/books.py."""
+"""What exchanges say of the books (docs/exchanges.md "Rules"): for tests/invariants.py."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -16,7 +16,7 @@ from cambist.core.domain.settlement.settlement import Correction, Settlement, Se
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.ports.bundle import Ports
-from tests.exchange_books import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
+from tests.exchange_invariants import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
 
 R = TypeVar("R")
 Owner = tuple[str, Mode]
