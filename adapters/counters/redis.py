@@ -79,7 +79,7 @@ class _Decision:
 
 
 class RedisCounters:
-    """Fixed windows in Redis; a MemoryMeter of this process while Redis is away."""
+    """Fixed windows in Redis; a MemoryCounters of this process while Redis is away."""
 
     def __init__(self, url: str, clock: Clock, *, prefix: str = PREFIX) -> None:
         """Connects at the first count. Nothing is tried twice: a call that broke off may have counted."""

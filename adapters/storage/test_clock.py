@@ -163,7 +163,7 @@ class _JobsInTestTime(ForwardingShelf[Job], eq=False):
         if job.world != self._test_clock.id:
             return job
         due = job.due - self._test_clock.offset
-        if self._test_clock.held:
+        if self._test_clock.is_advancing:
             due = max(due, self._clock.real() + ASIDE)
         lease = None if job.leased_until is None else job.leased_until - self._test_clock.offset
         return msgspec.structs.replace(job, due=due, moment=job.due, leased_until=lease)

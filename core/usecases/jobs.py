@@ -109,7 +109,7 @@ async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS
     by failing."""
     try:
         test_clock = await test_clock_of_job(ports, job)
-        if test_clock is not None and test_clock.held:
+        if test_clock is not None and test_clock.is_advancing:
             await leave_to_the_advance(ports, job)
             return Ended.OVERTAKEN
         with ports.clock.entered(test_clock):

@@ -33,4 +33,4 @@ def is_advanced_over_on_chain(ports: Ports, watcher: str | None) -> bool:
 
 def _is_advanced(ports: Ports) -> bool:
     test_clock = ports.clock.test_clock
-    return test_clock is not None and test_clock.held
+    return test_clock is not None and test_clock.is_advancing

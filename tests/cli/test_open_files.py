@@ -54,7 +54,7 @@ def test_where_it_stays_low_it_is_said(
     Limits(monkeypatch, 1000, hard, fixed=fixed)
     raise_limit()
     assert allowed() == 1000
-    assert "1000 files open (ulimit -n): 500 letters" in caplog.text
+    assert "1000 files open (ulimit -n): 500 webhooks" in caplog.text
 
 
 @pytest.mark.parametrize("files", [64, 300, 1024, 4096, WANTED])

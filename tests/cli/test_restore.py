@@ -89,7 +89,7 @@ def test_keys_that_do_not_open_it_are_refused(call: Call, backup: Path, folder: 
     assert not (folder / "other" / "cambist.db").exists()
 
 
-@pytest.mark.parametrize("part", [*Role])
+@pytest.mark.parametrize("role", [*Role])
 def test_a_folder_in_use_is_refused(call: Call, backup: Path, data: Path, role: Role) -> None:
     async def used() -> None:
         registry = FileRegistry(data / "cambist.db")

@@ -82,7 +82,7 @@ def test_a_dump_that_is_cut_off_changes_nothing(call: Call, url: str, server: st
         assert asyncio.run(postgres_dump.is_empty(empty))
 
 
-@pytest.mark.parametrize("part", [*Role])
+@pytest.mark.parametrize("role", [*Role])
 def test_a_database_in_use_is_refused(call: Call, url: str, role: Role) -> None:
     async def used() -> None:
         registry = PostgresRegistry(url)

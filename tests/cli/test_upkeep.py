@@ -254,7 +254,7 @@ def test_what_redis_says_of_itself(apart: int, policy: str, level: Level) -> Non
 
 
 @pytest.mark.parametrize(
-    ("parts", "level", "words"),
+    ("roles", "level", "words"),
     [
         ((), Level.WARNING, "no process"),
         ((Role.COUNTING,), Level.FAILED, "none works on jobs"),

@@ -33,7 +33,7 @@ def line(shared: Sitting, name: str) -> list[float]:
 async def test_limits_hit_are_counted_and_drawn_and_refresh_by_themselves(
     size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(home, "_PULSE", 0.1)
+    monkeypatch.setattr(home, "_DASHBOARD", 0.1)
     async with sitting(size) as shared:
         assert "0 limits hit" in shared.shown()
         await shared.refunds.house.clock.advance(600)  # the day is older than the minutes that are told

@@ -23,14 +23,14 @@ OURS = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE 
 STAYS = """
 import asyncio, sys
 from pathlib import Path
-from cambist.adapters.registry.file import FileRoll
-from cambist.adapters.registry.postgres import PostgresRoll
-from cambist.ports.registry import Part
+from cambist.adapters.registry.file import FileRegistry
+from cambist.adapters.registry.postgres import PostgresRegistry
+from cambist.ports.registry import Role
 
 async def main():
     where = sys.argv[1]
-    roll = PostgresRoll(where) if "://" in where else FileRoll(Path(where))
-    print(await roll.enter(Part.COUNTING, alone=True), flush=True)
+    roll = PostgresRegistry(where) if "://" in where else FileRegistry(Path(where))
+    print(await roll.enter(Role.COUNTING, alone=True), flush=True)
     await asyncio.Event().wait()
 
 asyncio.run(main())

@@ -17,7 +17,7 @@ from tests.houses import TestHouse, open_test_house
 
 AHEAD = timedelta(days=100)
 MINE = TestClock("acc_1", AHEAD)
-HELD = TestClock("acc_1", AHEAD, held=True)
+HELD = TestClock("acc_1", AHEAD, is_advancing=True)
 OTHER = TestClock("acc_2")
 HOUR = timedelta(hours=1)
 

@@ -351,7 +351,7 @@ class TestTestLetter:
         assert (webhook.url, webhook.open_network) == (WEBHOOK_URL, mode is Mode.TEST)
         assert await events(house, mode=mode) == [], "it is no event"
 
-    @pytest.mark.parametrize("receipt", [BAD, SILENT, DeliveryResult(answer=Answer.BLOCKED, note="https only")])
+    @pytest.mark.parametrize("result", [BAD, SILENT, DeliveryResult(answer=Answer.BLOCKED, note="https only")])
     async def test_a_failure_is_reported_and_counts_for_nothing(self, house: TestHouse, result: DeliveryResult) -> None:
         report: dict[str, Any] = {}
         for _ in range(12):

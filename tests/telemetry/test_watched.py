@@ -57,7 +57,7 @@ def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("receipt", "outcome"),
+    ("result", "outcome"),
     [
         (DeliveryResult(answer=Answer.RESPONDED, status=204), "2xx"),
         (DeliveryResult(answer=Answer.RESPONDED, status=302), "3xx"),
