@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
 
-import msgspec
-
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
@@ -29,6 +27,7 @@ from .refunds.suspense_return import RETURN, send_suspense
 from .retention import RETAIN, retain
 from .sandbox.clock import ADVANCE, carry_on
 from .sandbox.clock_dues import STRAIGHTEN, straighten_again
+from .schedule import is_ours, set_due
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle
 from .settlement.withdrawal_progress import EXECUTE, execute
@@ -154,6 +153,14 @@ async def do(ports: Ports, job: Job) -> None:
     await run_here(ports, job)
 
 
+def is_held(present: Job | None, job: Job) -> bool:
+    """Whether a claimed job is still in the hands of who claimed it. A settlement lengthens its lease in the units that
+    it writes (settlement/run.py: hold_on), and its attempts never begin anew: they tell."""
+    if job.kind == SETTLE:
+        return present is not None and present.attempts == job.attempts
+    return is_ours(present, job)
+
+
 async def _put_back(ports: Ports, job: Job) -> None:
     due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
     try:
@@ -166,10 +173,9 @@ async def _put_back(ports: Ports, job: Job) -> None:
             await rest(ports, job, due)
             return
         async with ports.storage.unit() as unit:
-            # Its lease may have been made longer on the way; a claim by another worker counts an attempt.
             present = await unit[Job].get(job.id)
-            if present is not None and present.attempts == job.attempts:
-                unit[Job].save(msgspec.structs.replace(present, due=due, leased_until=None))
+            if present is not None and is_held(present, job):
+                set_due(unit, present, due)
                 await unit.commit()
     except Exception:
         log.exception("job %s could not be put back; its lease will bring it", job.id)

@@ -1,6 +1,6 @@
 """When a job comes back after a run of it, and when a provider that gave no end is asked again: the one way of each."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -42,6 +42,53 @@ def next_late_look(pauses: Sequence[timedelta], since: datetime, now: datetime, 
     return next((at for pause in (pauses[-1:] if advanced else pauses) if (at := since + pause) > now), None)
 
 
+class FollowUp(msgspec.Struct, frozen=True):
+    """A kind of job of which each object has one: what is to be done about it next. Its id is the kind and the
+    object's."""
+
+    kind: str
+
+    def id_of(self, object_id: str) -> str:
+        """The one job of this kind that the object has."""
+        return f"{self.kind}:{object_id}"
+
+    def first(self, object_id: str, due: datetime, now: datetime) -> Job:
+        """The job of an object that the same unit makes: nobody has it yet, so nothing is read."""
+        return Job(id=self.id_of(object_id), kind=self.kind, argument=object_id, due=due, created_at=now)
+
+    async def plan(self, unit: Unit, object_id: str, due: datetime, now: datetime, *, anew: bool = False) -> None:
+        """Have it done at `due`, whoever has it in hand: what he knows is old, and so he neither moves nor removes it.
+        `anew`: it is another piece of work, whose attempts are counted from the start."""
+        job = await unit[Job].get(self.id_of(object_id))
+        if job is None:
+            unit[Job].add(self.first(object_id, due, now))
+        else:
+            set_due(unit, job, due, anew=anew)
+
+    async def keep(self, unit: Unit, object_id: str, due: datetime, now: datetime) -> None:
+        """Have a job there: one that stands is left as it is, so a run may call it for the job that it has in hand."""
+        if await unit[Job].get(self.id_of(object_id)) is None:
+            unit[Job].add(self.first(object_id, due, now))
+
+    async def hurry(self, unit: Unit, object_id: str, due: datetime) -> None:
+        """Have one that waits done at `due`; whoever has it in hand says himself when it comes back."""
+        job = await unit[Job].get(self.id_of(object_id))
+        if job is not None and job.leased_until is None:
+            unit[Job].save(msgspec.structs.replace(job, due=due))
+
+    async def drop(self, unit: Unit, object_id: str) -> None:
+        """There is nothing left to do."""
+        job = await unit[Job].get(self.id_of(object_id))
+        if job is not None:
+            unit[Job].remove(job)
+
+
+def is_ours(present: Job | None, job: Job) -> bool:
+    """Whether the job is still as it was claimed: nobody else has it, and it stands for no other work since. Attempts
+    do not tell, since they begin anew; a version alone does not, since a job may be removed and planned again."""
+    return present is not None and (present.version, present.created_at) == (job.version, job.created_at)
+
+
 def set_due(unit: Unit, job: Job, due: datetime | None, *, anew: bool = False) -> None:
     """Have the job, as read in this unit, done again at `due`; None: it is done, and goes. `anew`: its attempts are
     forgotten, because it is a standing job or begins another piece of work."""
@@ -52,12 +99,24 @@ def set_due(unit: Unit, job: Job, due: datetime | None, *, anew: bool = False) -
     unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None, attempts=attempts))
 
 
-async def come_back(ports: Ports, job: Job, due: datetime | None, *, anew: bool = False) -> None:
-    """The same in a unit of its own, where the job still stands."""
+async def reschedule(
+    ports: Ports, job: Job, next_due: Callable[[Unit], Awaitable[datetime | None]], *, anew: bool = False
+) -> None:
+    """After a run, have the claimed job done again when `next_due` says, as the object stands in that unit; None: it is
+    done, and goes. One that is not ours any more is left to whoever has it, or planned it."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
-        if present is not None:
-            set_due(unit, present, due, anew=anew)
+        if present is not None and is_ours(present, job):
+            set_due(unit, present, await next_due(unit), anew=anew)
 
     await retrying(ports.storage, work)
+
+
+async def come_back(ports: Ports, job: Job, due: datetime | None, *, anew: bool = False) -> None:
+    """The same, where the time is known already."""
+
+    async def known(_unit: Unit) -> datetime | None:
+        return due
+
+    await reschedule(ports, job, known, anew=anew)

@@ -16,7 +16,7 @@ from datetime import timedelta
 import msgspec
 
 from ...core.usecases.clock_steps import AGAIN, ClockWatch, SetBack, found_set_back, put_right
-from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, run
+from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, is_held, run
 from ...core.usecases.operators.unreadable import take_up
 from ...core.usecases.standing import start_standing
 from ...core.usecases.webhooks.dispatcher import WEBHOOKS, Dispatcher
@@ -172,8 +172,7 @@ class Worker:
         with suppress(Exception):  # then its lease ends by itself
             async with self._ports.storage.unit() as unit:
                 present = await unit[Job].get(job.id)
-                # Another attempt is another worker's.
-                if present is not None and present.attempts == job.attempts and present.leased_until is not None:
+                if present is not None and is_held(present, job) and present.leased_until is not None:
                     unit[Job].change(present, leased_until=None)
                     await unit.commit()
 

@@ -16,7 +16,7 @@ from ....ports.storage import Unit
 from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import Incoming, deposit_source
 from ..gateways.watch import watched
-from ..schedule import next_ask, set_due
+from ..schedule import next_ask, reschedule
 from ..simulated import is_advanced_over, is_advanced_over_on_chain
 from ..units import retrying
 from .opening import give_up, open_address, open_invoice
@@ -168,24 +168,17 @@ def _has_place(exchange: Exchange) -> bool:
 
 
 async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved: bool) -> None:
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or present.attempts != job.attempts:
-            return
-        asked = 0 if has_moved else present.attempts
-        now = ports.clock.now()
-        due = (
-            None
-            if paying is None
-            else next_look(paying, asked, now, advanced=_is_advanced_over(ports, paying.exchange))
-        )
-        standing = await unit[Exchange].get(job.argument)
-        if standing is not None and paying is not None and standing.version != paying.exchange.version:
+    async def next_due(unit: Unit) -> datetime | None:
+        standing, now = await unit[Exchange].get(job.argument), ports.clock.now()
+        if paying is None:
+            return None
+        if standing is not None and standing.version != paying.exchange.version:
             # A notice or the sandbox moved it meanwhile: what we know of it is old.
-            due = now
-        set_due(unit, present, due, anew=has_moved)
+            return now
+        asked = 0 if has_moved else job.attempts
+        return next_look(paying, asked, now, advanced=_is_advanced_over(ports, paying.exchange))
 
-    await retrying(ports.storage, work)
+    await reschedule(ports, job, next_due, anew=has_moved)
 
 
 def _is_advanced_over(ports: Ports, exchange: Exchange) -> bool:

@@ -24,7 +24,7 @@ from ...domain.ledger import Currency
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import post
 from ..refunds.bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
-from ..schedule import set_due
+from ..schedule import reschedule
 from ..settlement.transfers import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .steps import read_exchange, watch_again
@@ -51,18 +51,16 @@ async def carry_return(ports: Ports, job: Job) -> None:
     """The job: asks bank or network, looks again until there is an end, and later whether RUB came back."""
     carried = await carry(ports, job.argument, job.attempts)
 
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or present.attempts != job.attempts:
-            return
+    async def next_due(unit: Unit) -> datetime | None:
         standing = await unit[ExchangeTransfer].get(job.argument)
-        due = None if carried is None else carried.due
-        if standing is not None and carried is not None and standing.version != carried.transfer.version:
+        if carried is None:
+            return None
+        if standing is not None and standing.version != carried.transfer.version:
             # A notice, or a new decision, moved it meanwhile: what we know of it is old.
-            due = ports.clock.now()
-        set_due(unit, present, due)
+            return ports.clock.now()
+        return carried.due
 
-    await retrying(ports.storage, work)
+    await reschedule(ports, job, next_due)
 
 
 async def carry(ports: Ports, transfer_id: str, attempts: int = 1) -> Carried | None:

@@ -16,6 +16,7 @@ from ...domain.kyc.clients import IN_PROGRESS, Client, DocumentState, KycStatus,
 from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
+from ..schedule import come_back
 from ..sealed import kyc_request_place, open_client_phone
 from ..units import retrying
 from ..webhooks.outbox import announce_of
@@ -224,10 +225,4 @@ async def _reschedule(ports: Ports, job: Job, client: Client | None, check_after
         client is not None and client.kyc is not KycStatus.REGISTERING and client.updated_at + FOLLOWED <= now
     )
 
-    async with ports.storage.unit() as unit:
-        # By the version at which it was claimed: a registration since then has planned it anew.
-        if ended:
-            unit[Job].remove(job)
-        else:
-            unit[Job].save(msgspec.structs.replace(job, due=now + pause, leased_until=None))
-        await unit.commit()
+    await come_back(ports, job, None if ended else now + pause)

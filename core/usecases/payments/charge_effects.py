@@ -17,7 +17,7 @@ from ...domain.subscriptions.charge_moves import charge_failed, charge_succeeded
 from ...domain.subscriptions.moves import mandate_lost
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.events import EventType
-from ..schedule import set_due
+from ..schedule import is_ours, set_due
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 from .recurring import save_subscription
@@ -116,7 +116,7 @@ async def tell_if_exhausted(ports: Ports, job: Job) -> None:
         if subscription is not None:
             after = await tell_exhaustion(ports, unit, subscription)
             await save_subscription(ports, unit, subscription, after)
-        if present is None or present.attempts != job.attempts:
+        if present is None or not is_ours(present, job):
             return
         due = None if subscription is None else exhaustion_due_at(subscription.terms, subscription.charge_state)
         set_due(unit, present, due if due is not None and due > ports.clock.now() else None)

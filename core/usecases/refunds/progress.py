@@ -22,13 +22,13 @@ from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, moved_to
 from ..forgotten import may_be_forgotten
 from ..holding import holds_back
-from ..schedule import set_due
+from ..schedule import reschedule
 from ..simulated import is_advanced_over
 from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from .contradictions import heard_of_failed
 from .money import take
-from .steps import RACES, drop_job, payment_of, plan, turn
+from .steps import FOLLOW_UP, RACES, drop_job, payment_of, turn
 
 _S = RefundStatus
 _T = RefundTrigger
@@ -58,7 +58,15 @@ async def carry_out(ports: Ports, job: Job) -> None:
         state = await _ask(ports, refund, is_fresh=is_fresh)
     if state is not None:
         await conclude(ports, job.argument, state)
-    await _come_back(ports, job, state)
+
+    async def next_due(unit: Unit) -> datetime | None:
+        refund = await unit[Refund].get(job.argument)
+        if refund is None:
+            return None
+        advanced = refund.status is _S.COMPLETED and is_advanced_over(ports, (await payment_of(unit, refund)).bank)
+        return _next(refund, state, job.attempts, ports.clock.now(), advanced=advanced)
+
+    await reschedule(ports, job, next_due)
 
 
 async def begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
@@ -96,8 +104,9 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
             return unit[Refund].save(waiting), False
         payment, refund = taken
         unit[Payment].save(payment)
-        await plan(ports, unit, refund.id, ports.clock.now())
-        return unit[Refund].save(moved_to(refund, _T.SENT, executing_since=ports.clock.now())), True
+        now = ports.clock.now()
+        await FOLLOW_UP.keep(unit, refund.id, now, now)
+        return unit[Refund].save(moved_to(refund, _T.SENT, executing_since=now)), True
 
     return await retrying(ports.storage, work, again_on=RACES)
 
@@ -157,21 +166,6 @@ async def on_notice(ports: Ports, refund_id: str) -> Refund | None:
         payment = await payment_of(unit, refund)
     state = await read_refund(ports, payment, refund.id)
     return refund if state is None else await conclude(ports, refund.id, state)
-
-
-async def _come_back(ports: Ports, job: Job, state: RefundState | None) -> None:
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
-        refund = await unit[Refund].get(job.argument)
-        due = None
-        if refund is not None:
-            advanced = refund.status is _S.COMPLETED and is_advanced_over(ports, (await payment_of(unit, refund)).bank)
-            due = _next(refund, state, job.attempts, ports.clock.now(), advanced=advanced)
-        set_due(unit, present, due)
-
-    await retrying(ports.storage, work)
 
 
 def _next(refund: Refund, state: RefundState | None, asked: int, now: datetime, *, advanced: bool) -> datetime | None:

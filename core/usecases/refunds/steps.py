@@ -23,6 +23,7 @@ from ...domain.webhooks.events import EventType
 from ..ledger.ledger import LEDGER_RULES
 from ..payments.moves import follow
 from ..payments.tallies import save_moved
+from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 from .money import give_back, paid
 
@@ -30,6 +31,9 @@ CARRY_OUT = "refund.execute"
 
 RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
 """Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
+
+FOLLOW_UP = FollowUp(CARRY_OUT)
+"""The one job that follows a refund from its approval on."""
 
 _S = RefundStatus
 

@@ -33,7 +33,7 @@ from ..acts.audit import unaudited
 from ..acts.four_eyes import gated
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import book
-from ..schedule import set_due
+from ..schedule import reschedule
 from ..test_clock import in_test_time
 from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
@@ -144,7 +144,12 @@ async def send_suspense(ports: Ports, job: Job) -> None:
             state = await send_back(ports, payment, request, asked_before=asked_before)
         if state is not None:
             await conclude_return(ports, operation, state)
-    await _come_back(ports, job, suspense, state)
+
+    async def next_due(unit: Unit) -> datetime | None:
+        present = await unit[Suspense].get(job.argument)
+        return None if present is None else _next(present, state, job.attempts, ports.clock.now())
+
+    await reschedule(ports, job, next_due)
 
 
 async def _money_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None:
@@ -213,24 +218,6 @@ async def on_return_notice(ports: Ports, operation: str) -> None:
     state = await read_refund(ports, payment, operation)
     if state is not None:
         await conclude_return(ports, operation, state)
-
-
-async def _come_back(ports: Ports, job: Job, seen: Suspense | None, state: RefundState | None) -> None:
-    """`state`: what the bank said of the attempt that was the present one in `seen`."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
-        now = ports.clock.now()
-        suspense = await unit[Suspense].get(job.argument)
-        if suspense is not None and seen is not None and suspense.attempt != seen.attempt:
-            # An operator began another meanwhile; the job is for that one now.
-            set_due(unit, present, now)
-        else:
-            set_due(unit, present, None if suspense is None else _next(suspense, state, job.attempts, now))
-
-    await retrying(ports.storage, work)
 
 
 def _next(suspense: Suspense, state: RefundState | None, asked: int, now: datetime) -> datetime | None:

@@ -28,7 +28,7 @@ from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved
 from ...domain.webhooks.breaker import Breaker, endpoint_id
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import find_account
-from ..schedule import set_due
+from ..schedule import is_ours, set_due
 from ..settlement.days import first_own_settlement
 from ..test_clock import test_clock_of
 from ..units import retrying
@@ -232,8 +232,8 @@ class _Advance:
         return _Next(turn=turn)
 
     def _is_ours(self, present: Job) -> bool:
-        """A lease that is kept is no change; another runner counts an attempt."""
-        return present.attempts == self._job.attempts
+        """A lease that is kept is no change; another runner's claim, and another advance, are."""
+        return is_ours(present, self._job)
 
     def _left_out(self) -> tuple[str, ...]:
         if self._vain < VAIN:

@@ -33,6 +33,7 @@ from ...domain.settlement.withdrawals import (
 )
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import book
+from ..schedule import is_ours, set_due
 from ..sealed import withdrawal_fits
 from ..units import retrying
 from ..webhooks.outbox import announce_of
@@ -181,10 +182,9 @@ async def _enter(ports: Ports, job: Job, step: _Step) -> None:
             return
         if present is None or WITHDRAWAL_MOVES.is_final(present.status):
             unit[Job].remove(standing)
-        elif standing.attempts == job.attempts:
+        elif is_ours(standing, job):
             now = ports.clock.now()
-            due = now + (step.pause or next_look(present, now))
-            unit[Job].save(msgspec.structs.replace(standing, due=due, leased_until=None))
+            set_due(unit, standing, now + (step.pause or next_look(present, now)))
 
     await retrying(ports.storage, work)
 

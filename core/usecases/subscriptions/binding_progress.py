@@ -30,7 +30,7 @@ from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStat
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
-from ..schedule import next_late_look, set_due
+from ..schedule import next_late_look, reschedule
 from ..sealed import mandate_place
 from ..simulated import is_advanced_over
 from ..units import retrying
@@ -215,18 +215,14 @@ async def _recover(ports: Ports, payment: Payment) -> Payment | None:
 
 
 async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None:
-            return
+    async def next_due(unit: Unit) -> datetime | None:
         subscription = None if payment is None else await any_subscription(unit, payment.subscription_id or "")
-        due = None
-        if payment is not None and subscription is not None:
-            advanced = is_advanced_over(ports, payment.bank)
-            due = next_look(payment, subscription, job.attempts, ports.clock.now(), advanced=advanced)
-        set_due(unit, present, due)
+        if payment is None or subscription is None:
+            return None
+        advanced = is_advanced_over(ports, payment.bank)
+        return next_look(payment, subscription, job.attempts, ports.clock.now(), advanced=advanced)
 
-    await retrying(ports.storage, work)
+    await reschedule(ports, job, next_due)
 
 
 def next_look(

@@ -1,6 +1,8 @@
 """Ending the bank's side of a subscription: of its mandate, and of bindings that are open
 (docs/subscriptions.md "Changing and ending")."""
 
+from datetime import datetime
+
 import msgspec
 
 from ....ports.bundle import Ports
@@ -15,8 +17,7 @@ from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStat
 from ..gateways.watch import watched
 from ..payments.moves import move
 from ..payments.recurring import any_subscription, binding_operation, save_subscription
-from ..schedule import pause_after
-from ..units import retrying
+from ..schedule import pause_after, reschedule
 from .bindings import WAITING, binder, take_binding
 
 REVOKE = "mandate.revoke"
@@ -63,21 +64,16 @@ async def revoke(ports: Ports, job: Job) -> None:
         if subscription is not None and not _is_needed(subscription, payment):
             done = await _end(ports, payment, job.attempts) and done
 
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or present.attempts != job.attempts:
-            return
+    async def next_due(unit: Unit) -> datetime | None:
         if not done:
             # For ever: the payer is charged by nobody, and shall see so at the bank.
-            pause = pause_after(job.attempts)
-            unit[Job].save(msgspec.structs.replace(present, due=ports.clock.now() + pause, leased_until=None))
-            return
-        unit[Job].remove(present)
+            return ports.clock.now() + pause_after(job.attempts)
         before = await any_subscription(unit, job.argument)
         if before is not None and before.is_final:
             await save_subscription(ports, unit, before, revoked(before, ports.clock.now()))
+        return None
 
-    await retrying(ports.storage, work)
+    await reschedule(ports, job, next_due)
 
 
 async def _bindings(unit: Unit, subscription: Subscription) -> list[Payment]:

@@ -18,6 +18,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.webhooks.breaker import Breaker, after_delivery, closed, endpoint_id, endpoint_of, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
+from ..schedule import is_ours
 from ..test_clock import test_clock_of
 from ..units import retrying
 from .lease import is_unchanged
@@ -161,7 +162,7 @@ async def rest(ports: Ports, job: Job, due: datetime) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
-        if present is not None and present.attempts == job.attempts:
+        if present is not None and is_ours(present, job):
             await set_timer(ports, unit, EndpointKey(*endpoint_of(job.argument)), due)
             unit[Job].remove(present)
 

@@ -1,0 +1,161 @@
+"""Whose a job is while two have it in hand: a lease that ended, an operator's hurry, a plan for other work
+(ARCHITECTURE.md "Units and jobs")."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from cambist.adapters.bank.script import Ending, Twist
+from cambist.core.usecases.jobs import HANDLERS, LEASE, run
+from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.payments.recurring import any_subscription
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.subscriptions.mandate_end import plan_revoking
+from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from tests.charge_house import ChargeHouse, due_subscription
+from tests.exchange_house import ExchangeHouse
+from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
+from tests.refund_house import RefundHouse
+from tests.subscription_house import bound, call, open_link, subscribed
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[TestHouse]:
+    async with open_test_house() as opened:
+        await RefundHouse(opened).set(refunds="true", exchange="true")
+        await opened.clock.advance(2)
+        yield opened
+
+
+async def _payment(house: TestHouse) -> None:
+    await house.created()
+
+
+async def _refund(house: TestHouse) -> None:
+    await RefundHouse(house).processing()
+
+
+async def _suspense(house: TestHouse) -> None:
+    payment_id = await RefundHouse(house).paid()
+    await house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    [money] = await list_suspense(house.ports)
+    await return_suspense(house.ports, money.id)
+    house.script.find_refund.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
+    house.script.refund.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
+
+
+async def _binding(house: TestHouse) -> None:
+    await open_link(house, (await subscribed(house))["id"])
+
+
+async def _charge(house: TestHouse) -> None:
+    charges = ChargeHouse(house)
+    subscription_id = await due_subscription(charges)
+    house.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
+    house.script.find_charge.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
+    await charges.post(subscription_id)
+
+
+async def _mandate(house: TestHouse) -> None:
+    await bound(house)
+
+
+async def _ended_mandate(house: TestHouse) -> None:
+    house.script.revoke.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
+    await call(house, (await bound(house))["id"], "cancel")
+
+
+async def _exchange(house: TestHouse) -> None:
+    await ExchangeHouse(house).made()
+
+
+async def jobs_of(house: TestHouse, kind: str) -> list[Job]:
+    return [job for job in await everything(house.ports, Job) if job.kind == kind]
+
+
+async def claimed(house: TestHouse, kind: str) -> Job:
+    """The one job of this kind, claimed as soon as it is due."""
+    [job] = await jobs_of(house, kind)
+    await house.clock.advance(max(0.0, (job.due - house.clock.now()).total_seconds()))
+    found = [each for each in await house.ports.storage.claim(100, LEASE) if each.kind == kind]
+    assert len(found) == 1
+    return found[0]
+
+
+FOLLOWED: dict[str, Callable[[TestHouse], Awaitable[None]]] = {
+    "payment.watch": _payment,
+    "refund.execute": _refund,
+    "suspense.return": _suspense,
+    "binding.watch": _binding,
+    "subscription.watch": _mandate,
+    "charge.watch": _charge,
+    "mandate.revoke": _ended_mandate,
+    "exchange.watch": _exchange,
+}
+"""Kinds of jobs, and what makes one of each that has something to do still."""
+
+
+@pytest.mark.parametrize("kind", FOLLOWED)
+async def test_who_comes_late_leaves_the_job_to_its_successor(house: TestHouse, kind: str) -> None:
+    """The first one's lease ended while a provider kept it waiting; the second has the job in hand."""
+    await FOLLOWED[kind](house)
+    first = await claimed(house, kind)
+    await house.clock.advance(LEASE + 1)
+    second = await claimed(house, kind)
+    await run(house.ports, first)
+    [job] = await jobs_of(house, kind)
+    assert (job.version, job.leased_until) == (second.version, second.leased_until)
+    await run(house.ports, second)
+    [job] = await jobs_of(house, kind)
+    assert job.leased_until is None
+    assert job.due > house.clock.now()
+
+
+async def test_a_refunds_first_run_keeps_its_lease(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a second worker would ask the bank beside it, as soon as the first lease ends."""
+    refunds = RefundHouse(house)
+    refund_id = await refunds.apply(await refunds.paid())
+    job = await claimed(house, "refund.execute")
+    bank = refunds.bank()
+    inner = bank.refund
+    seen: list[Job] = []
+
+    async def slow(request: RefundRequest) -> RefundState:
+        await house.clock.advance(LEASE - 1)
+        await house.ports.storage.renew([job], LEASE)
+        await house.clock.advance(LEASE - 1)
+        seen.extend(each for each in await house.ports.storage.claim(100, LEASE) if each.kind == job.kind)
+        return await inner(request)
+
+    monkeypatch.setattr(bank, "refund", slow)
+    await run(house.ports, job)
+    assert await refunds.status(refund_id) == "processing"
+    assert seen == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_work_planned_anew_is_not_taken_from_who_has_it_by_who_had_it_before(
+    house: TestHouse, fails: bool
+) -> None:
+    """Planned anew a job has no attempts, claimed by another one again: as many as the first runner saw."""
+    await _ended_mandate(house)
+    house.script.revoke.clear()
+    first = await claimed(house, "mandate.revoke")
+    async with house.ports.storage.unit() as unit:
+        subscription = await any_subscription(unit, first.argument)
+        assert subscription is not None
+        await plan_revoking(house.ports, unit, subscription)
+        await unit.commit()
+    second = await claimed(house, "mandate.revoke")
+    assert second.attempts == first.attempts
+    handlers = {"mandate.revoke": _fail} if fails else HANDLERS
+    await run(house.ports, first, handlers)
+    [job] = await jobs_of(house, "mandate.revoke")
+    assert (job.version, job.leased_until) == (second.version, second.leased_until)
+
+
+async def _fail(_ports: Ports, _job: Job) -> None:
+    raise RuntimeError("a slip of the program")
