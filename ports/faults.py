@@ -46,6 +46,10 @@ class NotSupported(Fault):
     """The adapter cannot do this at all."""
 
 
+NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
+"""A read that failed, for whatever reason, a refusal among them: it says nothing about what was asked for."""
+
+
 class Unreadable(Fault):
     """A stored record cannot be read: a newer program wrote it, or it was damaged. It names the field, and never what
     is in it."""

@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.bank.script import Ending, Twist
 from cambist.core.usecases.jobs import HANDLERS, LEASE, run
 from cambist.core.usecases.operators.review import list_suspense
-from cambist.core.usecases.payments.recurring import any_subscription
+from cambist.core.usecases.payments.recurring import any_subscription, binding_operation
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.subscriptions.mandate_end import plan_revoking
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
@@ -19,7 +19,7 @@ from tests.exchange_house import ExchangeHouse
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
 from tests.refund_house import RefundHouse
-from tests.subscription_house import bound, call, open_link, subscribed
+from tests.subscription_house import bound, call, open_link, record, simulator, subscribed
 
 
 @pytest.fixture
@@ -159,3 +159,36 @@ async def test_work_planned_anew_is_not_taken_from_who_has_it_by_who_had_it_befo
 
 async def _fail(_ports: Ports, _job: Job) -> None:
     raise RuntimeError("a slip of the program")
+
+
+@pytest.mark.parametrize("reason", ["unknown", "not_found"])
+async def test_a_refused_look_ends_no_payout_whose_money_is_gone(house: TestHouse, reason: str) -> None:
+    """A no to a question is none to the transfer: RUB sent, answer lost, and the bank will not say how it stands."""
+    exchanges = ExchangeHouse(house)
+    made = await exchanges.made()
+    await exchanges.send(made.id)
+    house.script.remit.append(Twist(ending=Ending.UNKNOWN_DONE))
+    house.script.find_remittance.append(Twist(ending=Ending.REFUSED, reason=reason))
+    assert await exchanges.look(made.id) == "rub_sending"
+    assert await exchanges.look(made.id) == "rub_sending"
+    await house.work(3600)
+    assert await exchanges.said(made.id) == ["completed"]
+    assert len(await exchanges.remitted()) == 1
+
+
+async def test_a_refused_look_leaves_a_binding_to_be_ended_later(house: TestHouse) -> None:
+    """A bank that refuses to say whether it has a binding has not ended it."""
+    made = await subscribed(house)
+    house.script.bind.append(Twist(ending=Ending.UNKNOWN_DONE))
+    payment = await open_link(house, made["id"])
+    assert payment.bank_reference is None
+    house.script.find_binding.extend([Twist(ending=Ending.REFUSED)] * 2)
+    await call(house, made["id"], "cancel")
+    await house.work(1)
+    assert await jobs_of(house, "mandate.revoke"), "it is asked again"
+    await house.work(3600)
+    assert await jobs_of(house, "mandate.revoke") == []
+    assert not (await record(house, made["id"])).revoke_pending
+    found = await simulator(house).find_binding(binding_operation(made["id"], payment.id))
+    assert found is not None
+    assert (await simulator(house).mandate_state(found.reference)).status == "closed"

@@ -10,7 +10,7 @@ import logging
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ....ports.remittances import (
     RemittanceBank,
     RemittanceRequest,
@@ -131,8 +131,7 @@ async def hear(ports: Ports, exchange: Exchange) -> Exchange:
     if exchange.status is not _S.RUB_SENDING or part is None or part.status is not _P.SENT:
         return exchange
     bank = remitting(ports.banks.named(exchange.bank or ""))
-    async with watched(ports, exchange.mode, bank.name):
-        state = await bank.find_remittance(part.operation)
+    state = await _find(ports, bank, exchange, part)
     if state is None or state.status is RemittanceStatus.PROCESSING:
         return exchange
     return await _conclude(ports, exchange.id, part, state)
@@ -162,14 +161,30 @@ async def _send(
         amount_kopecks=part.amount.kopecks,
     )
     try:
+        known = await _find(ports, bank, exchange, part) if asked_before else None
+    except (Refused, OutcomeUnknown, Unavailable) as fault:
+        # A no to the question is none to the transfer, which may have gone.
+        _say_unknown(exchange, part, fault)
+        return None
+    if known is not None:
+        return known
+    try:
         async with watched(ports, exchange.mode, bank.name):
-            known = await bank.find_remittance(part.operation) if asked_before else None
-            return known or await bank.remit(request)
+            return await bank.remit(request)
     except Refused as fault:
         return RemittanceState(status=RemittanceStatus.FAILED, failure=fault.reason)
     except (OutcomeUnknown, Unavailable) as fault:
-        log.warning("exchange %s: how its payout %s stands is not known: %s", exchange.id, part.operation, fault)
+        _say_unknown(exchange, part, fault)
         return None
+
+
+async def _find(ports: Ports, bank: RemittanceBank, exchange: Exchange, part: PayoutPart) -> RemittanceState | None:
+    async with watched(ports, exchange.mode, bank.name):
+        return await bank.find_remittance(part.operation)
+
+
+def _say_unknown(exchange: Exchange, part: PayoutPart, fault: Fault) -> None:
+    log.warning("exchange %s: how its payout %s stands is not known: %s", exchange.id, part.operation, fault)
 
 
 async def _conclude(ports: Ports, exchange_id: str, part: PayoutPart, state: RemittanceState) -> Exchange:

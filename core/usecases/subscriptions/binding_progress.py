@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER
 from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
@@ -29,12 +29,12 @@ from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
-from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
+from ..payments.recurring import any_subscription, bound_by, save_subscription
 from ..schedule import next_late_look, reschedule
 from ..sealed import mandate_place
 from ..simulated import is_advanced_over
 from ..units import retrying
-from .bindings import WAITING, ask, binder, take_back, take_binding
+from .bindings import WAITING, ask, binder, find_at_bank, take_back
 from .mandate_end import end_open_binding, plan_revoking
 
 ASK_AGAIN = (
@@ -54,9 +54,6 @@ LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 """After creation: when one that has lapsed is looked at once more, for a payer who confirmed late."""
 
 _OVER = (PaymentStatus.EXPIRED, PaymentStatus.CANCELLED, PaymentStatus.FAILED)
-
-NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
-"""A read that failed, for whatever reason: it says nothing about the binding."""
 
 
 def read_state(state: MandateState) -> BindingReport:
@@ -78,17 +75,6 @@ async def on_notice(ports: Ports, operation: str) -> None:
     payment = await find_at_bank(ports, payment)
     if payment is not None:
         await look(ports, payment)
-
-
-async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
-    """The payment with its bank's reference, which may not have been noted yet. Raises: what the bank port raises."""
-    if payment.bank_reference is not None:
-        return payment
-    async with watched(ports, payment.mode, payment.bank):
-        found = await binder(ports, payment.bank).find_binding(
-            binding_operation(payment.subscription_id or "", payment.id)
-        )
-    return payment if found is None else await take_binding(ports, payment, found)
 
 
 async def look(ports: Ports, payment: Payment) -> Payment:

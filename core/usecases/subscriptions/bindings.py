@@ -216,6 +216,17 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
     return await retrying(ports.storage, work)
 
 
+async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
+    """The payment with its bank's reference, which may not have been noted yet. Raises: what the bank port raises."""
+    if payment.bank_reference is not None:
+        return payment
+    async with watched(ports, payment.mode, payment.bank):
+        found = await binder(ports, payment.bank).find_binding(
+            binding_operation(payment.subscription_id or "", payment.id)
+        )
+    return payment if found is None else await take_binding(ports, payment, found)
+
+
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
     """After a bank's no: the payment with the bank that is asked next, or None when there is none left; then it is
     taken back, and the subscription is told that no link comes."""

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Fault, Refused
+from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.payments.payments import BindingCharge, Opening, Payment, PaymentTrigger
@@ -16,9 +16,9 @@ from ...domain.subscriptions.moves import revoked
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ..gateways.watch import watched
 from ..payments.moves import move
-from ..payments.recurring import any_subscription, binding_operation, save_subscription
+from ..payments.recurring import any_subscription, save_subscription
 from ..schedule import pause_after, reschedule
-from .bindings import WAITING, binder, take_binding
+from .bindings import WAITING, binder, find_at_bank
 
 REVOKE = "mandate.revoke"
 
@@ -102,19 +102,23 @@ def _is_needed(subscription: Subscription, payment: Payment) -> bool:
 
 async def _end(ports: Ports, payment: Payment, attempts: int) -> bool:
     """Whether this binding is over at its bank, and nothing of it is left to hear."""
+    if payment.bank_reference is None:
+        try:
+            found = await find_at_bank(ports, payment)
+        except NO_ANSWER:
+            return False
+        if found is not None and found.bank_reference is None:
+            # The request may still be on its way: the bank must say twice that it never saw it.
+            return payment.opening is Opening.OPEN or attempts > 1
+        if found is None:
+            return True
+        payment = found
     try:
         bank = binder(ports, payment.bank)
         async with watched(ports, payment.mode, payment.bank):
-            if payment.bank_reference is None:
-                found = await bank.find_binding(binding_operation(payment.subscription_id or "", payment.id))
-                if found is None:
-                    # The request may still be on its way: the bank must say twice that it never saw it.
-                    return payment.opening is Opening.OPEN or attempts > 1
-                taken = await take_binding(ports, payment, found)
-                return taken is None or await _end(ports, taken, attempts)
-            await bank.revoke(payment.bank_reference)
+            await bank.revoke(payment.bank_reference or "")
     except Refused:
         return True
-    except Fault:
+    except (OutcomeUnknown, Unavailable, NotConfigured, NotSupported):
         return False
     return True

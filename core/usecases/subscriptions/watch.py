@@ -4,6 +4,7 @@ where no notice came (docs/states.md "Subscription"; docs/subscriptions.md "How 
 from datetime import datetime, timedelta
 
 from ....ports.bundle import Ports
+from ....ports.faults import NO_ANSWER
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.payments.payments import Payment
@@ -15,8 +16,8 @@ from ..payments.recurring import any_subscription, save_subscription
 from ..schedule import come_back
 from ..simulated import is_advanced_over
 from ..units import retrying
-from .binding_progress import NO_ANSWER, find_at_bank, look_or_lapse, read_state
-from .bindings import binder
+from .binding_progress import look_or_lapse, read_state
+from .bindings import binder, find_at_bank
 from .mandate_end import end_open_binding, plan_revoking
 
 WATCH_SUBSCRIPTION = "subscription.watch"
