@@ -72,7 +72,7 @@ def moment(at: datetime) -> str:
 
 
 def brief(text: str, width: int) -> str:
-    """An id by its prefix and its end: what is made in one hour begins with the same webhooks."""
+    """An id by its prefix and its end: what is made in one hour begins with the same letters."""
     prefix, line, _ = text.partition("_")
     start = f"{prefix}{line}…" if line and len(prefix) <= _PREFIX else "…"
     return text if len(text) <= width else f"{start}{text[len(start) - width :]}"

@@ -210,7 +210,7 @@ def shop_name(text: str) -> str:
 
 def fold_name(name: str) -> str:
     """The form in which two shop names are compared. Normalised again at the end, because folding takes composed
-    webhooks apart (`ΐ`) and leaves those that came apart (`Ϊ́`) so."""
+    letters apart (`ΐ`) and leaves those that came apart (`Ϊ́`) so."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 

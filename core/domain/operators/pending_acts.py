@@ -121,7 +121,7 @@ def expiry(now: datetime, days: int) -> datetime:
 
 
 def is_same_operator(one: str, other: str) -> bool:
-    """Whether two names are one person's: capitals, blanks and ways of writing a webhook make no second one."""
+    """Whether two names are one person's: capitals, blanks and ways of writing a letter make no second one."""
     return _folded(one) == _folded(other)
 
 

@@ -107,7 +107,7 @@ class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     """The audit log's word, as on the command line: `refund.approve`."""
     title: str
     key: str
-    """The webhook that begins it on the detail or list screen."""
+    """The letter that begins it on the detail or list screen."""
     run: Callable[[Doing], Awaitable[str | Once]]
     """Does it; returns the outcome in words. Raises: Refusal, which the dialog shows."""
     changes: Callable[[Any], list[Change]]
@@ -129,7 +129,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     key: str
-    """The webhook that opens it on the detail screen."""
+    """The letter that opens it on the detail screen."""
     of: str
     """The kind that is listed."""
     by: str

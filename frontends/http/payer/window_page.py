@@ -110,7 +110,7 @@ def draw_qr(payload: str) -> DrawnQr:
 
 
 def monogram(name: str) -> str:
-    """The first webhook or digit of a shop's name, for its sign."""
+    """The first letter or digit of a shop's name, for its sign."""
     return next((char.upper() for char in name if char.isalnum()), "•")
 
 
