@@ -52,8 +52,8 @@ def tagged(vault: Vault, chain: Chain, head: ChainHead) -> ChainHead:
 
 
 async def begin_chains(ports: Ports, unit: Unit) -> None:
-    """Write the heads of empty chains in a unit that opens the first account of an empty installation; nothing in any
-    other. Commit raises Conflict HEAD_RULE when another unit was first."""
+    """Write the heads of chains in a unit that opens the first account of an installation, or is an operator's act
+    before there is any; nothing in any other. Commit raises Conflict HEAD_RULE when another unit was first."""
     if await unit[Account].find(limit=1) or await unit[JournalEntry].find(limit=1):
         return
     for chain in CHAINS:

@@ -13,14 +13,17 @@ from typing import Any, Generic
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.faults import Conflict, Stale
 from ....ports.forwarding import ForwardingShelf, ForwardingStorage
 from ....ports.notes import ProviderNote
 from ....ports.storage import Below, R, Record, Shelf, Unit
 from ...domain import ids
+from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.operators.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
 from ...domain.settlement.rates import KnownRate
 from ...domain.webhooks.events import Delivery
+from ..chains import HEAD_RULE, begin_chains
 from .decisions import Undeclared, Written
 
 PREFIX = "aud_"
@@ -115,7 +118,7 @@ class AuditedStorage(ForwardingStorage):
         self.act = act
         self.gate = gate
         self.noted = False
-        self._ports = ports
+        self.ports = ports
         # Before the use case may enter the time of a test account.
         self._began = ports.clock.now()
 
@@ -133,7 +136,7 @@ class AuditedStorage(ForwardingStorage):
         the commit goes stale. Raises: Refusal INVALID_STATE when it is not what the operator saw."""
         subject = min(written, key=self._distance, default=None)
         if subject is None:
-            return _entry(self._ports, self.act, self._began, None, "", "")
+            return _entry(self.ports, self.act, self._began, None, "", "")
         kind, after = subject
         present = await unit[kind].get(after.id)
         seen = self.act.seen_version
@@ -143,7 +146,7 @@ class AuditedStorage(ForwardingStorage):
         before, becomes = changes(present, after)
         account_id = after.id if after.id.startswith(ids.ACCOUNT) else getattr(after, "account_id", None)
         act = msgspec.structs.replace(self.act, object_id=self.act.object_id or after.id)
-        return _entry(self._ports, act, self._began, account_id, before, becomes)
+        return _entry(self.ports, act, self._began, account_id, before, becomes)
 
     def _distance(self, written: tuple[type[Any], Any]) -> int:
         """How far a record is from being what the act is done to. A webhook that tells of it is beside it."""
@@ -158,6 +161,8 @@ class _AuditedUnit:
         self._audited = audited
         self._inner = inner
         self.wrote = False
+        self.begins = False
+        """The use case begins the chains itself."""
         self.written: list[tuple[type[Any], Any]] = []
         """Added and saved records that an audit row may describe."""
 
@@ -167,6 +172,7 @@ class _AuditedUnit:
     def note(self, kind: type[Any], record: Record | None = None) -> None:
         """Something is written."""
         self.wrote = self.wrote or kind not in INCIDENTAL
+        self.begins = self.begins or kind is ChainHead
         if record is not None and kind in SAFE:
             self.written.append((kind, record))
 
@@ -178,8 +184,15 @@ class _AuditedUnit:
         if audited.gate is not None:
             await audited.gate(self._inner, self.written)
         if entry is not None and audited.act is not NOBODY:
+            if not self.begins:
+                await begin_chains(audited.ports, self._inner)
             self._inner[AuditEntry].add(entry)
-        await self._inner.commit()
+        try:
+            await self._inner.commit()
+        except Conflict as conflict:
+            if self.begins or conflict.rule != HEAD_RULE:
+                raise
+            raise Stale("another unit began the chains: read again") from conflict
         audited.noted = audited.noted or noting
 
 
