@@ -187,7 +187,10 @@ def test_every_refusal_is_in_the_catalogue_with_its_status_and_none_is_left_out(
     found = refusals(document)
     for status, code in found:
         assert status in (CATALOGUE[code].status, *CATALOGUE[code].variants), code
-    operators_only = {"TERMINAL_NOT_FOUND", "ACCOUNT_NOT_FOUND", "SUSPENSE_NOT_FOUND", "CLIENT_NOT_FOUND"}
+    operators_only = {
+        *("TERMINAL_NOT_FOUND", "ACCOUNT_NOT_FOUND", "SUSPENSE_NOT_FOUND", "CLIENT_NOT_FOUND"),
+        *("ACT_NOT_FOUND", "SECOND_OPERATOR_NEEDED"),
+    }
     # Outside /api/v1: an address of its own for each file.
     uploads_only = {"UPLOAD_FORBIDDEN", "UPLOAD_EXISTS"}
     before_any_operation = {"METHOD_NOT_ALLOWED", "HEADERS_TOO_LARGE"}
