@@ -21,8 +21,8 @@ import uvloop
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.test_deliveries import receivers
-from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import VirtualClock
+from cambist.adapters.script import Script
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from ..adapters.bank.script import Script
 from ..adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
 from ..adapters.counters.memory import MemoryCounters
 from ..adapters.files.local import LocalFiles
 from ..adapters.queue.memory import MemoryQueue
+from ..adapters.script import Script
 from ..adapters.storage.memory.memory import MemoryStorage
 from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault

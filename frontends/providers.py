@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ..adapters.bank.script import Script
 from ..adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
 from ..adapters.chain.simulator import SimulatedChain
 from ..adapters.deposits.simulator import SimulatedDeposits
@@ -16,6 +15,7 @@ from ..adapters.kyc.simulator import SimulatedVerifier
 from ..adapters.payouts.simulator import SimulatedSender
 from ..adapters.rates.shared import SharedSource
 from ..adapters.rates.simulator import SimulatedRates
+from ..adapters.script import Script
 from ..core.domain.accounts.accounts import Mode
 from ..core.domain.tron import tron_address
 from ..ports.bank import Bank, BankCapabilities, BankRoutes

@@ -9,8 +9,8 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.script import Script
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.domain.webhooks.signing import verify_signature

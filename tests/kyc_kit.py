@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from cambist.adapters.kyc.script import Ending, Twist
 from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.domain.kyc.kyc import Upload

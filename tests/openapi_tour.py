@@ -12,8 +12,8 @@ from uuid import UUID, uuid5
 import httpx
 import msgspec
 
-from cambist.adapters.chain.script import ChainScript
 from cambist.adapters.chain.simulator import SimulatedChain
+from cambist.adapters.script import ChainScript
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.payouts.script import SenderScript
 from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.adapters.script import SenderScript
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.domain.money import Rub, Usdt

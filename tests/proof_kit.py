@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from cambist.adapters.chain.script import ChainScript
 from cambist.adapters.chain.simulator import SimulatedChain
+from cambist.adapters.script import ChainScript
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.payments.payments import Payment, PaymentStatus

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.bank.script import Script
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import SeededIds, VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.adapters.script import Script
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.sqlite.marks import FileMarks
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode

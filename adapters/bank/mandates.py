@@ -21,6 +21,7 @@ from ...ports.mandates import (
     MandatePretence,
     MandateState,
 )
+from ..script import begin_read, begin_write, end_write
 from .books import LINK_LATER, OUTCOME_UNKNOWN, InvoiceEntry
 from .mandate_books import (
     charge_begun,
@@ -54,11 +55,11 @@ class MandateCore(SimulatorCore):
         storage lost its answer; whatever the script says.
         """
         self._must_bind()
-        twist = await self._begin_write(self._script.bind)
+        twist = await begin_write(self._clock, self._script.bind)
         if request.first_charge_kopecks is not None and request.first_charge_kopecks <= 0:
             raise Refused("a charge is of more than nothing", reason="amount")
         entry, is_new = await self._start(self._new_binding(request))
-        await self._end_write(twist)
+        await end_write(self._clock, twist)
         if entry.binding is None:
             raise Refused(f"{request.operation} began as no binding", reason="operation")
         if is_new and request.first_charge_kopecks == OUTCOME_UNKNOWN:
@@ -68,14 +69,14 @@ class MandateCore(SimulatorCore):
     async def find_binding(self, operation: str) -> Binding | None:
         """The binding of this operation, or None. Raises: NotSupported; what the script says."""
         self._must_bind()
-        await self._answer_read(self._script.find_binding)
+        await begin_read(self._clock, self._script.find_binding)
         entry = await self._page(operation)
         return None if entry is None or entry.binding is None else self._binding(entry)
 
     async def mandate_state(self, reference: str) -> MandateState:
         """The binding by the clock of now. Raises: as the port has it; what the script says."""
         self._must_bind()
-        await self._answer_read(self._script.mandate_state)
+        await begin_read(self._clock, self._script.mandate_state)
         entry = await self._page(self._operation(reference))
         if entry is None or entry.binding is None:
             raise self._missing(f"binding {reference}")
@@ -99,9 +100,9 @@ class MandateCore(SimulatorCore):
         says.
         """
         self._must_bind()
-        twist = await self._begin_write(self._script.charge)
+        twist = await begin_write(self._clock, self._script.charge)
         entry, is_lost = await self._charge(request)
-        await self._end_write(twist)
+        await end_write(self._clock, twist)
         if is_lost:
             raise OutcomeUnknown("the bank's answer was lost")
         return self._charge_state(entry)
@@ -109,14 +110,14 @@ class MandateCore(SimulatorCore):
     async def find_charge(self, operation: str) -> ChargeState | None:
         """The charge of this operation by the clock of now, or None. Raises: NotSupported; what the script says."""
         self._must_bind()
-        await self._answer_read(self._script.find_charge)
+        await begin_read(self._clock, self._script.find_charge)
         entry = await self._page(operation)
         return None if entry is None or entry.charge is None else self._charge_state(entry)
 
     async def revoke(self, reference: str) -> None:
         """End the mandate or the open binding. Raises: as the port has it; what the script says."""
         self._must_bind()
-        twist = await self._begin_write(self._script.revoke)
+        twist = await begin_write(self._clock, self._script.revoke)
         operation, now = self._operation(reference), self._clock.now()
         if not await self._has_binding(operation):
             raise self._missing(f"binding {reference}")
@@ -124,7 +125,7 @@ class MandateCore(SimulatorCore):
             await self._books.change(operation, lambda entry: revoked(page_as_of(entry, now), now))
         except Unavailable as fault:
             raise OutcomeUnknown("the bank's books did not answer") from fault
-        await self._end_write(twist)
+        await end_write(self._clock, twist)
 
     async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
         """Change the books, and return the notices that go out.

@@ -12,6 +12,7 @@ from ...ports.bank import Notice
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from ..notebook import Notebook
+from ..script import begin_read, begin_write, end_write
 from .simulator_core import SimulatorCore
 
 TAKES = timedelta(seconds=1)
@@ -44,16 +45,16 @@ class RemittanceCore(SimulatorCore):
         Raises: as the port has it; OutcomeUnknown also when the storage lost its answer; whatever the script says.
         """
         self._must_remit()
-        twist = await self._begin_write(self._script.remit)
+        twist = await begin_write(self._clock, self._script.remit)
         page = await self._begin_remittance(request)
-        await self._end_write(twist)
+        await end_write(self._clock, twist)
         return self._remittance_state(page)
 
     async def find_remittance(self, operation: str) -> RemittanceState | None:
         """The remittance of this operation by the clock of now, or None. Raises: NotSupported; what the script
         says."""
         self._must_remit()
-        await self._answer_read(self._script.find_remittance)
+        await begin_read(self._clock, self._script.find_remittance)
         page = await self._remittances.read(operation)
         return None if page is None else self._remittance_state(page)
 

@@ -27,6 +27,7 @@ from ...ports.clock import Clock, Ids
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.storage import Storage
 from ..notebook import Notebook
+from ..script import Script, begin_read, begin_write, end_write
 from .books import (
     ACTING,
     OUTCOME_UNKNOWN,
@@ -42,7 +43,6 @@ from .drawn import drawn_chance, drawn_entry, drawn_reference
 from .mandate_books import page_as_of
 from .mandates import MandateCore
 from .remittances import RemittanceCore, RemittancePage
-from .script import Script
 
 _AT_ONCE = timedelta(0)
 
@@ -92,11 +92,11 @@ class SimulatedBank(MandateCore, RemittanceCore):
         Raises: Refused for an amount that is not above zero; OutcomeUnknown at the first call for 404.04, and when
         the storage lost its answer; whatever the script says.
         """
-        twist = await self._begin_write(self._script.create)
+        twist = await begin_write(self._clock, self._script.create)
         if request.amount_kopecks <= 0:
             raise Refused("an invoice is for more than nothing", reason="amount")
         entry, is_new = await self._open(request)
-        await self._end_write(twist)
+        await end_write(self._clock, twist)
         if not entry.is_invoice:
             raise Refused(f"{request.operation} began as no invoice", reason="operation")
         if is_new and request.amount_kopecks == OUTCOME_UNKNOWN:
@@ -119,13 +119,13 @@ class SimulatedBank(MandateCore, RemittanceCore):
 
     async def find_invoice(self, operation: str) -> Invoice | None:
         """The invoice of this operation, or None. Raises: what the script says."""
-        await self._answer_read(self._script.find)
+        await begin_read(self._clock, self._script.find)
         entry = await self._books.read(operation)
         return None if entry is None or not entry.is_invoice else self._invoice(entry)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
         """The invoice by the clock of now. Raises: Refused when there is none; what the script says."""
-        await self._answer_read(self._script.state)
+        await begin_read(self._clock, self._script.state)
         entry = await self._invoice_page(reference)
         if entry is None or not entry.is_invoice:
             raise self._missing(f"invoice {reference}")
@@ -160,22 +160,22 @@ class SimulatedBank(MandateCore, RemittanceCore):
         OutcomeUnknown also when the storage lost its answer; whatever the script says.
         """
         self._must_refund()
-        twist = await self._begin_write(self._script.refund)
+        twist = await begin_write(self._clock, self._script.refund)
         refund = await self._refund(request)
-        await self._end_write(twist)
+        await end_write(self._clock, twist)
         return self._refund_state(refund)
 
     async def find_refund(self, operation: str) -> RefundState | None:
         """The refund of this operation by the clock of now, or None. Raises: NotSupported; what the script says."""
         self._must_refund()
-        await self._answer_read(self._script.find_refund)
+        await begin_read(self._clock, self._script.find_refund)
         refund = await self._find_refund(operation)
         return None if refund is None else self._refund_state(refund)
 
     async def refunds_since(self, moment: datetime) -> list[SentRefund]:
         """The refunds that were begun since and have not failed; none where it refunds nothing. Remittances are none.
         Raises: Unavailable; what the script says."""
-        await self._answer_read(self._script.refunds_since)
+        await begin_read(self._clock, self._script.refunds_since)
         sent = []
         for operation, body in await self._refund_pages.since(moment):
             entry = await self._page(msgspec.json.decode(body, type=RefundPage).invoice)

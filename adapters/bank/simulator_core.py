@@ -1,17 +1,16 @@
 """What every part of the simulated bank works with: its books, its clock and its script."""
 
 import binascii
-from collections import deque
 
 from ...ports.bank import BankCapabilities
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused
 from ...ports.storage import Storage
 from ..notebook import MayBeWritten, Notebook
+from ..script import Script
 from .books import InvoiceEntry
 from .drawn import DRAWN
 from .mandate_books import page_as_of
-from .script import Ending, Script, Twist, fault, next_twist
 
 
 class SimulatorCore:
@@ -57,31 +56,6 @@ class SimulatorCore:
             return await self._books.start(entry.operation, entry)
         except MayBeWritten as fault:
             raise OutcomeUnknown("the bank's books did not answer") from fault
-
-    async def _begin_write(self, twists: deque[Twist]) -> Twist:
-        """The call's part in the script, once it may do its work. Raises: where the script lets it do nothing."""
-        twist = next_twist(twists)
-        if twist.ending not in (Ending.NORMAL, Ending.UNKNOWN_DONE):
-            await self._be_silent(twist)
-            raise fault(twist)
-        return twist
-
-    async def _end_write(self, twist: Twist) -> None:
-        """Let the script have its say about the answer. Raises: OutcomeUnknown, where it shall be lost."""
-        await self._be_silent(twist)
-        if twist.ending is Ending.UNKNOWN_DONE:
-            raise fault(twist)
-
-    async def _answer_read(self, twists: deque[Twist]) -> None:
-        """Let the script have its say in a read."""
-        twist = next_twist(twists)
-        await self._be_silent(twist)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist, is_read=True)
-
-    async def _be_silent(self, twist: Twist) -> None:
-        if twist.silence > 0:
-            await self._clock.sleep(twist.silence)
 
     def _reference(self, operation: str) -> str:
         return self._books.page_id(operation)

@@ -24,7 +24,7 @@ from ...ports.chain import (
 from ...ports.clock import Clock
 from ...ports.storage import Storage
 from ..notebook import Notebook
-from .script import ChainScript, Ending, fault
+from ..script import ChainScript, begin_read
 
 _NAME = "simulator-chain"
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
@@ -48,11 +48,7 @@ class SimulatedChain:
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
         """How it stands. Raises: what the script says; ValueError for what is no hash in canonical form."""
         key = _key(network, tx_hash)
-        twist = self._script.next()
-        if twist.silence > 0:
-            await self._clock.sleep(twist.silence)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist)
+        await begin_read(self._clock, self._script.lookup)
         entry = await self._ledger.read(key)
         return NotFound() if entry is None else _sighting(entry, key)
 

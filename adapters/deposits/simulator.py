@@ -5,7 +5,6 @@ it is one page in the storage: it survives a restart, and every process of the s
 are kept: whether a deposit is final follows from the page and the clock.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -17,7 +16,7 @@ from ...ports.clock import Clock, Ids
 from ...ports.deposits import Deposit
 from ...ports.storage import Storage
 from ..notebook import Notebook
-from .script import DepositScript, Ending, Twist, fault, next_twist
+from ..script import DepositScript, begin_read
 
 FINALITY = timedelta(seconds=60)
 """From a block until it is final: about what TRON takes."""
@@ -69,12 +68,12 @@ class SimulatedDeposits:
 
     async def address(self, operation: str) -> str:
         """The same for the same operation, over every restart. Raises: what the script says."""
-        await self._begin(self.script.address)
+        await begin_read(self._clock, self.script.address)
         return self._spell(sha256(f"{self.name}/{operation}".encode()).digest()[:20])
 
     async def deposits(self, address: str) -> Sequence[Deposit]:
         """In the order in which they were sent. Raises: Unavailable; what the script says."""
-        twist = await self._begin(self.script.deposits)
+        twist = await begin_read(self._clock, self.script.deposits)
         page, now = await self._chain.read(address) or _Page(), self._clock.now()
         found = [
             Deposit(
@@ -115,15 +114,6 @@ class SimulatedDeposits:
         """As the port has it. Raises: ValueError; Unavailable."""
         if await self._chain.change(address, lambda page: _dropped(page, tx_hash)) is None:
             raise _unknown(tx_hash)
-
-    async def _begin(self, twists: deque[Twist]) -> Twist:
-        """The call's part in the script, once it may answer. Raises: where the script lets it not."""
-        twist = next_twist(twists)
-        if twist.silence > 0:
-            await self._clock.sleep(twist.silence)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist)
-        return twist
 
 
 def _sent(page: _Page, event: _Event, *, is_known: bool) -> _Page:

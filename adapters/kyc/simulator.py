@@ -13,10 +13,10 @@ import msgspec
 
 from ...ports.clock import Clock
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
-from ...ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, DocumentState, Purpose, Verdict
+from ...ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, DocumentState, NoAnswer, Purpose, Verdict
 from ...ports.storage import Storage
 from ..notebook import Notebook
-from .script import Ending, Twist, VerifierScript, fault, next_twist
+from ..script import UNKNOWN, Ending, Twist, VerifierScript, begin_write, end_write, fault, spoken
 
 TAKES = timedelta(seconds=5)
 """How long a check that nobody decides takes until it is verified by itself."""
@@ -89,14 +89,9 @@ class SimulatedVerifier:
         OutcomeUnknown also when the storage lost its answer; whatever the script says.
         """
         self._must_be_there()
-        twist = next_twist(self.script.register)
-        if twist.ending not in (Ending.NORMAL, Ending.SILENT_DONE):
-            await self._be_silent(twist)
-            raise fault(twist)
+        twist = await begin_write(self._clock, self.script.register)
         file = await self._begin(request)
-        await self._be_silent(twist)
-        if twist.ending is Ending.SILENT_DONE:
-            raise fault(twist)
+        await end_write(self._clock, twist)
         return self._check(request.operation, file)
 
     async def find_check(self, operation: str) -> Check | None:
@@ -161,14 +156,11 @@ class SimulatedVerifier:
 
     async def _answer_read(self, twists: deque[Twist]) -> None:
         self._must_be_there()
-        twist = next_twist(twists)
-        await self._be_silent(twist)
+        twist = await spoken(self._clock, twists)
+        if twist.ending in UNKNOWN:
+            raise NoAnswer("silent by the script")
         if twist.ending is not Ending.NORMAL:
             raise fault(twist, is_read=True)
-
-    async def _be_silent(self, twist: Twist) -> None:
-        if twist.silence > 0:
-            await self._clock.sleep(twist.silence)
 
     def _must_be_there(self) -> None:
         if self.away:

@@ -7,6 +7,7 @@ by its operation, too, in the step that brings it onto the chain.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -19,7 +20,7 @@ from ...ports.faults import OutcomeUnknown, Refused, Unavailable
 from ...ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from ...ports.storage import Storage
 from ..notebook import Notebook
-from .script import Ending, SenderScript, Twist, fault, next_twist
+from ..script import Ending, SenderScript, Twist, be_silent, begin_read, begin_write, fault, spoken
 
 LIFETIME = timedelta(seconds=60)
 """From signing until no block takes a transfer any more: what TRON gives a transaction."""
@@ -84,10 +85,7 @@ class SimulatedSender:
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
         """Another transaction at each call. Raises: Refused for an amount that the network cannot move, or what does
         not look like an address; what the script says."""
-        twist = next_twist(self.script.sign)
-        await self._be_silent(twist)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist)
+        await begin_read(self._clock, self.script.sign)
         if units <= 0 or units % self.capabilities.step:
             raise Refused("no amount that the network can move", reason="amount")
         if not _ADDRESS.match(address):
@@ -110,28 +108,22 @@ class SimulatedSender:
         Raises: Refused for one that this wallet did not sign as it stands, or that has expired and is in no block;
         OutcomeUnknown when the storage lost its answer; what the script says.
         """
-        twist = next_twist(self.script.broadcast)
-        if twist.ending not in (Ending.NORMAL, Ending.UNKNOWN_DONE):
-            await self._be_silent(twist)
-            raise fault(twist, sends=True)
+        twist = await begin_write(self._clock, self.script.broadcast)
         self._check(signed)
         now = self._clock.now()
         try:
             entry = await self._turn(signed.tx_hash, lambda before: _included(before, signed.expires_at, now), signed)
         except Unavailable as trouble:
             raise OutcomeUnknown("the chain did not answer") from trouble
-        await self._be_silent(twist)
+        await be_silent(self._clock, twist)
         if now >= signed.expires_at and entry.state in (TransferState.UNSEEN, TransferState.FAILED):
             raise Refused("the transfer has expired", reason="expired")
         if twist.ending is Ending.UNKNOWN_DONE:
-            raise fault(twist, sends=True)
+            raise fault(twist)
 
     async def state(self, signed: SignedTransfer) -> TransferState:
         """The transfer by the clock of now. Raises: Unavailable; what the script says."""
-        twist = next_twist(self.script.state)
-        await self._be_silent(twist)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist, refuses=False)
+        await self._begin_read(self.script.state)
         now = self._clock.now()
         written = await self._chain.read(signed.tx_hash)
         entry = _as_of(written, signed.expires_at, now)
@@ -142,10 +134,7 @@ class SimulatedSender:
 
     async def find(self, operation: str) -> SentTransfer | None:
         """What was broadcast for the operation and has not failed. Raises: Unavailable; what the script says."""
-        twist = next_twist(self.script.find)
-        await self._be_silent(twist)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist, refuses=False)
+        await self._begin_read(self.script.find)
         now = self._clock.now()
         for sent in await self._sent.below(operation):
             body = msgspec.json.decode(sent.blob, type=_Body)
@@ -202,9 +191,13 @@ class SimulatedSender:
             raise Unavailable(f"{self.name}: a transaction was there and is gone")
         return changed
 
-    async def _be_silent(self, twist: Twist) -> None:
-        if twist.silence > 0:
-            await self._clock.sleep(twist.silence)
+    async def _begin_read(self, twists: deque[Twist]) -> None:
+        """No read is refused: the network is unavailable instead."""
+        twist = await spoken(self._clock, twists)
+        if twist.ending is Ending.REFUSED:
+            raise Unavailable(twist.message, retry_after=twist.retry_after)
+        if twist.ending is not Ending.NORMAL:
+            raise fault(twist, is_read=True)
 
 
 def _as_of(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:

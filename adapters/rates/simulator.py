@@ -13,7 +13,7 @@ from ...ports.faults import Unavailable
 from ...ports.rates import RatePretence, RateQuote
 from ...ports.storage import Storage
 from ..notebook import Notebook
-from .script import Ending, RateScript, fault
+from ..script import RateScript, begin_read
 
 RATE = Decimal("92.50")
 """What it says until it is told otherwise."""
@@ -45,11 +45,8 @@ class SimulatedRates:
 
     async def quote(self) -> RateQuote:
         """What was last said. Raises: Unavailable while it is silent; what the script says."""
-        twist = self.script.next()
-        if twist.silence > 0:
-            await self._clock.sleep(twist.silence)
-        if twist.ending is not Ending.NORMAL:
-            raise fault(twist)
+        self.script.asked += 1
+        await begin_read(self._clock, self.script.quote)
         said = await self._notes.read(_KEY) or _Page(rate=str(RATE))
         if said.silent:
             raise Unavailable(f"{self.name} is silent")

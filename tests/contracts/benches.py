@@ -6,24 +6,13 @@ from collections.abc import Sequence
 import msgspec
 
 from cambist.adapters.bank.remittances import RemittancePage
-from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.chain.script import ChainScript
-from cambist.adapters.chain.script import Ending as ChainEnding
-from cambist.adapters.chain.script import Twist as ChainTwist
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.deposits.script import DepositScript
-from cambist.adapters.deposits.script import Ending as DepositEnding
-from cambist.adapters.deposits.script import Twist as DepositTwist
 from cambist.adapters.deposits.simulator import SimulatedDeposits
-from cambist.adapters.kyc.script import Ending as KycEnding
-from cambist.adapters.kyc.script import Twist as KycTwist
-from cambist.adapters.kyc.script import VerifierScript
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender
+from cambist.adapters.script import ChainScript, DepositScript, Ending, Twist, VerifierScript
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
@@ -133,12 +122,12 @@ class VerifierBench(KycBench):
         await self.simulated.pretend(operation, Verdict(status=CheckStatus.FAILED))
 
     async def lose_next_answer(self, *, done: bool) -> None:
-        ending = KycEnding.SILENT_DONE if done else KycEnding.SILENT_NOT_DONE
-        self.script.register.append(KycTwist(ending=ending))
+        ending = Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE
+        self.script.register.append(Twist(ending=ending))
 
     async def be_silent(self) -> None:
         for calls in (self.script.find, self.script.state):
-            calls.extend(KycTwist(ending=KycEnding.SILENT_NOT_DONE) for _ in range(_TURNS))
+            calls.extend(Twist(ending=Ending.UNKNOWN_NOT_DONE) for _ in range(_TURNS))
 
     async def be_away(self) -> None:
         self.simulated.away = True
@@ -158,7 +147,7 @@ class SimulatedChainBench(ChainBench):
         await self.simulated.pretend(network, tx_hash, state, moves)
 
     async def be_away(self) -> None:
-        self.script.lookup.extend(ChainTwist(ending=ChainEnding.UNAVAILABLE) for _ in range(_TURNS))
+        self.script.lookup.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
 
 class SimulatedDepositsBench(DepositsBench):
@@ -187,7 +176,7 @@ class SimulatedDepositsBench(DepositsBench):
         await self.simulated.pretend_drop(address, tx_hash)
 
     async def be_away(self) -> None:
-        self.script.deposits.extend(DepositTwist(ending=DepositEnding.UNAVAILABLE) for _ in range(_TURNS))
+        self.script.deposits.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
 
 class SimulatedPayoutsBench(PayoutsBench):
@@ -233,12 +222,12 @@ class SimulatedPayoutsBench(PayoutsBench):
         return sum(units for state, units in states if state in (payouts_kit.IN_BLOCK, payouts_kit.FINAL))
 
     async def lose_next_answer(self, *, done: bool) -> None:
-        ending = SenderEnding.UNKNOWN_DONE if done else SenderEnding.UNKNOWN_NOT_DONE
-        self.world.script.broadcast.append(SenderTwist(ending=ending))
+        ending = Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE
+        self.world.script.broadcast.append(Twist(ending=ending))
 
     async def be_away(self) -> None:
         for calls in (self.world.script.broadcast, self.world.script.state, self.world.script.find):
-            calls.extend(SenderTwist(ending=SenderEnding.UNAVAILABLE) for _ in range(_TURNS))
+            calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
 
 class PostedBench(NotifierBench):

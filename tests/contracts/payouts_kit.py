@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.payouts.script import SenderScript
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME, SimulatedSender
+from cambist.adapters.script import SenderScript
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.tron import tron_address
 from cambist.ports.clock import Ids

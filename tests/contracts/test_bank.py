@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.books import InvoiceEntry
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import Bank, BankSimulator, InvoiceState, InvoiceStatus, Pretence, Transfer
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.notes import ProviderNote

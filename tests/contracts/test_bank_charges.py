@@ -2,8 +2,8 @@
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.faults import Fault, NotConfigured
 from cambist.ports.mandates import (

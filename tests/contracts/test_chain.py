@@ -6,9 +6,9 @@ import asyncio
 import pytest
 
 from cambist.adapters import notebook
-from cambist.adapters.chain.script import ChainScript, Ending, Twist
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
+from cambist.adapters.script import ChainScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.chain import (
     ChainSimulator,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.deposits.script import DepositScript, Ending, Twist
 from cambist.adapters.deposits.simulator import FINALITY, SimulatedDeposits
+from cambist.adapters.script import DepositScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.tron import is_tron_address, tron_address

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.kyc.script import Ending, Twist, VerifierScript
 from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.adapters.script import Ending, Twist, VerifierScript
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import (
@@ -90,8 +90,8 @@ async def test_a_form_is_given_and_then_filled_in(office: Office) -> None:
         (Ending.REFUSED, Refused, Refused, False),
         (Ending.UNAVAILABLE, Unavailable, Unavailable, False),
         (Ending.NOT_CONFIGURED, NotConfigured, NotConfigured, False),
-        (Ending.SILENT_DONE, OutcomeUnknown, NoAnswer, True),
-        (Ending.SILENT_NOT_DONE, OutcomeUnknown, NoAnswer, False),
+        (Ending.UNKNOWN_DONE, OutcomeUnknown, NoAnswer, True),
+        (Ending.UNKNOWN_NOT_DONE, OutcomeUnknown, NoAnswer, False),
     ],
 )
 async def test_every_end_of_a_call_can_be_brought_about(

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings

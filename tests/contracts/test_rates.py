@@ -11,9 +11,9 @@ import pytest
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.rates.coingecko import CoinGeckoRates
 from cambist.adapters.rates.rapira import RapiraRates
-from cambist.adapters.rates.script import Ending, RateScript, Twist
 from cambist.adapters.rates.shared import SharedSource
 from cambist.adapters.rates.simulator import RATE, SimulatedRates
+from cambist.adapters.script import Ending, RateScript, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.conformance.benches import RatesBench
 from cambist.frontends.conformance.rates import LONG, TestRates, TestWhatItSays

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.frontends.http.payer.binding_texts import BINDING_TEXTS
 from cambist.frontends.http.payer.pages import HEADERS
 from cambist.ports.mandates import MandateEvent

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.money import Rub
 from cambist.core.domain.subscriptions.periods import Interval

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.adapters.bank.script import Twist
+from cambist.adapters.script import Twist
 from cambist.core.domain.accounts.quota import WINDOW
 from cambist.core.usecases.standing import start_standing
 from tests.houses import TestHouse

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from cambist.adapters.kyc.script import Ending
+from cambist.adapters.script import Ending
 from cambist.core.domain.kyc.clients import KycStatus
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.frontends.http.openapi.openapi import openapi_document
@@ -108,7 +108,7 @@ async def test_a_verifier_that_decides_at_once_is_answered_at_once(kyc: KycHouse
     """A refused client is 200 with `failed` (docs/kyc.md "In live mode")."""
     client = await kyc.register()
     assert client.json() == {"status": "processing"}
-    kyc.twist("register", Ending.SILENT_DONE)
+    kyc.twist("register", Ending.UNKNOWN_DONE)
     body = await kyc.documents(OTHER)
     assert code(await kyc.register(body)) == (502, "PROVIDER_ERROR")
     await kyc.decide(CheckStatus.FAILED, OTHER, told=False)
@@ -227,8 +227,8 @@ async def test_the_form_needs_both_its_fields(kyc: KycHouse, body: dict[str, str
 
 
 VERIFIER_ROWS = [
-    (Ending.SILENT_DONE, 502, "PROVIDER_ERROR"),
-    (Ending.SILENT_NOT_DONE, 502, "PROVIDER_ERROR"),
+    (Ending.UNKNOWN_DONE, 502, "PROVIDER_ERROR"),
+    (Ending.UNKNOWN_NOT_DONE, 502, "PROVIDER_ERROR"),
     (Ending.UNAVAILABLE, 503, "KYC_UNAVAILABLE"),
     (Ending.NOT_CONFIGURED, 503, "KYC_UNAVAILABLE"),
     (Ending.REFUSED, 502, "PROVIDER_ERROR"),
@@ -309,7 +309,7 @@ async def test_the_payment_s_gate_follows_the_registration(kyc: KycHouse) -> Non
 async def test_answers_are_as_documented(kyc: KycHouse) -> None:
     document = Document(openapi_document("https://pay.example"))
     grant = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"})
-    kyc.twist("register", Ending.SILENT_NOT_DONE)
+    kyc.twist("register", Ending.UNKNOWN_NOT_DONE)
     body = await kyc.documents()
     for response in (
         grant,

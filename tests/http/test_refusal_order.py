@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
 from cambist.core.domain.payments.orders import RULES
 from cambist.core.domain.payments.payments import Payment

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from tests.refund_house import RefundHouse, open_refund_house, told
 
 

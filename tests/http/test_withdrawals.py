@@ -7,8 +7,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import FINALITY
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts.accounts import create_account, set_settings

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as SenderTwist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.usecases.exchanges.exchanges import cancel_any_exchange
 from tests.exchange_house import ExchangeHouse, open_exchange_house
 
@@ -77,7 +75,7 @@ async def test_rub_to_usdt(house: ExchangeHouse, end: str) -> None:
         await house.pay(made.id, 9_999_99)
         await house.house.work(900)
     elif end == "failed":
-        house.sender.script.sign.append(SenderTwist(ending=SenderEnding.REFUSED, reason="address"))
+        house.sender.script.sign.append(Twist(ending=Ending.REFUSED, reason="address"))
         await house.pay(made.id)
         await house.house.work(310)
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.kyc.script import Ending
+from cambist.adapters.script import Ending
 from cambist.core.domain.kyc.clients import KYC_MOVES, ClientStatus, KycStatus
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import FORM, PHONE, KycHouse, open_kyc_house
@@ -58,7 +58,7 @@ def decides(status: CheckStatus) -> Story:
     return story
 
 
-LOST = silently(Ending.SILENT_DONE)
+LOST = silently(Ending.UNKNOWN_DONE)
 
 STORIES: Mapping[tuple[KycStatus, KycStatus], tuple[Story, ...]] = {
     (K.REQUIRED, K.REGISTERING): (LOST,),

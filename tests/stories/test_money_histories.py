@@ -12,10 +12,8 @@ from uuid import UUID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.bank.script import Ending as BankEnding
-from cambist.adapters.bank.script import Twist as BankTwist
-from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import set_settings
@@ -155,8 +153,8 @@ class History:
         sender = self.house.ports.senders.of_mode("test")
         assert isinstance(sender, SimulatedSender)
         if what == "refund":
-            endings = [ending for ending in BankEnding if ending is not BankEnding.NORMAL]
-            self.house.script.refund.append(BankTwist(ending=endings[which % len(endings)]))
+            endings = [ending for ending in Ending if ending is not Ending.NORMAL]
+            self.house.script.refund.append(Twist(ending=endings[which % len(endings)]))
         else:
             endings_of_sender = [ending for ending in Ending if ending is not Ending.NORMAL]
             twists = sender.script.sign if what == "sign" else sender.script.broadcast

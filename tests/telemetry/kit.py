@@ -10,8 +10,8 @@ from litestar.types import ASGIApp
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cambist.adapters.bank.script import Script
 from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.script import Script
 from cambist.core.usecases.accounts import accounts
 from cambist.frontends.compose import open_house
 from cambist.frontends.http.app import create_app

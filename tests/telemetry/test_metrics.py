@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 
-from cambist.adapters.bank.script import Twist
+from cambist.adapters.script import Twist
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.usecases.gateways.gateways import set_gateway

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry.process import observed
 from cambist.frontends.telemetry.tracing import Tracing, start_tracing

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
 from cambist.adapters.clock import VirtualClock
+from cambist.adapters.script import Ending, Twist
 from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
 from cambist.frontends.telemetry.watched import WatchedNotifier, watched
 from cambist.frontends.wrapping import OPERATIONS

@@ -9,7 +9,7 @@ from uuid import uuid4
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import BindingCharge, Suspense
 from cambist.core.domain.subscriptions.binding_reports import TOOK_MONEY
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus

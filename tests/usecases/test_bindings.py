@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Opening, Suspense
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.subscriptions.binding_opening import open_binding

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.periods import Interval

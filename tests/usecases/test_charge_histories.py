@@ -11,7 +11,7 @@ from uuid import uuid4
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.periods import Interval, Terms

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.moves import cancelled, mandate_lost, mandate_restored
 from cambist.core.domain.subscriptions.periods import Interval

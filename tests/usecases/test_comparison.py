@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.bank.script import Ending as BankEnding
-from cambist.adapters.bank.script import Twist as BankTwist
-from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.ledger import Purse
@@ -226,7 +224,7 @@ class TestRefunds:
         assert await world.bank.refunds_since(LONG_AGO) == []
 
     async def test_a_bank_that_gives_no_answer_is_no_comparison(self, world: World) -> None:
-        world.script.refunds_since.append(BankTwist(ending=BankEnding.UNAVAILABLE))
+        world.script.refunds_since.append(Twist(ending=Ending.UNAVAILABLE))
         async with world.opened() as house:
             with pytest.raises(Unavailable):
                 await compare(house.ports, None)

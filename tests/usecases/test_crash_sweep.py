@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.payments.orders import PaymentOrder

@@ -9,9 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as Lost
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
@@ -184,7 +182,7 @@ async def test_a_crash_while_usdt_are_sent_sends_them_once(after: bool, lost: bo
         async with open_exchange_house(receiver=False) as house:
             await house.house.work()
             if lost:
-                house.sender.script.broadcast.append(Lost(ending=SenderEnding.UNKNOWN_DONE))
+                house.sender.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
             whole, fuse = house.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await _buy(house, fused_throughout(whole, fuse))

@@ -9,11 +9,7 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.deposits.script import Ending as DepositEnding
-from cambist.adapters.deposits.script import Twist as DepositTwist
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as SenderTwist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.payouts import paid_out
@@ -88,7 +84,7 @@ class History:
     async def chain(self, which: int, much: int) -> None:
         tx_hash = (await self.house.exchange(self.one(which))).tx_hash
         if much % 3 == 0:
-            twist = SenderTwist(ending=tuple(SenderEnding)[which % len(SenderEnding)])
+            twist = Twist(ending=tuple(Ending)[which % len(Ending)])
             (self.house.sender.script.broadcast if much % 2 else self.house.sender.script.state).append(twist)
         elif tx_hash is not None:
             await self.house.sender.pretend(tx_hash, TransferState.FINAL if much % 2 else TransferState.IN_BLOCK)
@@ -121,9 +117,9 @@ class History:
 
     async def away(self, which: int, much: int) -> None:
         script = self.house.watcher.script
-        script.deposits.append(DepositTwist(ending=DepositEnding.UNAVAILABLE, doubled=which % 2 == 0))
+        script.deposits.append(Twist(ending=Ending.UNAVAILABLE, doubled=which % 2 == 0))
         if much % 4 == 0:
-            script.address.append(DepositTwist(ending=DepositEnding.UNAVAILABLE))
+            script.address.append(Twist(ending=Ending.UNAVAILABLE))
 
     async def bank(self, which: int, much: int) -> None:
         word = tuple(RemittanceStatus)[much % 3]

@@ -6,9 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending as BankEnding
-from cambist.adapters.bank.script import Twist as BankTwist
-from cambist.adapters.deposits.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.steps import watch_id
@@ -229,15 +227,13 @@ async def test_above_the_cap_rub_go_in_parts_one_after_another(house: ExchangeHo
     assert await house.said(exchange_id) == ["completed"]
 
 
-@pytest.mark.parametrize(
-    "ending", [BankEnding.UNKNOWN_DONE, BankEnding.UNKNOWN_NOT_DONE, BankEnding.UNAVAILABLE], ids=str
-)
+@pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE], ids=str)
 @pytest.mark.parametrize("amount", ["100", BIG])
-async def test_an_answer_that_is_lost_pays_nobody_twice(house: ExchangeHouse, ending: BankEnding, amount: str) -> None:
+async def test_an_answer_that_is_lost_pays_nobody_twice(house: ExchangeHouse, ending: Ending, amount: str) -> None:
     """Outcome unknown stays `rub_sending` until known (docs/exchanges.md "Rules")."""
     exchange_id = await sending(house, amount)
-    house.house.script.remit.extend([BankTwist(ending=ending)] * 3)
-    house.house.script.find_remittance.extend([BankTwist(ending=BankEnding.UNAVAILABLE)] * 2)
+    house.house.script.remit.extend([Twist(ending=ending)] * 3)
+    house.house.script.find_remittance.extend([Twist(ending=Ending.UNAVAILABLE)] * 2)
     assert await house.look(exchange_id) == "rub_sending"
     await house.house.work(3)
     assert await house.status(exchange_id) == "rub_sending"
@@ -263,7 +259,7 @@ async def test_a_payout_that_is_held_stays_until_the_bank_knows(house: ExchangeH
 async def test_a_payout_refused_for_good_fails_and_keeps_the_usdt_in_suspense(house: ExchangeHouse, how: str) -> None:
     exchange_id = await sending(house)
     if how == "at once":
-        house.house.script.remit.append(BankTwist(ending=BankEnding.REFUSED, reason="recipient"))
+        house.house.script.remit.append(Twist(ending=Ending.REFUSED, reason="recipient"))
         await house.look(exchange_id)
     else:
         await house.look(exchange_id)
@@ -305,7 +301,7 @@ async def test_a_payout_waits_for_a_bank_that_is_wired(house: ExchangeHouse) -> 
 
 async def test_a_payout_that_was_sent_goes_no_other_way(house: ExchangeHouse) -> None:
     exchange_id = await sending(house)
-    house.house.script.remit.append(BankTwist(ending=BankEnding.UNKNOWN_DONE))
+    house.house.script.remit.append(Twist(ending=Ending.UNKNOWN_DONE))
     await house.look(exchange_id)
     whole = house.ports
     house.ports = house.house.ports = msgspec.structs.replace(

@@ -7,9 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as SenderTwist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.ledger import Purse
@@ -146,10 +144,10 @@ async def test_a_return_under_way_is_not_begun_again(house: ExchangeHouse) -> No
     assert len(await house.on_chain()) == 1
 
 
-@pytest.mark.parametrize("ending", [SenderEnding.UNKNOWN_DONE, SenderEnding.UNKNOWN_NOT_DONE, SenderEnding.UNAVAILABLE])
-async def test_a_broadcast_whose_answer_is_lost_sends_once(house: ExchangeHouse, ending: SenderEnding) -> None:
+@pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
+async def test_a_broadcast_whose_answer_is_lost_sends_once(house: ExchangeHouse, ending: Ending) -> None:
     exchange_id = await late_usdt(house)
-    house.sender.script.broadcast.append(SenderTwist(ending=ending))
+    house.sender.script.broadcast.append(Twist(ending=ending))
     await return_money(house.ports, exchange_id, BACK)
     await house.house.work(300)
     assert (await standing(house), len(await house.on_chain())) == ("returned", 1)
@@ -170,8 +168,8 @@ async def test_a_wallet_that_does_not_sign_is_waited_for_and_a_refusal_leaves_it
     house: ExchangeHouse,
 ) -> None:
     exchange_id = await late_usdt(house)
-    house.sender.script.sign.extend([SenderTwist(ending=SenderEnding.UNAVAILABLE)])
-    house.sender.script.sign.extend([SenderTwist(ending=SenderEnding.REFUSED)])
+    house.sender.script.sign.extend([Twist(ending=Ending.UNAVAILABLE)])
+    house.sender.script.sign.extend([Twist(ending=Ending.REFUSED)])
     await return_money(house.ports, exchange_id, BACK)
     await house.house.work(5)
     assert await standing(house) == "planned"

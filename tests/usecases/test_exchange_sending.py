@@ -8,9 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending as BankEnding
-from cambist.adapters.bank.script import Twist as BankTwist
-from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Direction
@@ -166,14 +164,14 @@ async def test_one_active_exchange_per_phone_holds_over_both_directions(house: E
 @pytest.mark.parametrize(
     ("ending", "first", "end"),
     [
-        (BankEnding.UNKNOWN_DONE, "pending", "awaiting_rub"),
-        (BankEnding.UNKNOWN_NOT_DONE, "pending", "awaiting_rub"),
-        (BankEnding.UNAVAILABLE, "pending", "awaiting_rub"),
-        (BankEnding.REFUSED, "failed", "failed"),
+        (Ending.UNKNOWN_DONE, "pending", "awaiting_rub"),
+        (Ending.UNKNOWN_NOT_DONE, "pending", "awaiting_rub"),
+        (Ending.UNAVAILABLE, "pending", "awaiting_rub"),
+        (Ending.REFUSED, "failed", "failed"),
     ],
 )
-async def test_an_invoice_in_its_three_ends(house: ExchangeHouse, ending: BankEnding, first: str, end: str) -> None:
-    house.house.script.create.append(BankTwist(ending=ending))
+async def test_an_invoice_in_its_three_ends(house: ExchangeHouse, ending: Ending, first: str, end: str) -> None:
+    house.house.script.create.append(Twist(ending=ending))
     made = await house.bought()
     assert made.status == first
     await house.house.work(30)

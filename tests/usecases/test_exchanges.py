@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.adapters.deposits.script import Ending, Twist
 from cambist.adapters.rates.simulator import SimulatedRates
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, simulated_id

@@ -2,10 +2,8 @@
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
-from cambist.adapters.payouts.script import Ending as SenderEnding
-from cambist.adapters.payouts.script import Twist as SenderTwist
 from cambist.adapters.payouts.simulator import SimulatedSender
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways.gateways import GatewayStatus
@@ -88,7 +86,7 @@ async def test_a_payout_is_not_signed_until_it_is_let_go() -> None:
         await house.house.clock.advance(1)
         sender = house.ports.senders.of_mode("live")
         assert isinstance(sender, SimulatedSender)
-        sender.script.sign.append(SenderTwist(ending=SenderEnding.UNAVAILABLE))
+        sender.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
         await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
         await house.house.work(0)
         await hold(house.ports, Because.BY_HAND)

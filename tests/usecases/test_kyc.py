@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from cambist.adapters.kyc.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.kyc.clients import Client, DocumentState, KycStatus, operation_of
@@ -85,7 +85,7 @@ async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycHous
 # Lost answers
 
 
-@pytest.mark.parametrize("ending", [Ending.SILENT_DONE, Ending.SILENT_NOT_DONE, Ending.UNAVAILABLE])
+@pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
 async def test_a_lost_answer_is_healed_by_the_job(kyc: KycHouse, ending: Ending) -> None:
     kyc.twist("register", ending)
     assert (await kyc.register()).status_code in (502, 503)
@@ -99,7 +99,7 @@ async def test_a_lost_answer_is_healed_by_the_job(kyc: KycHouse, ending: Ending)
     assert await jobs(kyc) == []
 
 
-@pytest.mark.parametrize("ending", [Ending.SILENT_DONE, Ending.SILENT_NOT_DONE, Ending.UNAVAILABLE])
+@pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
 async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHouse, ending: Ending) -> None:
     body = await kyc.documents()
     kyc.twist("register", ending, ending)
@@ -112,7 +112,7 @@ async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHous
 
 async def test_the_redirect_s_link_is_found_again(kyc: KycHouse) -> None:
     await kyc.set(kyc_flow="redirect")
-    kyc.twist("register", Ending.SILENT_DONE)
+    kyc.twist("register", Ending.UNKNOWN_DONE)
     assert code(await kyc.register({"phone": PHONE, **FORM})) == (502, "PROVIDER_ERROR")
     found = await kyc.check()
     assert found["status"] == "required"
@@ -131,7 +131,7 @@ async def test_a_verifier_that_is_away_for_long_loses_nothing(kyc: KycHouse) -> 
 
 
 async def test_a_refusal_that_the_job_meets_frees_the_client_and_the_documents(kyc: KycHouse) -> None:
-    kyc.twist("register", Ending.SILENT_NOT_DONE, Ending.REFUSED)
+    kyc.twist("register", Ending.UNKNOWN_NOT_DONE, Ending.REFUSED)
     body = await kyc.documents()
     await kyc.register(body)
     await kyc.house.work(60)
@@ -212,7 +212,7 @@ async def test_killed_at_any_commit_of_a_registration(kyc: KycHouse, at: int, af
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [1, 2, 3])
 async def test_killed_at_any_commit_of_the_job(kyc: KycHouse, at: int, after: bool) -> None:
-    kyc.twist("register", Ending.SILENT_DONE)
+    kyc.twist("register", Ending.UNKNOWN_DONE)
     await kyc.register()
     await kyc.house.clock.advance(30)
     try:
@@ -329,7 +329,7 @@ async def test_every_step_of_a_long_check_is_asked_at_growing_pauses(kyc: KycHou
 
 async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) -> None:
     await kyc.set(kyc_flow="redirect")
-    kyc.twist("register", Ending.SILENT_NOT_DONE)
+    kyc.twist("register", Ending.UNKNOWN_NOT_DONE)
     await kyc.register({"phone": PHONE, **FORM})
     client = await kyc.client()
     assert client.request is not None
@@ -347,7 +347,7 @@ async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) 
 async def test_nothing_of_a_person_is_logged(kyc: KycHouse, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     await kyc.set(kyc_flow="redirect")
-    kyc.twist("register", Ending.REFUSED, Ending.SILENT_NOT_DONE, Ending.UNAVAILABLE)
+    kyc.twist("register", Ending.REFUSED, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE)
     for _ in range(4):
         await kyc.register({"phone": PHONE, **FORM})
     await kyc.decide(CheckStatus.VERIFIED)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox.sandbox import simulate_payment

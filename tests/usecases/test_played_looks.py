@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import msgspec
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS

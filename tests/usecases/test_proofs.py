@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.adapters.chain.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.proof_checks import CHAIN_AWAY, LOOKS, SETTLEMENT_LOOK
 from cambist.core.usecases.jobs import LEASE, run, run_due

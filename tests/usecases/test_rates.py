@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.rates.script import Ending, Twist
 from cambist.adapters.rates.simulator import SimulatedRates
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.settlement.rates import KnownRate

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.refunds.refunds import Refund, RefundOrder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.refunds.refunds import RefundStatus
 from cambist.core.usecases.refunds.list import list_all_refunds

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction

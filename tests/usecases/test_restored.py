@@ -9,10 +9,8 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending as BankEnding
-from cambist.adapters.bank.script import Twist as BankTwist
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange, unsigned
@@ -417,7 +415,7 @@ class TestOlderThanTheProcess:
             await world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
             copy = world.copy()
         await world.clock.advance(60)
-        world.script.find_remittance.append(BankTwist(ending=BankEnding.UNAVAILABLE))
+        world.script.find_remittance.append(Twist(ending=Ending.UNAVAILABLE))
         world.banks.reverse()
         async with world.opened(copy) as house:
             await house.work(5)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from cambist.adapters.bank.script import Ending, Script, Twist
+from cambist.adapters.script import Ending, Script, Twist
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
 from cambist.core.domain.payments.orders import PaymentOrder

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Suspense
 from cambist.core.usecases.accounts import shops
 from cambist.frontends.compose import FurtherBank

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.usecases.jobs import WORKER_LEASE

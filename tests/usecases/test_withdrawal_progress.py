@@ -8,8 +8,8 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from cambist.adapters.payouts.script import Ending, Twist
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from cambist.core.usecases.sealed import tag_withdrawal

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.payouts.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import Purse
