@@ -151,7 +151,7 @@ def places(
 
 async def page(place: Place, number: int, size: int, asked: PaymentFilter = PaymentFilter()) -> None:  # noqa: B008 - frozen
     found = await list_payments(place.ports, place.caller, asked, number, size)
-    assert len(found.payments) == size
+    assert len(found.records) == size
     if asked == PaymentFilter():
         assert found.total == place.count
 

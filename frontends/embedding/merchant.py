@@ -114,7 +114,7 @@ class Merchant:
         number = 1
         while True:
             page = await self.do(list_payments, asked, number, _PAGE)
-            for payment in page.payments:
+            for payment in page.records:
                 # One that was made meanwhile moves the others to the next page.
                 if payment.id not in seen:
                     seen.add(payment.id)

@@ -8,12 +8,12 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.kyc.clients import client_status
 from ...core.usecases.kyc.clients import (
     ClientFilter,
-    ClientPage,
     ClientSimulation,
     ShownClient,
     list_clients,
     simulate_client,
 )
+from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
@@ -72,11 +72,9 @@ def client_view(shown: ShownClient) -> ClientView:
     )
 
 
-def clients_view(page: ClientPage) -> ClientsView:
+def clients_view(page: Page[ShownClient]) -> ClientsView:
     """A page of clients."""
-    return ClientsView(
-        data=[client_view(each) for each in page.clients], pagination=pagination(page.number, page.size, page.total)
-    )
+    return ClientsView(data=[client_view(each) for each in page.records], pagination=pagination(page))
 
 
 def clients_router(ports: Ports) -> Router:

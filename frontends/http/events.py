@@ -15,9 +15,9 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.breaker import Breaker
 from ...core.domain.webhooks.delivery import AT_ONCE
 from ...core.domain.webhooks.events import Attempt
+from ...core.usecases.paging import Page
 from ...core.usecases.webhooks.endpoint import EndpointState, TestReport, endpoint_state, send_test
 from ...core.usecases.webhooks.events import (
-    EventPage,
     EventQuery,
     EventRange,
     Told,
@@ -170,10 +170,10 @@ def _attempt_view(attempt: Attempt) -> AttemptView:
     )
 
 
-def events_view(page: EventPage) -> EventsView:
+def events_view(page: Page[Told]) -> EventsView:
     """A page of events."""
     return EventsView(
-        data=[event_view(told) for told in page.events],
+        data=[event_view(told) for told in page.records],
         pagination=Pagination(
             page=page.number, per_page=page.size, total=page.total, total_pages=-(-page.total // page.size)
         ),

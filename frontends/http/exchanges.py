@@ -8,12 +8,12 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchanges.exchanges import Exchange, shown_received
 from ...core.domain.exchanges.orders import ExchangeOrder
 from ...core.usecases.exchanges.exchanges import (
-    ExchangePage,
     cancel_exchange,
     create_exchange,
     get_exchange,
     list_exchanges,
 )
+from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_simulated
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
 from ...core.usecases.sealed import open_exchange_phone
@@ -102,12 +102,9 @@ def exchange_view(ports: Ports, exchange: Exchange) -> ExchangeView:
     )
 
 
-def exchanges_view(ports: Ports, page: ExchangePage) -> ExchangesView:
+def exchanges_view(ports: Ports, page: Page[Exchange]) -> ExchangesView:
     """A page of exchanges."""
-    return ExchangesView(
-        data=[exchange_view(ports, exchange) for exchange in page.exchanges],
-        pagination=pagination(page.number, page.size, page.total),
-    )
+    return ExchangesView(data=[exchange_view(ports, each) for each in page.records], pagination=pagination(page))
 
 
 def exchanges_router(ports: Ports) -> Router:

@@ -10,7 +10,8 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.refunds import Refund, RefundOrder
-from ...core.usecases.refunds.list import RefundFilter, RefundPage, list_refunds
+from ...core.usecases.paging import Page
+from ...core.usecases.refunds.list import RefundFilter, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
@@ -65,12 +66,9 @@ def refund_view(refund: Refund) -> RefundView:
     )
 
 
-def refunds_view(page: RefundPage) -> RefundsView:
+def refunds_view(page: Page[Refund]) -> RefundsView:
     """A page of refunds."""
-    return RefundsView(
-        data=[refund_view(refund) for refund in page.refunds],
-        pagination=pagination(page.number, page.size, page.total),
-    )
+    return RefundsView(data=[refund_view(refund) for refund in page.records], pagination=pagination(page))
 
 
 def refunds_router(ports: Ports) -> Router:

@@ -16,10 +16,9 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
 from ...core.domain.settlement.rates import merchant_rate
 from ...core.domain.settlement.settlement import Settlement, SettlementItem
+from ...core.usecases.paging import Page
 from ...core.usecases.settlement.settlement import settle_own
 from ...core.usecases.settlement.statements import (
-    ItemPage,
-    SettlementPage,
     all_items,
     get_settlement,
     list_items,
@@ -91,12 +90,9 @@ def settlement_view(settlement: Settlement) -> SettlementView:
     )
 
 
-def settlements_view(page: SettlementPage) -> SettlementsView:
+def settlements_view(page: Page[Settlement]) -> SettlementsView:
     """A page of statements."""
-    return SettlementsView(
-        data=[settlement_view(each) for each in page.settlements],
-        pagination=pagination(page.number, page.size, page.total),
-    )
+    return SettlementsView(data=[settlement_view(each) for each in page.records], pagination=pagination(page))
 
 
 def item_views(settlement: Settlement, items: Iterable[SettlementItem]) -> list[ItemView]:
@@ -122,12 +118,9 @@ def item_views(settlement: Settlement, items: Iterable[SettlementItem]) -> list[
     return views
 
 
-def items_view(page: ItemPage) -> ItemsView:
+def items_view(settlement: Settlement, page: Page[SettlementItem]) -> ItemsView:
     """A page of lines."""
-    return ItemsView(
-        data=item_views(page.settlement, page.items),
-        pagination=pagination(page.number, page.size, page.settlement.items),
-    )
+    return ItemsView(data=item_views(settlement, page.records), pagination=pagination(page))
 
 
 async def _csv(settlement: Settlement, batches: AsyncIterator[Sequence[SettlementItem]]) -> AsyncIterator[str]:
@@ -170,7 +163,7 @@ def settlements_router(ports: Ports) -> Router:
                 media_type="text/csv",
                 headers={"Content-Disposition": name},
             )
-        return answer(items_view(await list_items(ports, request.auth, settlement_id, number, size)))
+        return answer(items_view(*await list_items(ports, request.auth, settlement_id, number, size)))
 
     return Router("/settlements", route_handlers=[page, one, items])
 

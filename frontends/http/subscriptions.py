@@ -12,8 +12,9 @@ from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.orders import SubscriptionOrder
 from ...core.domain.subscriptions.patches import SubscriptionPatch
 from ...core.domain.subscriptions.subscriptions import Subscription
+from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
-from ...core.usecases.subscriptions.list import SubscriptionPage, list_subscriptions
+from ...core.usecases.subscriptions.list import list_subscriptions
 from ...core.usecases.subscriptions.subscriptions import (
     cancel_subscription,
     create_subscription,
@@ -83,12 +84,9 @@ def subscription_view(subscription: Subscription) -> SubscriptionView:
     )
 
 
-def subscriptions_view(page: SubscriptionPage) -> SubscriptionsView:
+def subscriptions_view(page: Page[Subscription]) -> SubscriptionsView:
     """A page of subscriptions."""
-    return SubscriptionsView(
-        data=[subscription_view(subscription) for subscription in page.subscriptions],
-        pagination=pagination(page.number, page.size, page.total),
-    )
+    return SubscriptionsView(data=[subscription_view(each) for each in page.records], pagination=pagination(page))
 
 
 def named_shop(body: bytes) -> str | None | UnsetType:

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
-from ...core.usecases.payments.list import Page
+from ...core.usecases.paging import Page
 from ...core.usecases.sealed import open_payer_name
 from ...ports.bundle import Ports
 
@@ -46,9 +46,9 @@ class Pagination(msgspec.Struct, frozen=True, kw_only=True):
     total_pages: int
 
 
-def pagination(number: int, size: int, total: int) -> Pagination:
+def pagination(page: Page[Any]) -> Pagination:
     """Which page this is, and of how many (docs/concepts.md "Lists")."""
-    return Pagination(page=number, per_page=size, total=total, total_pages=-(-total // size))
+    return Pagination(page=page.number, per_page=page.size, total=page.total, total_pages=-(-page.total // page.size))
 
 
 class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,9 +91,6 @@ def _page_of(ports: Ports, payment: Payment) -> str:
     return f"{ports.places.pay_url}/p/{payment.id}"
 
 
-def payments_view(ports: Ports, page: Page) -> PaymentsView:
+def payments_view(ports: Ports, page: Page[Payment]) -> PaymentsView:
     """A page of payments."""
-    return PaymentsView(
-        data=[payment_view(ports, payment) for payment in page.payments],
-        pagination=pagination(page.number, page.size, page.total),
-    )
+    return PaymentsView(data=[payment_view(ports, payment) for payment in page.records], pagination=pagination(page))

@@ -12,8 +12,9 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement.withdrawals import Withdrawal, shown_hash
+from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
-from ...core.usecases.settlement.withdrawals import WithdrawalPage, get_withdrawal, list_withdrawals
+from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
@@ -64,12 +65,9 @@ def withdrawal_view(withdrawal: Withdrawal) -> WithdrawalView:
     )
 
 
-def withdrawals_view(page: WithdrawalPage) -> WithdrawalsView:
+def withdrawals_view(page: Page[Withdrawal]) -> WithdrawalsView:
     """A page of payouts."""
-    return WithdrawalsView(
-        data=[withdrawal_view(each) for each in page.withdrawals],
-        pagination=pagination(page.number, page.size, page.total),
-    )
+    return WithdrawalsView(data=[withdrawal_view(each) for each in page.records], pagination=pagination(page))
 
 
 def withdrawals_router(ports: Ports) -> Router:

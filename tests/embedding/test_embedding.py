@@ -172,7 +172,7 @@ async def test_a_handler_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         payment = await paid(merchant)
         await service.run_due()
-        [told] = (await merchant.do(list_events, EventQuery(object_id=payment.id), 1, 20)).events
+        [told] = (await merchant.do(list_events, EventQuery(object_id=payment.id), 1, 20)).records
         assert [told.event.id] == tried
         assert (told.delivery.status, told.delivery.attempts) == ("pending", 1)
 

@@ -253,9 +253,9 @@ async def test_lists_go_by_status_newest_first(house: ExchangeHouse) -> None:
     await house.cancel(made[1])
     who = await house.caller()
     whole = await list_exchanges(house.ports, who, None, 1, 2)
-    assert ([each.id for each in whole.exchanges], whole.total) == ([made[2], made[1]], 3)
+    assert ([each.id for each in whole.records], whole.total) == ([made[2], made[1]], 3)
     awaiting = await list_exchanges(house.ports, who, "Awaiting_USDT", 1, 20)
-    assert [each.id for each in awaiting.exchanges] == [made[2], made[0]]
+    assert [each.id for each in awaiting.records] == [made[2], made[0]]
     assert (await list_exchanges(house.ports, await house.caller(Mode.LIVE), None, 1, 20)).total == 0
     with pytest.raises(Refusal) as caught:
         await list_exchanges(house.ports, who, "gone", 1, 20)

@@ -42,7 +42,7 @@ class Books:
         page = await list_payments(self.ports, self.caller, PaymentFilter(**asked), number, size)
         assert page.total == len(wanted), asked
         expected = wanted[(number - 1) * size : number * size]
-        assert [each.id for each in page.payments] == [each.id for each in expected], (asked, number, size)
+        assert [each.id for each in page.records] == [each.id for each in expected], (asked, number, size)
         return page.total
 
 
@@ -176,7 +176,7 @@ async def test_a_page_is_one_moments_view_while_payments_come(books: Books) -> N
                 [*before, *extra[: page.total - COUNT]], key=lambda each: (each.created_at, each.id), reverse=True
             )
             expected = at_hand[(number - 1) * 100 : number * 100]
-            assert [each.id for each in page.payments] == [each.id for each in expected]
+            assert [each.id for each in page.records] == [each.id for each in expected]
 
     await asyncio.gather(come(), look(), look())
     assert (await list_payments(ports, caller, PaymentFilter(), 1, 1)).total == COUNT + len(extra)

@@ -68,9 +68,9 @@ async def totals(house: TestHouse) -> dict[S, int]:
     caller = await merchant(house)
     every = [await list_payments(house.ports, caller, PaymentFilter(status=status), 1, 100) for status in S]
     for status, page in zip(S, every, strict=True):
-        assert [payment.status for payment in page.payments] == [status] * page.total
+        assert [payment.status for payment in page.records] == [status] * page.total
     whole = await list_payments(house.ports, caller, PaymentFilter(), 1, 100)
-    assert whole.total == len(whole.payments) == sum(page.total for page in every)
+    assert whole.total == len(whole.records) == sum(page.total for page in every)
     return {status: page.total for status, page in zip(S, every, strict=True) if page.total}
 
 

@@ -39,6 +39,7 @@ from ..causes import caused_id
 from ..gateways.gateways import first_open
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
+from ..paging import Page, list_newest
 from ..sealed import exchange_phone_place
 from ..settlement.rates import market_rate
 from ..test_clock import in_test_time, in_test_time_of_account
@@ -52,15 +53,6 @@ KIND = "exchange"
 _S = ExchangeStatus
 _NEWEST_FIRST = "-created_at"
 _MERCHANT_CANCELS = (_S.PENDING, _S.AWAITING_USDT)
-
-
-class ExchangePage(msgspec.Struct, frozen=True):
-    """A page of exchanges, newest first, and how many there are in all."""
-
-    exchanges: list[Exchange]
-    number: int
-    size: int
-    total: int
 
 
 async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_order: ReadExchange) -> Made[Exchange]:
@@ -211,18 +203,13 @@ async def _own(unit: Unit, caller: Caller, exchange_id: str) -> Exchange:
     return exchange
 
 
-async def list_exchanges(ports: Ports, caller: Caller, status: str | None, number: int, size: int) -> ExchangePage:
+async def list_exchanges(ports: Ports, caller: Caller, status: str | None, number: int, size: int) -> Page[Exchange]:
     """A page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
     VALIDATION_ERROR."""
     criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
     if status is not None:
         criteria["status"] = read_status(status)
-    async with ports.storage.snapshot() as seen:
-        total = await seen[Exchange].total(**criteria)
-        found: list[Exchange] = []
-        if (number - 1) * size < total:
-            found = await seen[Exchange].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
-    return ExchangePage(found, number, size, total)
+    return await list_newest(ports, Exchange, number, size, **criteria)
 
 
 def read_status(text: str) -> ExchangeStatus:

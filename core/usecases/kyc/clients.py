@@ -13,6 +13,7 @@ from ...domain.accounts.accounts import Caller, Mode
 from ...domain.errors import Refusal, shape_error
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ..accounts.accounts import find_account, storable
+from ..paging import Page, newest
 from ..sealed import open_client_phone
 from ..test_clock import in_test_time
 from ..units import retrying
@@ -54,15 +55,6 @@ class ShownClient(msgspec.Struct, frozen=True, kw_only=True):
         return [("client", self.client.id)]
 
 
-class ClientPage(msgspec.Struct, frozen=True):
-    """A page of clients, newest first, and how many there are in all."""
-
-    clients: list[ShownClient]
-    number: int
-    size: int
-    total: int
-
-
 class ClientSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/exchange-clients."""
 
@@ -94,7 +86,7 @@ def stored_as(status: ClientStatus) -> dict[str, Any]:
     return _STORED[status]
 
 
-async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number: int, size: int) -> ClientPage:
+async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number: int, size: int) -> Page[ShownClient]:
     """A page of the caller's clients, newest first, as of one moment.
 
     Phones are sealed, so a search opens those of the account one by one. Raises: Refusal VALIDATION_ERROR.
@@ -104,15 +96,12 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
         criteria |= _STORED[read_client_status(asked.kyc_status)]
     digits = None if asked.q is None else "".join(_DIGITS.findall(asked.q))
     if digits is not None and len(digits) < _SHORTEST_SEARCH:
-        return ClientPage([], number, size, 0)
+        return Page([], number, size, 0)
     offset = (number - 1) * size
     async with ports.storage.snapshot() as seen:
         if digits is None:
-            total = await seen[Client].total(**criteria)
-            found: list[Client] = []
-            if offset < total:
-                found = await seen[Client].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
-            return ClientPage([shown(ports, client) for client in found], number, size, total)
+            page = await newest(seen, Client, number, size, **criteria)
+            return Page([shown(ports, client) for client in page.records], number, size, page.total)
         matches: list[ShownClient] = []
         total = 0
         async for client in _every(seen, criteria):
@@ -121,7 +110,7 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
                 if offset <= total < offset + size:
                     matches.append(each)
                 total += 1
-    return ClientPage(matches, number, size, total)
+    return Page(matches, number, size, total)
 
 
 async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Client]:

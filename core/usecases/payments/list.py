@@ -21,6 +21,7 @@ from ...domain.ids import canonical_uuid
 from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
+from ..paging import Page, newest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
@@ -41,15 +42,6 @@ class PaymentFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_to: str | None = None
 
 
-class Page(msgspec.Struct, frozen=True):
-    """A page of payments, newest first, and how many there are in all."""
-
-    payments: list[Payment]
-    number: int
-    size: int
-    total: int
-
-
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A filter that was read."""
 
@@ -67,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return {**owner, **self.kind, **self.named, "created_at": Between(low, high)}
 
 
-async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, number: int, size: int) -> Page:
+async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, number: int, size: int) -> Page[Payment]:
     """A page of the caller's payments, newest first (those of one moment: the later id first), as of one moment.
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
@@ -88,10 +80,8 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
 
 async def _by_index(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
     criteria = wanted.criteria(wanted.low, wanted.high)
-    total = await seen[Payment].total(**criteria)
-    if offset >= total:
-        return total, []
-    return total, await seen[Payment].page(offset // size + 1, size, order=_NEWEST_FIRST, readable=True, **criteria)
+    page = await newest(seen, Payment, offset // size + 1, size, **criteria)
+    return page.total, page.records
 
 
 async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:

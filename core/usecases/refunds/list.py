@@ -12,6 +12,7 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.refunds.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
 from ..accounts.accounts import find_account
+from ..paging import Page, newest
 from .refunds import require_refunds
 
 _NEWEST_FIRST = "-created_at"
@@ -26,18 +27,9 @@ class RefundFilter(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str | None = None
 
 
-class RefundPage(msgspec.Struct, frozen=True):
-    """A page of refunds, newest first, and how many there are in all."""
-
-    refunds: list[Refund]
-    number: int
-    size: int
-    total: int
-
-
 async def list_refunds(
     ports: Ports, caller: Caller, asked: RefundFilter, read_page: Callable[[], tuple[int, int]]
-) -> RefundPage:
+) -> Page[Refund]:
     """A page of the caller's refunds, newest first, as of one moment. `read_page` reads its number and size, once it is
     known that the endpoint is there.
 
@@ -51,11 +43,7 @@ async def list_refunds(
             shop = await seen[Shop].get(criteria["shop_id"])
             if shop is None or shop.account_id != caller.account_id:
                 raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
-        total = await seen[Refund].total(**criteria)
-        found: list[Refund] = []
-        if (number - 1) * size < total:
-            found = await seen[Refund].page(number, size, order=_NEWEST_FIRST, readable=True, **criteria)
-    return RefundPage(found, number, size, total)
+        return await newest(seen, Refund, number, size, **criteria)
 
 
 def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:

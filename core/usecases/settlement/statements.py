@@ -2,9 +2,6 @@
 lines."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
-
-import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between
@@ -12,33 +9,14 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementItem, item_ids
+from ..paging import Page, list_newest
 
 
-class SettlementPage(msgspec.Struct, frozen=True):
-    """A page of statements, newest first, and how many there are in all."""
-
-    settlements: list[Settlement]
-    number: int
-    size: int
-    total: int
-
-
-class ItemPage(msgspec.Struct, frozen=True):
-    """A page of a statement's lines, in the order of payments."""
-
-    settlement: Settlement
-    items: list[SettlementItem]
-    number: int
-    size: int
-
-
-async def list_settlements(ports: Ports, caller: Caller, number: int, size: int) -> SettlementPage:
+async def list_settlements(ports: Ports, caller: Caller, number: int, size: int) -> Page[Settlement]:
     """The caller's statements, newest first; one that is being made among them."""
-    owner: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
-    async with ports.storage.snapshot() as seen:
-        total = await seen[Settlement].total(**owner)
-        found = await seen[Settlement].page(number, size, order="-started_at", readable=True, **owner)
-    return SettlementPage(found, number, size, total)
+    return await list_newest(
+        ports, Settlement, number, size, order="-started_at", account_id=caller.account_id, mode=caller.mode
+    )
 
 
 async def get_settlement(ports: Ports, caller: Caller, settlement_id: str) -> Settlement:
@@ -51,15 +29,17 @@ async def get_settlement(ports: Ports, caller: Caller, settlement_id: str) -> Se
     return settlement
 
 
-async def list_items(ports: Ports, caller: Caller, settlement_id: str, number: int, size: int) -> ItemPage:
-    """A page of a statement's lines. Raises: Refusal SETTLEMENT_NOT_FOUND."""
+async def list_items(
+    ports: Ports, caller: Caller, settlement_id: str, number: int, size: int
+) -> tuple[Settlement, Page[SettlementItem]]:
+    """A statement and a page of its lines, in the order of payments. Raises: Refusal SETTLEMENT_NOT_FOUND."""
     settlement = await get_settlement(ports, caller, settlement_id)
     items: list[SettlementItem] = []
     if (number - 1) * size < settlement.items:
         async with ports.storage.unit() as unit:
             span = Between(*item_ids(settlement.id))
             items = await unit[SettlementItem].page(number, size, order="id", id=span)
-    return ItemPage(settlement, items, number, size)
+    return settlement, Page(items, number, size, settlement.items)
 
 
 async def all_items(

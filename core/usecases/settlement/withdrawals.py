@@ -23,6 +23,7 @@ from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
+from ..paging import Page, list_newest
 from ..sealed import tag_withdrawal, wallet_fits
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
@@ -35,15 +36,6 @@ RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id")
 """Unique rules whose Conflict means that another unit took the money, or made the very payout, first: read again."""
 
 log = logging.getLogger("cambist.payouts")
-
-
-class WithdrawalPage(msgspec.Struct, frozen=True):
-    """A page of payouts, newest first, and how many there are in all."""
-
-    withdrawals: list[Withdrawal]
-    number: int
-    size: int
-    total: int
 
 
 async def pay_out(
@@ -246,13 +238,9 @@ async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
     return await retrying(ports.storage, work)
 
 
-async def list_withdrawals(ports: Ports, caller: Caller, number: int, size: int) -> WithdrawalPage:
+async def list_withdrawals(ports: Ports, caller: Caller, number: int, size: int) -> Page[Withdrawal]:
     """The caller's payouts, newest first."""
-    owner: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
-    async with ports.storage.snapshot() as seen:
-        total = await seen[Withdrawal].total(**owner)
-        found = await seen[Withdrawal].page(number, size, order="-created_at", readable=True, **owner)
-    return WithdrawalPage(found, number, size, total)
+    return await list_newest(ports, Withdrawal, number, size, account_id=caller.account_id, mode=caller.mode)
 
 
 async def get_withdrawal(ports: Ports, caller: Caller, withdrawal_id: str) -> Withdrawal:

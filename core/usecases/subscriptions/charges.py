@@ -21,8 +21,9 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..causes import caused_charge_id
 from ..holding import holds_back
 from ..idempotency import Lock, Made, once, once_made
+from ..paging import Page
 from ..payments.charge_effects import tell_exhaustion
-from ..payments.list import Page, PaymentFilter, list_payments
+from ..payments.list import PaymentFilter, list_payments
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
 from ..units import retrying
@@ -250,7 +251,7 @@ async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Paymen
 
 async def list_charges(
     ports: Ports, caller: Caller, subscription_id: str, read_page: Callable[[], tuple[int, int]]
-) -> Page:
+) -> Page[Payment]:
     """The payments of a subscription, its binding's among them, newest first (docs/subscriptions.md "Charging").
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, then what `read_page` raises.

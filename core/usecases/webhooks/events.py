@@ -15,6 +15,7 @@ from ...domain.days import read_moment
 from ...domain.errors import Refusal, shape_error
 from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from ..paging import Page
 
 _OF_ONE_OBJECT = 1000
 """Events of one object at most that are listed: far more than one ever has."""
@@ -58,15 +59,6 @@ class ToldWhole(msgspec.Struct, frozen=True):
 
     told: Told
     attempts: list[Attempt]
-
-
-class EventPage(msgspec.Struct, frozen=True):
-    """A page of events, newest first, and how many there are in all."""
-
-    events: list[Told]
-    number: int
-    size: int
-    total: int
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,12 +119,12 @@ def owner_of(account_id: str | None, mode: Mode | None) -> dict[str, str]:
     return {name: value for name, value in owner.items() if value is not None}
 
 
-async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: int, size: int) -> EventPage:
+async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: int, size: int) -> Page[Told]:
     """A page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
     wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
     async with ports.storage.snapshot() as seen:
         total, events = await _page(seen, wanted, number, size)
-    return EventPage(events, number, size, total)
+    return Page(events, number, size, total)
 
 
 async def find_events(
