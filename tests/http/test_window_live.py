@@ -11,9 +11,8 @@ from litestar import Litestar
 
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.payer import window as payer_window
-from cambist.frontends.http.door.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams
-from cambist.frontends.http.payer.window import event_stream, window_router
+from cambist.frontends.http.door.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams, follow
+from cambist.frontends.http.payer.window import look, window_router
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
@@ -55,11 +54,10 @@ def _face(chunk: bytes) -> str:
 async def listening(
     house: TestHouse, payment: dict[str, Any], streams: WindowStreams, ports: Ports | None = None
 ) -> Listener:
-    standing = await payer_window.standing(house.ports, payment["id"])
-    assert standing is not None
-    listener = Listener(
-        event_stream(ports or house.ports, streams, Seat(page=payment["id"], address="192.0.2.1"), standing)
-    )
+    seat, seen = Seat(page=payment["id"], address="192.0.2.1"), await look(house.ports, payment["id"])
+    assert seen is not None
+    at = ports or house.ports
+    listener = Listener(follow(at.clock, streams, seat, seen, lambda: look(at, payment["id"])))
     await house.clock.advance(0)
     return listener
 

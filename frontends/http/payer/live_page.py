@@ -1,0 +1,127 @@
+"""What the page of a payment and that of a subscription do alike over HTTP: the page, its live status, and the panel
+that plays the payer (docs/window.md "Subscriptions").
+
+There are no cookies and no sessions: who has the link is the payer.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litestar import Response, get, post, route
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Stream
+
+from ....core.domain.accounts.quota import Network
+from ....ports.bundle import Ports
+from ..door.answers import answer
+from ..door.origin import origin
+from ..door.routing import Router
+from ..door.streams import CLOSED, Seat, Sight, WindowStreams, follow
+from .page_limit import PageLimit
+from .pages import HEADERS, HTML, Asked, Notices, Page, html_page, is_foreign, language_of, wished_language
+
+
+class LivePage(ABC):
+    """The answers of one kind of page. `parameter` is the part of the path that names the object."""
+
+    def __init__(
+        self, ports: Ports, page: Page, parameter: str, streams: WindowStreams | None, trusted: Sequence[Network]
+    ) -> None:
+        self._ports = ports
+        self._parameter = parameter
+        self._streams = streams or WindowStreams()
+        self._trusted = trusted
+        self._notices = Notices(page, parameter)
+
+    @abstractmethod
+    async def draw(self, request: Asked, object_id: str) -> str | None:
+        """The page as it stands now; None when there is none."""
+
+    @abstractmethod
+    async def look(self, object_id: str) -> Sight | None:
+        """What the page's script is told now; None when there is no such page."""
+
+    @abstractmethod
+    async def is_simulated(self, object_id: str) -> bool:
+        """Whether the panel is there."""
+
+    @abstractmethod
+    async def play(self, object_id: str, form: Mapping[str, Any]) -> bool:
+        """Play the payer as the form says; False when the panel is gone. Raises: ValueError for what it does not
+        offer."""
+
+    @abstractmethod
+    def back(self, object_id: str, wish: str | None) -> str:
+        """Where the browser goes after the panel was used."""
+
+    def router(self, path: str, limit: PageLimit | None, *more: HTTPRouteHandler) -> Router:
+        """All routes of the page, and `more`. Handlers are functions: the framework copies a method's object deeply."""
+        own = f"/{{{self._parameter}:str}}"
+
+        @route(own, http_method=["GET", "HEAD"], include_in_schema=False)
+        async def show(request: Asked) -> Response[str]:
+            return await self._show(request, self._id(request))
+
+        @get(f"{own}/state", include_in_schema=False)
+        async def state(request: Asked) -> Response[bytes]:
+            return await self._state(self._id(request))
+
+        @get(f"{own}/events", include_in_schema=False)
+        async def events(request: Asked) -> Response[Any]:
+            return await self._events(request, self._id(request))
+
+        @post(f"{own}/simulate", include_in_schema=False)
+        async def simulate(request: Asked) -> Response[str]:
+            return await self._simulate(request, self._id(request))
+
+        notices = self._notices
+        return Router(
+            path,
+            route_handlers=[show, state, events, simulate, *more],
+            exception_handlers=notices.handlers(),
+            before_request=(limit or PageLimit(self._ports, self._trusted)).before(notices.busy, notices.shown),
+        )
+
+    def _id(self, request: Asked) -> str:
+        object_id: str = request.path_params[self._parameter]
+        return object_id
+
+    async def _show(self, request: Asked, object_id: str) -> Response[str]:
+        body = await self.draw(request, object_id)
+        return self._notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request))
+
+    async def _state(self, object_id: str) -> Response[bytes]:
+        """For pages that cannot keep a stream open."""
+        sight = await self.look(object_id)
+        response = answer(CLOSED, status=404) if sight is None else answer(sight.wire)
+        response.headers.update(HEADERS)
+        return response
+
+    async def _events(self, request: Asked, object_id: str) -> Response[Any]:
+        sight = await self.look(object_id)
+        if sight is None:
+            return self._notices.say(request, "closed", 404)
+        seat = Seat(page=object_id, address=origin(request, self._trusted))
+        if not self._streams.is_free(seat):
+            return self._notices.say(request, "unavailable", 503)
+        return Stream(
+            follow(self._ports.clock, self._streams, seat, sight, lambda: self.look(object_id)),
+            media_type="text/event-stream",
+            headers={**HEADERS, "X-Accel-Buffering": "no"},
+        )
+
+    async def _simulate(self, request: Asked, object_id: str) -> Response[str]:
+        """Play the payer, and send the browser back to the page."""
+        if not await self.is_simulated(object_id):
+            return self._notices.say(request, "closed", 404)
+        if is_foreign(request):
+            return self._notices.say(request, "rejected", 403)
+        try:
+            played = await self.play(object_id, await request.form())
+        except ValueError:
+            return self._notices.say(request, "rejected", 400)
+        if not played:
+            return self._notices.say(request, "closed", 404)
+        back = self.back(object_id, wished_language(request))
+        return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "Location": back})
