@@ -6,9 +6,9 @@ import asyncio
 from typing import Any, cast
 
 from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .answers import JSON
-from .corked import CorkedProtocol
 from .errors import envelope
 
 HEAD = 32 * 1024
@@ -33,7 +33,7 @@ _ANSWER = (
 ) % (JSON, len(_REFUSED), _REFUSED)
 
 
-class BoundedProtocol(CorkedProtocol):
+class BoundedProtocol(HttpToolsProtocol):
     """Closes a connection whose request says more than it may outside its body; 431 where none is answered yet.
 
     What was received is parsed as far as somebody takes it: not while a request waits behind another one, or a body
