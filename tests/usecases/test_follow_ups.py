@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from cambist.adapters.bank.script import Ending, Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.usecases.jobs import HANDLERS, LEASE, run
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.recurring import any_subscription, binding_operation
