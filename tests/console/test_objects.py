@@ -144,7 +144,7 @@ async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int
         there = planted.there
         assert "1 webhook given up" in shared.shown()
         # What needs a person opens what is to be decided.
-        for need in front(shared).needs:
+        for need in front(shared).items:
             await shared.press("enter")
             assert front(shared).record.id == need.object_id
             assert front(shared).acts()

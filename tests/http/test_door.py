@@ -172,11 +172,11 @@ async def test_health_needs_no_key_and_answers_at_both_paths(house: TestHouse) -
     assert (await house.http.get("/readyz")).status_code == 200
 
 
-@pytest.mark.parametrize("room", ["meter", "queue"])
+@pytest.mark.parametrize(("port", "named"), [("counters", "meter"), ("queue", "queue")])
 async def test_health_names_what_is_degraded_and_the_process_stays_ready(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch, room: str
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, port: str, named: str
 ) -> None:
-    """Without its counters's or its queue's server the house still takes payments: nobody shall take it out of
+    """Without its counters' or its queue's server the house still takes payments: nobody shall take it out of
     service."""
 
     await start_standing(house.ports)
@@ -184,11 +184,11 @@ async def test_health_names_what_is_degraded_and_the_process_stays_ready(
     async def away() -> bool:
         return False
 
-    monkeypatch.setattr(getattr(house.ports, room), "works", away)
+    monkeypatch.setattr(getattr(house.ports, port), "works", away)
     response = await house.http.get("/health")
     assert response.status_code == 503
     said = response.json()
-    assert (said["status"], said["core"], said["degraded"]) == ("degraded", "ok", [room])
+    assert (said["status"], said["core"], said["degraded"]) == ("degraded", "ok", [named])
     assert (await house.http.get("/readyz")).status_code == 200
 
 

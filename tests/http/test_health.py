@@ -117,7 +117,7 @@ class Hanging:
         return True
 
 
-@pytest.mark.parametrize(("part", "named"), [("storage", ["storage"]), ("meter", ["meter"]), ("queue", ["queue"])])
+@pytest.mark.parametrize(("part", "named"), [("storage", ["storage"]), ("counters", ["meter"]), ("queue", ["queue"])])
 async def test_whatever_hangs_no_probe_waits_for_it_and_it_is_asked_once(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, part: str, named: list[str]
 ) -> None:
