@@ -22,8 +22,8 @@ from tests.stories.processes import installation
 FULL = os.environ.get("CAMBIST_ATTACKS") == "full"
 BYTES = (100 if FULL else 6) * 1_000_000
 BLOCK = 1_000_000
-MEMORY = 1.0
-"""MiB."""
+MEMORY = 1.0 if FULL else 2.0
+"""MiB. A page more or less of the interpreter's own is nearly nothing of 100 MB, and is something of 6."""
 STALL = 0.05
 """Seconds that others may wait for an answer."""
 

@@ -122,7 +122,12 @@ async def all_noted(place: Installation, bad_jobs: int) -> set[str] | None:
 @pytest.mark.timeout(300)
 async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | None) -> None:
     settings: dict[str, str] = {} if url is None else {"database_url": url}
-    async with Receiver() as ours, Receiver() as theirs:
+    async with (
+        Receiver() as ours,
+        Receiver() as theirs,
+        Told(ours).heard() as told_us,
+        Told(theirs).heard() as told_them,
+    ):
         with installation(tmp_path, trusted_proxies="127.0.0.0/8", **settings) as place:
             await place.migrate()
             accounts = await place.accounts(1 + OTHERS)
@@ -134,8 +139,6 @@ async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | N
             async with (
                 merchant(base, accounts[0].test, {"X-Forwarded-For": "10.0.0.1"}) as us,
                 AsyncExitStack() as stack,
-                Told(ours).heard() as told_us,
-                Told(theirs).heard() as told_them,
             ):
                 them = [
                     await stack.enter_async_context(

@@ -218,7 +218,7 @@ async def town(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(1200 if FULL else 120)
+@pytest.mark.timeout(1200)
 async def test_no_column_of_one_row_keeps_another_merchant_waiting(town: Town) -> None:
     tried, harmed = 0, list[str]()
     first = secrets.randbelow(SHARE)
@@ -241,7 +241,7 @@ EVERYBODYS = ("known_rates", "ledger_accounts")
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(1200 if FULL else 120)
+@pytest.mark.timeout(1200)
 async def test_no_row_keeps_another_merchant_from_being_settled(town: Town) -> None:
     """A day passes over one spoilt column of each table; in the long form over each."""
     house, harmed = town.house, list[str]()
