@@ -203,7 +203,7 @@ class Payouts:
 
     async def jobs(self) -> list[Job]:
         async with self.ports.storage.unit() as unit:
-            return await unit[Job].find(kind=EXECUTE)
+            return await unit[Job].find(kind=EXECUTE.kind)
 
     async def on_chain(self) -> list[tuple[str, int]]:
         """Address and units of every transfer that stands in a block."""

@@ -32,7 +32,7 @@ from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle
 from .settlement.withdrawal_progress import EXECUTE, execute
 from .subscriptions.binding_progress import watch_binding
-from .subscriptions.bindings import WATCH as WATCH_BINDING
+from .subscriptions.bindings import WATCH_BINDING
 from .subscriptions.charge_progress import WATCH_CHARGE, watch_charge
 from .subscriptions.mandate_end import REVOKE, revoke
 from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
@@ -46,35 +46,35 @@ from .webhooks.results import TIMER, rest, ring
 Handler = Callable[[Ports, Job], Awaitable[None]]
 
 HANDLERS: Mapping[str, Handler] = {
-    WATCH: watch,
+    WATCH.kind: watch,
     DELIVER: deliver,
     TIMER: ring,
-    RELEASE: release_held,
+    RELEASE.kind: release_held,
     RESEND: resend_batch,
     RETAIN: retain,
-    CHECK: check,
-    REMIND: remind,
+    CHECK.kind: check,
+    REMIND.kind: remind,
     TIDY: tidy,
-    HOLD: tell_if_held,
+    HOLD.kind: tell_if_held,
     TELL: tell_accounts,
     SEAL: seal,
     DAILY: open_daily,
     SETTLE: settle,
-    EXECUTE: execute,
-    RETURN: send_suspense,
-    WATCH_BINDING: watch_binding,
-    REVOKE: revoke,
-    WATCH_SUBSCRIPTION: watch_subscription,
-    CARRY_OUT: carry_out,
-    WATCH_CHARGE: watch_charge,
-    EXHAUST: tell_if_exhausted,
-    FOLLOW: follow,
+    EXECUTE.kind: execute,
+    RETURN.kind: send_suspense,
+    WATCH_BINDING.kind: watch_binding,
+    REVOKE.kind: revoke,
+    WATCH_SUBSCRIPTION.kind: watch_subscription,
+    CARRY_OUT.kind: carry_out,
+    WATCH_CHARGE.kind: watch_charge,
+    EXHAUST.kind: tell_if_exhausted,
+    FOLLOW.kind: follow,
     TIDY_UPLOAD: tidy_upload,
-    WATCH_EXCHANGE: watch_exchange,
-    OWN_DAILY: open_own_daily,
+    WATCH_EXCHANGE.kind: watch_exchange,
+    OWN_DAILY.kind: open_own_daily,
     ADVANCE: lambda ports, job: carry_on(ports, job, do),
-    STRAIGHTEN: straighten_again,
-    RETURN_EXCHANGE: carry_return,
+    STRAIGHTEN.kind: straighten_again,
+    RETURN_EXCHANGE.kind: carry_return,
 }
 
 LEASE = 60.0

@@ -74,7 +74,7 @@ class FollowUp(msgspec.Struct, frozen=True):
         """Have one that waits done at `due`; whoever has it in hand says himself when it comes back."""
         job = await unit[Job].get(self.id_of(object_id))
         if job is not None and job.leased_until is None:
-            unit[Job].save(msgspec.structs.replace(job, due=due))
+            unit[Job].change(job, due=due)
 
     async def drop(self, unit: Unit, object_id: str) -> None:
         """There is nothing left to do."""

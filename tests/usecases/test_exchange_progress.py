@@ -9,7 +9,7 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
-from cambist.core.usecases.exchanges.steps import watch_id
+from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
 from cambist.ports.bank import BankRoutes
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceStatus
@@ -175,10 +175,10 @@ async def test_the_watch_ends_some_hours_after_the_exchange(house: ExchangeHouse
     made = await house.made()
     await house.house.work(900)
     jobs = [job.id for job in await everything(house.ports, Job)]
-    assert watch_id(made.id) in jobs
+    assert WATCH_EXCHANGE.id_of(made.id) in jobs
     await house.house.work(7 * 3600)
     jobs = [job.id for job in await everything(house.ports, Job)]
-    assert watch_id(made.id) not in jobs
+    assert WATCH_EXCHANGE.id_of(made.id) not in jobs
 
 
 async def test_an_exchange_whose_maker_died_before_its_address_is_gone_on_with(house: ExchangeHouse) -> None:

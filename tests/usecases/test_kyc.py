@@ -43,7 +43,7 @@ async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
 
 async def jobs(kyc: KycHouse) -> list[Job]:
     async with kyc.ports.storage.unit() as unit:
-        return [job for job in await unit[Job].find() if job.kind == FOLLOW]
+        return [job for job in await unit[Job].find() if job.kind == FOLLOW.kind]
 
 
 # Two at once

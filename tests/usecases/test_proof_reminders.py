@@ -45,7 +45,7 @@ async def test_they_come_24_48_and_72_hours_after_payment_and_no_more(exchange: 
         await exchange.work_to_hour(payment_id, hours)
         sent.append(numbers(await exchange.reminders(payment_id)))
     assert sent == [[], [1], [1], [1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
-    assert await exchange.jobs(REMIND) == []
+    assert await exchange.jobs(REMIND.kind) == []
 
 
 async def test_the_payload_is_the_documented_one_and_is_delivered_signed(exchange: Exchange) -> None:
@@ -94,10 +94,10 @@ async def test_none_comes_after_a_hash_was_submitted(exchange: Exchange, settled
     await exchange.submit(payment_id)
     await exchange.work_to_hour(payment_id, 24)
     # A confirmed proof can be missing no more; one that waits for its settlement could be rejected still.
-    assert len(await exchange.jobs(REMIND)) == (0 if settled else 1)
+    assert len(await exchange.jobs(REMIND.kind)) == (0 if settled else 1)
     await exchange.work_to_hour(payment_id, 100)
     assert await exchange.reminders(payment_id) == []
-    assert await exchange.jobs(REMIND) == []
+    assert await exchange.jobs(REMIND.kind) == []
 
 
 async def test_again_after_a_rejection_with_its_reason(exchange: Exchange) -> None:
@@ -146,17 +146,17 @@ async def test_where_the_service_stood_still_only_the_last_one_is_sent(exchange:
 async def test_a_payment_that_is_not_paid_plans_none(exchange: Exchange) -> None:
     await exchange.created()
     await exchange.house.work(DAY)
-    assert await exchange.jobs(REMIND) == []
+    assert await exchange.jobs(REMIND.kind) == []
 
 
 async def test_a_mismatch_counts_from_the_operators_review(exchange: Exchange) -> None:
     payment_id = await exchange.created()
     short = Pretence(status=InvoiceStatus.PAID, amount_kopecks=9_000_00)
     await simulate_payment(exchange.house.ports, await exchange.payment(payment_id), short)
-    assert await exchange.jobs(REMIND) == []
+    assert await exchange.jobs(REMIND.kind) == []
     await exchange.house.work(3600)
     await resolve_mismatch(exchange.house.ports, payment_id, "paid")
-    [job] = await exchange.jobs(REMIND)
+    [job] = await exchange.jobs(REMIND.kind)
     assert job.due == exchange.house.clock.now() + timedelta(hours=24)
 
 
@@ -173,7 +173,7 @@ async def test_where_no_hash_is_accepted_none_is_planned(exchange: Exchange, cas
     paid = Pretence(status=InvoiceStatus.PAID)
     await simulate_payment(exchange.house.ports, await exchange.payment(payment_id), paid)
     assert (await exchange.payment(payment_id)).status == "paid"
-    assert await exchange.jobs(REMIND) == []
+    assert await exchange.jobs(REMIND.kind) == []
 
 
 async def test_the_reversal_of_a_refund_plans_none_anew(exchange: Exchange) -> None:
@@ -182,7 +182,7 @@ async def test_the_reversal_of_a_refund_plans_none_anew(exchange: Exchange) -> N
     before = await exchange.payment(payment_id)
     refunded = msgspec.structs.replace(before, status=PaymentStatus.REFUNDED)
     await plan(exchange, refunded, before)
-    assert await exchange.jobs(REMIND) == []
+    assert await exchange.jobs(REMIND.kind) == []
 
 
 async def test_two_workers_at_one_step_send_one_reminder(exchange: Exchange) -> None:
@@ -190,7 +190,7 @@ async def test_two_workers_at_one_step_send_one_reminder(exchange: Exchange) -> 
     await exchange.house.work()
     await exchange.house.clock.advance(DAY)
     ports = exchange.house.ports
-    [slow] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND]
+    [slow] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND.kind]
     await exchange.house.clock.advance(LEASE + 1)
     await run_due(ports)
     await remind(ports, slow)
@@ -203,7 +203,7 @@ async def test_two_workers_at_the_same_instant_send_one_reminder(exchange: Excha
     await exchange.house.work()
     await exchange.house.clock.advance(DAY)
     ports = exchange.house.ports
-    [job] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND]
+    [job] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND.kind]
     await asyncio.gather(*(remind(ports, job) for _ in range(4)))
     assert numbers(await exchange.reminders(payment_id)) == [1]
 
@@ -231,7 +231,7 @@ async def test_killed_at_any_commit_no_reminder_is_lost_or_doubled(exchange: Exc
 async def test_a_machine_whose_clock_is_behind_does_not_repeat_a_step(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     await exchange.work_to_hour(payment_id, 25)
-    [job] = await exchange.jobs(REMIND)
+    [job] = await exchange.jobs(REMIND.kind)
     # The storage says that the second step is due; by this machine's clock it is hour 25.
     await remind(exchange.house.ports, job)
     assert numbers(await exchange.reminders(payment_id)) == [1, 2]

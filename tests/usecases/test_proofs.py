@@ -15,7 +15,7 @@ from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.proof_checks import CHAIN_AWAY, LOOKS, SETTLEMENT_LOOK
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.payments.proof_checks import check
-from cambist.core.usecases.payments.proofs import CHECK, check_id
+from cambist.core.usecases.payments.proofs import CHECK
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
@@ -39,7 +39,7 @@ class TestCheck:
         assert (await exchange.submit(payment_id))["status"] == "accepted"
         await exchange.house.work()
         assert await exchange.status(payment_id) == ("confirmed", None)
-        assert await exchange.jobs(CHECK) == []
+        assert await exchange.jobs(CHECK.kind) == []
 
     @pytest.mark.parametrize(
         ("named", "network"), [("TRC20", Network.TRON), ("ERC20", Network.ETHEREUM), ("BEP20", Network.BSC)]
@@ -86,7 +86,7 @@ class TestCheck:
         assert (before, reason) == ("in_review" if state is None else "awaiting_confirmations", None)
         await exchange.house.work(1)
         assert await exchange.status(payment_id) == ("rejected", "not_found_or_unconfirmed")
-        assert await exchange.jobs(CHECK) == []
+        assert await exchange.jobs(CHECK.kind) == []
 
     @pytest.mark.parametrize(
         ("state", "moves"),
@@ -152,7 +152,7 @@ class TestCheck:
         await exchange.house.work()
         await exchange.change(payment_id, status=PaymentStatus.REFUNDED)
         await exchange.house.work(SETTLEMENT_LOOK.total_seconds())
-        assert (await exchange.status(payment_id), await exchange.jobs(CHECK)) == (("in_review", None), [])
+        assert (await exchange.status(payment_id), await exchange.jobs(CHECK.kind)) == (("in_review", None), [])
 
     async def test_no_status_of_a_proof_changes_the_payment(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
@@ -173,10 +173,10 @@ class TestCheck:
         record, now = await exchange.record(payment_id), exchange.house.clock.now()
         exchange.script.lookup.append(AWAY)
         async with exchange.house.ports.storage.unit() as unit:
-            unit[Job].add(Job(id=check_id(payment_id), kind=CHECK, argument=payment_id, due=now, created_at=now))
+            unit[Job].add(CHECK.first(payment_id, now, now))
             await unit.commit()
         await exchange.house.work()
-        assert (await exchange.record(payment_id), await exchange.jobs(CHECK)) == (record, [])
+        assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (record, [])
         assert list(exchange.script.lookup) == [AWAY]
 
 
@@ -205,9 +205,9 @@ class TestReplacement:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id)
         await exchange.house.work(60)
-        before, jobs = await exchange.record(payment_id), await exchange.jobs(CHECK)
+        before, jobs = await exchange.record(payment_id), await exchange.jobs(CHECK.kind)
         assert (await exchange.submit(payment_id, f"0X{HASH}"))["status"] == "in_review"
-        assert (await exchange.record(payment_id), await exchange.jobs(CHECK)) == (before, jobs)
+        assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (before, jobs)
 
     async def test_in_review_for_over_a_day_the_same_hash_starts_the_check_anew(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
@@ -253,7 +253,7 @@ class TestReplacement:
         await looking
         assert (await exchange.record(payment_id)).tx_hash == OTHER_HASH
         assert await exchange.status(payment_id) == ("in_review", None)
-        [job] = await exchange.jobs(CHECK)
+        [job] = await exchange.jobs(CHECK.kind)
         assert job.due == exchange.house.clock.now() + LOOKS[0]
 
 
@@ -277,7 +277,7 @@ class TestRaces:
         [lost] = [answer for answer in answers if answer is not won]
         assert (lost.status_code, lost.json()["error"]["code"]) == (409, "DELIVERY_PROOF_CONFLICT")
         assert (await exchange.read(payment_id)).json() == won.json()
-        assert len(await exchange.jobs(CHECK)) == 1
+        assert len(await exchange.jobs(CHECK.kind)) == 1
 
     async def test_the_same_hash_twice_at_once_is_one_submission(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
@@ -400,7 +400,7 @@ class TestJobsRunTwice:
         record = await exchange.record(payment_id)
         assert record.status == "confirmed"
         await run(ports, slow)
-        assert (await exchange.record(payment_id), await exchange.jobs(CHECK)) == (record, [])
+        assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (record, [])
 
     async def test_a_worker_whose_proof_was_replaced_writes_nothing(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
@@ -408,10 +408,10 @@ class TestJobsRunTwice:
         await exchange.submit(payment_id, HASH)
         [slow] = await exchange.house.ports.storage.claim(1, LEASE)
         await exchange.submit(payment_id, OTHER_HASH)
-        before, jobs = await exchange.record(payment_id), await exchange.jobs(CHECK)
+        before, jobs = await exchange.record(payment_id), await exchange.jobs(CHECK.kind)
         with pytest.raises(Stale):
             await check(exchange.house.ports, slow)
-        assert (await exchange.record(payment_id), await exchange.jobs(CHECK)) == (before, jobs)
+        assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (before, jobs)
 
     @pytest.mark.parametrize("after", [False, True])
     @pytest.mark.parametrize("at", range(1, 6))
@@ -435,4 +435,4 @@ class TestJobsRunTwice:
         await exchange.house.work(LADDER)
         assert await exchange.status(payment_id) == ("confirmed", None)
         assert await exchange.status(first) == ("rejected", "not_found_or_unconfirmed")
-        assert await exchange.jobs(CHECK) == []
+        assert await exchange.jobs(CHECK.kind) == []

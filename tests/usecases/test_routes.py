@@ -310,7 +310,7 @@ async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() 
         assert (made.opening, made.bank) == (Opening.OPEN, "simulator-test")
         assert made.bank_reference is not None
         async with whole.storage.unit() as unit:
-            [watch] = await unit[Job].find(kind=WATCH)
+            [watch] = await unit[Job].find(kind=WATCH.kind)
             assert await unit[Payment].get(made.id) == made
         assert watch.due == made.expires_at
         assert len(house.script.find) == 1
@@ -327,7 +327,7 @@ async def test_a_drawn_invoice_of_a_bank_without_notices_is_looked_at_sooner(
     monkeypatch.setattr(bank, "draw_invoice", lambda _: drawn)
     payment = await house.payment((await house.created())["id"])
     async with house.ports.storage.unit() as unit:
-        [watch] = await unit[Job].find(kind=WATCH)
+        [watch] = await unit[Job].find(kind=WATCH.kind)
     soon = house.clock.now() + timedelta(seconds=check_after or 10_000)
     assert watch.due == min(payment.expires_at, soon)
 

@@ -64,7 +64,7 @@ async def check(house: TestHouse, payment_id: str) -> None:
     assert present["now"] >= "2026-01-01T01:00:00.000Z"
     await house.work(120)
     kinds = {job.kind for job in await everything(house.ports, Job)}
-    assert not kinds & {ADVANCE, STRAIGHTEN}
+    assert not kinds & {ADVANCE, STRAIGHTEN.kind}
     clock = (await record(house)).clock
     assert clock is not None
     for job in await everything(house.ports, Job):

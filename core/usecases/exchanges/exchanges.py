@@ -46,7 +46,7 @@ from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
 from .opening import open_new
 from .progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
-from .steps import first_watch, read_exchange, turn, watch_now
+from .steps import WATCH_EXCHANGE, read_exchange, turn
 
 KIND = "exchange"
 
@@ -183,7 +183,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         exchange = msgspec.structs.replace(exchange, **await _provided(ports, present))
         if key is not None:
             unit[IdempotencyKey].add(key)
-        unit[Job].add(first_watch(exchange, now + LOOK))
+        unit[Job].add(WATCH_EXCHANGE.first(exchange.id, now + LOOK, now))
         return unit[Exchange].add(exchange)
 
     # The client's other exchange was first, or this key's: reading again tells which.
@@ -265,7 +265,7 @@ async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[Exchange
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange.id)
         _require_cancellable(present, allowed)
-        await watch_now(ports, unit, present.id)
+        await WATCH_EXCHANGE.hurry(unit, present.id, ports.clock.now())
         return await turn(ports, unit, present, ExchangeTrigger.CALLED_OFF)
 
     return await retrying(ports.storage, work)

@@ -9,14 +9,13 @@ import msgspec
 from ....ports.bank import InvoiceRequest
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused, Unavailable
-from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ..gateways.watch import watched
 from ..units import retrying
-from .steps import fail, turn, watch_id
+from .steps import WATCH_EXCHANGE, fail, turn
 
 _S = ExchangeStatus
 _RETRY_AFTER = 30
@@ -100,12 +99,10 @@ async def _take_back(ports: Ports, exchange_id: str) -> Exchange | None:
         if present is None or present.status is not _S.PENDING:
             return present
         key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
-        job = await unit[Job].get(watch_id(exchange_id))
         unit[Exchange].remove(present)
         if key is not None:
             unit[IdempotencyKey].remove(key)
-        if job is not None:
-            unit[Job].remove(job)
+        await WATCH_EXCHANGE.drop(unit, exchange_id)
         return None
 
     return await retrying(ports.storage, work)

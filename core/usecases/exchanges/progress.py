@@ -22,7 +22,7 @@ from ..units import retrying
 from .opening import give_up, open_address, open_invoice
 from .payout import Paying, begin_payout, hear, pay_out
 from .sending import begin_sending, send_usdt
-from .steps import RACES, enter_funds, read_exchange, watch_now
+from .steps import RACES, WATCH_EXCHANGE, enter_funds, read_exchange
 
 LOOK = timedelta(seconds=10)
 """How often the chain is looked at while an exchange awaits its money."""
@@ -58,7 +58,7 @@ async def on_exchange_notice(ports: Ports, exchange_id: str) -> None:
         return
     exchange = await _tried(exchange, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
     await _tried(exchange, "its payout cannot be looked at", lambda each: hear(ports, each))
-    await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange_id))
+    await retrying(ports.storage, lambda unit: WATCH_EXCHANGE.hurry(unit, exchange_id, ports.clock.now()))
 
 
 async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:

@@ -24,12 +24,13 @@ from ...domain.ledger import Currency
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import post
 from ..refunds.bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
-from ..schedule import reschedule
+from ..schedule import FollowUp, reschedule
 from ..settlement.transfers import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .steps import read_exchange, watch_again
 
-RETURN_EXCHANGE = "exchange.return"
+RETURN_EXCHANGE = FollowUp("exchange.return")
+"""The one job that sends the money of a transfer back."""
 
 RETURN_RACES = ("jobs_id", "journal_id")
 """Unique rules whose Conflict means that another unit planned or booked a return first: read again."""
@@ -121,7 +122,7 @@ async def conclude(ports: Ports, transfer_id: str, operation: str, state: Refund
         status = transfer.sent_back.status
         if state.status is not AtBank.PROCESSING and status is _S.SENDING:
             # Of RUB that the payer's bank took while they were on their way back nothing could be decided.
-            await watch_again(ports, unit, exchange)
+            await watch_again(ports, unit, exchange.id)
         if state.status is AtBank.DONE and status in (_S.SENDING, _S.FAILED):
             return _arrived(ports, unit, exchange, transfer)
         if state.status is AtBank.FAILED and status is _S.SENDING:

@@ -3,11 +3,8 @@ stored with the job that carries it out: return_progress.py."""
 
 from typing import Any
 
-import msgspec
-
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
-from ....ports.jobs import Job
 from ....ports.storage import OneOf, Unit
 from ...domain import ids
 from ...domain.errors import Refusal, shape_error
@@ -20,11 +17,6 @@ from ..test_clock import in_test_time
 from ..units import retrying
 from .return_progress import RETURN_EXCHANGE, RETURN_RACES
 from .steps import transfers_of
-
-
-def return_job_id(transfer_id: str) -> str:
-    """The one job that sends the money of this transfer back."""
-    return f"{RETURN_EXCHANGE}:{transfer_id}"
 
 
 async def list_suspended(ports: Ports, account_id: str | None = None, *, limit: int = 1000) -> list[ExchangeTransfer]:
@@ -100,10 +92,5 @@ async def _planned(
     ports: Ports, unit: Unit, transfer: ExchangeTransfer, address: str | None, sender: str | None
 ) -> ExchangeTransfer:
     now = ports.clock.now()
-    job_id = return_job_id(transfer.id)
-    job = await unit[Job].get(job_id)
-    if job is None:
-        unit[Job].add(Job(id=job_id, kind=RETURN_EXCHANGE, argument=transfer.id, due=now, created_at=now))
-    else:
-        unit[Job].save(msgspec.structs.replace(job, due=now, attempts=0))
+    await RETURN_EXCHANGE.plan(unit, transfer.id, now, now, anew=True)
     return unit[ExchangeTransfer].save(with_return(transfer, now, address=address, sender=sender))

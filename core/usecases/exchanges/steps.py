@@ -2,14 +2,12 @@
 them (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events")."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Literal
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
-from ....ports.jobs import Job
 from ....ports.storage import Between, Unit
 from ...domain.days import iso
 from ...domain.exchanges.entries import (
@@ -41,10 +39,12 @@ from ...domain.money import Rub
 from ...domain.payloads import ExchangePayload
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import post
+from ..schedule import FollowUp
 from ..sealed import open_exchange_phone
 from ..webhooks.outbox import announce_of
 
-WATCH_EXCHANGE = "exchange.watch"
+WATCH_EXCHANGE = FollowUp("exchange.watch")
+"""The one job that follows an exchange through its life, and some hours beyond."""
 
 RACES = ("exchange_transfers_id", "journal_id")
 """Unique rules whose Conflict means, in a unit that moves an exchange, that another one moved it first: read again."""
@@ -54,35 +54,11 @@ _S = ExchangeStatus
 _T = ExchangeTrigger
 
 
-def watch_id(exchange_id: str) -> str:
-    """The one job that follows an exchange through its life, and some hours beyond."""
-    return f"{WATCH_EXCHANGE}:{exchange_id}"
-
-
-def first_watch(exchange: Exchange, due: datetime) -> Job:
-    """The watch of a new exchange."""
-    return Job(
-        id=watch_id(exchange.id),
-        kind=WATCH_EXCHANGE,
-        argument=exchange.id,
-        due=due,
-        created_at=exchange.created_at,
-    )
-
-
-async def watch_now(ports: Ports, unit: Unit, exchange_id: str) -> None:
-    """Let the watch come as soon as the unit is committed; one that a worker has in hand comes again in any case."""
-    job = await unit[Job].get(watch_id(exchange_id))
-    if job is not None and job.leased_until is None:
-        unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
-
-
-async def watch_again(ports: Ports, unit: Unit, exchange: Exchange) -> None:
-    """The same, also for an exchange that nobody looks at any more."""
-    if await unit[Job].get(watch_id(exchange.id)) is None:
-        unit[Job].add(first_watch(exchange, ports.clock.now()))
-    else:
-        await watch_now(ports, unit, exchange.id)
+async def watch_again(ports: Ports, unit: Unit, exchange_id: str) -> None:
+    """Have the watch come at once, also to an exchange that nobody looks at any more."""
+    now = ports.clock.now()
+    await WATCH_EXCHANGE.hurry(unit, exchange_id, now)
+    await WATCH_EXCHANGE.keep(unit, exchange_id, now, now)
 
 
 async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:

@@ -17,11 +17,12 @@ from ...domain.errors import Refusal
 from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayReason, GatewayStatus, announced, simulated_id
 from ...domain.payloads import GatewayPayload
 from ...domain.webhooks.events import Event, EventType
+from ..schedule import FollowUp, is_ours
 from ..test_clock import test_clock_of
 from ..units import retrying
 from ..webhooks.outbox import announce
 
-HOLD = "gateway.hold"
+HOLD = FollowUp("gateway.hold")
 TELL = "gateway.tell"
 
 _BATCH = 100
@@ -56,17 +57,10 @@ def mode_of(ports: Ports, gateway_id: str) -> Mode:
 
 async def hold(unit: Unit, gateway: Gateway, now: datetime) -> None:
     """Have it looked at once the change has held; where it is as it was announced, there is nothing to look at."""
-    job_id = f"{HOLD}:{gateway.id}"
-    waiting = await unit[Job].get(job_id)
     if gateway.status is gateway.announced:
-        if waiting is not None:
-            unit[Job].remove(waiting)
-        return
-    job = Job(id=job_id, kind=HOLD, argument=gateway.id, due=now + HELD_FOR, created_at=now)
-    if waiting is None:
-        unit[Job].add(job)
+        await HOLD.drop(unit, gateway.id)
     else:
-        unit[Job].save(msgspec.structs.replace(waiting, due=job.due, attempts=0, leased_until=None))
+        await HOLD.plan(unit, gateway.id, now + HELD_FOR, now, anew=True)
 
 
 async def tell_if_held(ports: Ports, job: Job) -> None:
@@ -76,7 +70,7 @@ async def tell_if_held(ports: Ports, job: Job) -> None:
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
         gateway = await unit[Gateway].get(job.argument)
-        if present is None or present.version != job.version or gateway is None:
+        if present is None or not is_ours(present, job) or gateway is None:
             return
         unit[Job].remove(present)
         if gateway.status is gateway.announced:

@@ -31,7 +31,7 @@ from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..acts.audit import on
 from ..ledger.ledger import LEDGER_RULES
 from ..sealed import tag_withdrawal, wallet_fits
-from ..settlement.withdrawal_progress import announce_withdrawal, book_payout, job_of
+from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
 from ..units import retrying
 
@@ -207,7 +207,7 @@ async def _write(ports: Ports, sent: SentTransfer, account_id: str, sender: str)
         book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Withdrawal].add(withdrawal)
-        unit[Job].add(job_of(withdrawal))
+        unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
         return withdrawal
 
     return await retrying(ports.storage, work, again_on=_RACES)

@@ -43,7 +43,7 @@ async def resume(ports: Ports, beside: Beside | None = None) -> Installation:
 async def _bring_forward(ports: Ports) -> None:
     """Have what may have been put off done now. A test account's time is its own: its jobs are left alone."""
     now = ports.clock.now()
-    for kind in SENDING:
+    for kind in (sending.kind for sending in SENDING):
         # `;` is the character that follows the colon.
         async for batch in ports.storage.scan(Job, id=Between(f"{kind}:", f"{kind};")):
             for job in batch:

@@ -16,12 +16,13 @@ from ...domain.kyc.clients import IN_PROGRESS, Client, DocumentState, KycStatus,
 from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
-from ..schedule import come_back
+from ..schedule import FollowUp, come_back
 from ..sealed import kyc_request_place, open_client_phone
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 
-FOLLOW = "kyc.follow"
+FOLLOW = FollowUp("kyc.follow")
+"""The one job that follows a client's check, whichever it is."""
 
 _STATUSES = {
     CheckStatus.FORM: KycStatus.REQUIRED,
@@ -39,20 +40,10 @@ _NO_ANSWER = (Unavailable, NotConfigured, OutcomeUnknown)
 log = logging.getLogger("cambist.kyc")
 
 
-def follow_id(client_id: str) -> str:
-    """The one job that follows a client's check, whichever it is."""
-    return f"{FOLLOW}:{client_id}"
-
-
 async def plan_follow(ports: Ports, unit: Unit, client_id: str) -> None:
     """Have a check followed from its intent on, in the unit that writes the intent."""
     now = ports.clock.now()
-    job = Job(id=follow_id(client_id), kind=FOLLOW, argument=client_id, due=now + _LADDER[0], created_at=now)
-    waiting = await unit[Job].get(job.id)
-    if waiting is None:
-        unit[Job].add(job)
-    else:
-        unit[Job].save(msgspec.structs.replace(waiting, due=job.due, attempts=0, leased_until=None))
+    await FOLLOW.plan(unit, client_id, now + _LADDER[0], now, anew=True)
 
 
 def finding(check: Check) -> Finding:

@@ -17,12 +17,12 @@ from ...domain.subscriptions.charge_moves import charge_failed, charge_succeeded
 from ...domain.subscriptions.moves import mandate_lost
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.events import EventType
-from ..schedule import is_ours, set_due
+from ..schedule import FollowUp, is_ours, set_due
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 from .recurring import save_subscription
 
-EXHAUST = "subscription.exhaust"
+EXHAUST = FollowUp("subscription.exhaust")
 
 _GAVE_NOTHING = (PaymentStatus.FAILED, PaymentStatus.CANCELLED, PaymentStatus.EXPIRED)
 
@@ -99,12 +99,7 @@ async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
     due = exhaustion_due_at(subscription.terms, subscription.charge_state)
     if due is None or subscription.is_final:
         return
-    job_id = f"{EXHAUST}:{subscription.id}"
-    known = await unit[Job].get(job_id)
-    if known is None:
-        unit[Job].add(Job(id=job_id, kind=EXHAUST, argument=subscription.id, due=due, created_at=now))
-    else:
-        set_due(unit, known, due, anew=True)
+    await EXHAUST.plan(unit, subscription.id, due, now, anew=True)
 
 
 async def tell_if_exhausted(ports: Ports, job: Job) -> None:

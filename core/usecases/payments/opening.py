@@ -24,30 +24,16 @@ from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import watched
+from ..schedule import FollowUp
 from ..units import retrying
 from .tallies import remove_payment
 
-WATCH = "payment.watch"
+WATCH = FollowUp("payment.watch")
+"""The one job that follows a payment through its life."""
 FIRST_LOOK = timedelta(seconds=10)
 """After which the watch takes up a creation that did not finish."""
 
 _ROUTE_RETRY_AFTER = 30
-
-
-def watch_id(payment_id: str) -> str:
-    """The one job that follows a payment through its life."""
-    return f"{WATCH}:{payment_id}"
-
-
-def first_watch(payment: Payment, due: datetime) -> Job:
-    """The watch of a new payment."""
-    return Job(
-        id=watch_id(payment.id),
-        kind=WATCH,
-        argument=payment.id,
-        due=due,
-        created_at=payment.created_at,
-    )
 
 
 def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
@@ -58,9 +44,9 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
     if bank.capabilities.draws_invoices:
         invoice = cast("DrawingBank", bank).draw_invoice(_request(payment))
     if invoice is None:
-        return payment, first_watch(payment, payment.created_at + FIRST_LOOK)
+        return payment, WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
     drawn = msgspec.structs.replace(payment, **_of_invoice(payment, payment, invoice))
-    return drawn, first_watch(drawn, _first_look(ports, drawn, invoice))
+    return drawn, WATCH.first(drawn.id, _first_look(ports, drawn, invoice), drawn.created_at)
 
 
 def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
@@ -187,7 +173,8 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
     if payment.opening is ASKING:
         async with ports.storage.unit() as unit:
             opened = unit[Payment].change(payment, **_of_invoice(payment, payment, invoice))
-            unit[Job].change(first_watch(payment, payment.created_at + FIRST_LOOK), due=look_at)
+            first = WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
+            unit[Job].change(first, due=look_at)
             try:
                 await unit.commit()
             except Stale:
@@ -199,9 +186,7 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
         present = await unit[Payment].get(payment.id) or payment
         if present.bank_reference is not None:
             return present
-        job = await unit[Job].get(watch_id(payment.id))
-        if job is not None and job.leased_until is None:
-            unit[Job].change(job, due=look_at)
+        await WATCH.hurry(unit, payment.id, look_at)
         opened = unit[Payment].change(present, **_of_invoice(present, payment, invoice))
         await follow_outcome(unit, present, opened)
         return opened
@@ -257,9 +242,7 @@ async def take_back(ports: Ports, payment: Payment) -> None:
 
 async def _remove(unit: Unit, payment: Payment) -> None:
     remove_payment(unit, payment)
-    job = await unit[Job].get(watch_id(payment.id))
-    if job is not None:
-        unit[Job].remove(job)
+    await WATCH.drop(unit, payment.id)
     key = None if payment.key_id is None else await unit[IdempotencyKey].get(payment.key_id)
     if key is not None and key.resource_id == payment.id:
         unit[IdempotencyKey].remove(key)

@@ -23,6 +23,7 @@ from ...domain.payments.proof_checks import (
     without_answer,
 )
 from ...domain.payments.proofs import DeliveryProof, ProofNetwork, RejectionReason, transaction_hash, wish_of
+from ..schedule import set_due
 from ..units import retrying
 from .proofs import CLAIM_TAKEN, is_free
 
@@ -99,8 +100,5 @@ async def _enter(ports: Ports, job: Job, before: DeliveryProof, after: Next) -> 
     async with ports.storage.unit() as unit:
         if after.proof != before:
             unit[DeliveryProof].save(after.proof)
-        if after.again_at is None:
-            unit[Job].remove(job)
-        else:
-            unit[Job].save(msgspec.structs.replace(job, due=after.again_at, leased_until=None))
+        set_due(unit, job, after.again_at)
         await unit.commit()

@@ -16,11 +16,11 @@ from ...domain.payments.proof_reminders import is_missing, next_reminder, remind
 from ...domain.payments.proofs import DeliveryProof, takes_proof
 from ...domain.webhooks.events import EventType
 from ..accounts.terminals import terminal_of
-from ..schedule import set_due
+from ..schedule import FollowUp, is_ours, set_due
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 
-REMIND = "proof.remind"
+REMIND = FollowUp("proof.remind")
 
 
 async def plan_reminders(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
@@ -33,8 +33,7 @@ async def plan_reminders(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
         return
     due = next_reminder(after.paid_at, 0)
     if due is not None:
-        job_id = f"{REMIND}:{after.id}"
-        unit[Job].add(Job(id=job_id, kind=REMIND, argument=after.id, due=due, created_at=after.paid_at))
+        unit[Job].add(REMIND.first(after.id, due, after.paid_at))
 
 
 async def remind(ports: Ports, job: Job) -> None:
@@ -46,7 +45,7 @@ async def remind(ports: Ports, job: Job) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
-        if present is None or present.version != job.version:
+        if present is None or not is_ours(present, job):
             return
         payment = await unit[Payment].get(job.argument)
         if payment is None or payment.paid_at is None:

@@ -1,10 +1,7 @@
 """What merchants do with delivery proofs: submit the hash of a transfer, and read how its check stands
 (docs/payments.md "Delivery proofs"). The check itself is a job: proof_checks.py."""
 
-import msgspec
-
 from ....ports.bundle import Ports
-from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
@@ -20,19 +17,16 @@ from ...domain.payments.proofs import (
     takes_proof,
 )
 from ..accounts.terminals import terminal_of
+from ..schedule import FollowUp
 from ..units import retrying
 from .payments import get_payment
 
-CHECK = "proof.check"
+CHECK = FollowUp("proof.check")
+"""The one job that checks a payment's proof, whichever hash stands for it."""
 CLAIM_TAKEN = "delivery_proofs_claim"
 """The storage's unique rule: one transaction proves one payment, over all accounts."""
 
 _WRITTEN_BY_ANOTHER = (CLAIM_TAKEN, "delivery_proofs_id", "jobs_id")
-
-
-def check_id(payment_id: str) -> str:
-    """The one job that checks a payment's proof, whichever hash stands for it."""
-    return f"{CHECK}:{payment_id}"
 
 
 async def submit_proof(ports: Ports, caller: Caller, payment_id: str, read_order: ReadProofOrder) -> DeliveryProof:
@@ -95,9 +89,4 @@ async def _payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
 async def _check_now(ports: Ports, unit: Unit, payment_id: str) -> None:
     """Start the check anew. A worker that still checks the former hash loses its write, because the job has moved."""
     now = ports.clock.now()
-    job = Job(id=check_id(payment_id), kind=CHECK, argument=payment_id, due=now, created_at=now)
-    waiting = await unit[Job].get(job.id)
-    if waiting is None:
-        unit[Job].add(job)
-    else:
-        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))
+    await CHECK.plan(unit, payment_id, now, now, anew=True)

@@ -28,7 +28,7 @@ from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from .contradictions import heard_of_failed
 from .money import take
-from .steps import FOLLOW_UP, RACES, drop_job, payment_of, turn
+from .steps import CARRY_OUT, RACES, payment_of, turn
 
 _S = RefundStatus
 _T = RefundTrigger
@@ -95,17 +95,17 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
         if bank is None and payment.bank_reference is not None:
             return refund, False
         if bank is None or payment.bank_reference is None or not bank.refunds:
-            await drop_job(unit, refund.id)
+            await CARRY_OUT.drop(unit, refund.id)
             return await turn(ports, unit, refund, (_T.REJECTED,), failure=NOT_SUPPORTED), False
         taken = await take(ports, unit, payment, refund)
         if taken is None:
-            await drop_job(unit, refund.id)
+            await CARRY_OUT.drop(unit, refund.id)
             waiting = msgspec.structs.replace(refund, pending_reason=PendingReason.INSUFFICIENT_BALANCE)
             return unit[Refund].save(waiting), False
         payment, refund = taken
         unit[Payment].save(payment)
         now = ports.clock.now()
-        await FOLLOW_UP.keep(unit, refund.id, now, now)
+        await CARRY_OUT.keep(unit, refund.id, now, now)
         return unit[Refund].save(moved_to(refund, _T.SENT, executing_since=now)), True
 
     return await retrying(ports.storage, work, again_on=RACES)

@@ -31,7 +31,7 @@ from ..causes import caused_id
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..test_clock import in_test_time
 from ..units import retrying
-from .steps import RACES, drop_job, plan, refunds_of, turn
+from .steps import CARRY_OUT, RACES, refunds_of, turn
 
 KIND = "refund"
 
@@ -126,7 +126,7 @@ async def _applied_for(
     approves_itself = _approval(settings, payment.mode) is RefundApproval.AUTO
     unit[Payment].save(msgspec.structs.replace(payment, refund_pending=True))
     if approves_itself:
-        await plan(ports, unit, refund_id, now + TEST_PAUSE if payment.mode is Mode.TEST else now)
+        await CARRY_OUT.plan(unit, refund_id, now + TEST_PAUSE if payment.mode is Mode.TEST else now, now)
     return Refund(
         id=refund_id,
         account_id=payment.account_id,
@@ -186,7 +186,7 @@ async def _end_pending(
 ) -> Refund:
     if refund.status is not RefundStatus.PENDING:
         raise _not_pending(refund)
-    await drop_job(unit, refund.id)
+    await CARRY_OUT.drop(unit, refund.id)
     return await turn(ports, unit, refund, (trigger,), failure=failure)
 
 
@@ -211,7 +211,7 @@ async def approve_refund(ports: Ports, refund_id: str) -> Refund:
 
 async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Refund:
     """Let a pending refund go on at `due`, in the caller's unit."""
-    await plan(ports, unit, refund.id, due)
+    await CARRY_OUT.plan(unit, refund.id, due, ports.clock.now())
     approved_at = refund.approved_at or ports.clock.now()
     return unit[Refund].save(msgspec.structs.replace(refund, approved_at=approved_at, pending_reason=None))
 
@@ -249,7 +249,7 @@ async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
         refund = await _any(unit, refund_id)
         if refund.status is not RefundStatus.COMPLETED:
             raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
-        await drop_job(unit, refund.id)
+        await CARRY_OUT.drop(unit, refund.id)
         return await turn(ports, unit, refund, (RefundTrigger.CAME_BACK,))
 
     return await retrying(ports.storage, work, again_on=RACES)

@@ -6,13 +6,11 @@ however many move at once.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
-from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Shop
 from ...domain.payloads import RefundPayload
@@ -27,38 +25,13 @@ from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 from .money import give_back, paid
 
-CARRY_OUT = "refund.execute"
+CARRY_OUT = FollowUp("refund.execute")
+"""The one job that follows a refund from its approval on."""
 
 RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
 """Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
 
-FOLLOW_UP = FollowUp(CARRY_OUT)
-"""The one job that follows a refund from its approval on."""
-
 _S = RefundStatus
-
-
-def carry_out_id(refund_id: str) -> str:
-    """The one job that follows a refund from its approval on."""
-    return f"{CARRY_OUT}:{refund_id}"
-
-
-async def plan(ports: Ports, unit: Unit, refund_id: str, due: datetime) -> None:
-    """Have the refund's job done at `due`. An existing job is written in any case, so that a worker that is about to
-    remove it goes stale and looks again."""
-    job = await unit[Job].get(carry_out_id(refund_id))
-    if job is None:
-        now = ports.clock.now()
-        unit[Job].add(Job(id=carry_out_id(refund_id), kind=CARRY_OUT, argument=refund_id, due=due, created_at=now))
-    else:
-        unit[Job].save(msgspec.structs.replace(job, due=due))
-
-
-async def drop_job(unit: Unit, refund_id: str) -> None:
-    """Remove the refund's job, because there is nothing left to do."""
-    job = await unit[Job].get(carry_out_id(refund_id))
-    if job is not None:
-        unit[Job].remove(job)
 
 
 async def payment_of(unit: Unit, refund: Refund) -> Payment:

@@ -33,31 +33,22 @@ from ..acts.audit import unaudited
 from ..acts.four_eyes import gated
 from ..forgotten import may_be_forgotten
 from ..ledger.ledger import book
-from ..schedule import reschedule
+from ..schedule import FollowUp, reschedule
 from ..test_clock import in_test_time
 from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 
-RETURN = "suspense.return"
+RETURN = FollowUp("suspense.return")
+"""The one job that sends this money back."""
 
 log = logging.getLogger("cambist.suspense")
-
-
-def return_id(suspense_id: str) -> str:
-    """The one job that sends this money back."""
-    return f"{RETURN}:{suspense_id}"
 
 
 async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool = False) -> None:
     """Have money in suspense sent back, once the caller's unit is committed. `anew`: by another operation, of which the
     bank was never asked."""
     now = ports.clock.now()
-    job = await unit[Job].get(return_id(suspense_id))
-    if job is None:
-        job_id = return_id(suspense_id)
-        unit[Job].add(Job(id=job_id, kind=RETURN, argument=suspense_id, due=now, created_at=now))
-    else:
-        unit[Job].save(msgspec.structs.replace(job, due=now, attempts=0 if anew else job.attempts))
+    await RETURN.plan(unit, suspense_id, now, now, anew=anew)
 
 
 @in_test_time(Suspense)

@@ -13,10 +13,10 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
-from ..schedule import come_back, set_due
+from ..schedule import FollowUp, come_back
 from ..units import retrying
 
-STRAIGHTEN = "sandbox.dues"
+STRAIGHTEN = FollowUp("sandbox.dues")
 
 _AT_ONCE = 200
 # Units that read the account just before the end of an advance may still write jobs as it was then.
@@ -25,12 +25,7 @@ _LOOKS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
 
 async def plan_straightening(unit: Unit, account_id: str, now: datetime) -> None:
     """Have it done from `now` on; to be called in the unit in which an advance comes to its end."""
-    job_id = f"{STRAIGHTEN}:{account_id}"
-    known = await unit[Job].get(job_id)
-    if known is None:
-        unit[Job].add(Job(id=job_id, kind=STRAIGHTEN, argument=account_id, due=now, created_at=now))
-    else:
-        set_due(unit, known, now, anew=True)
+    await STRAIGHTEN.plan(unit, account_id, now, now, anew=True)
 
 
 async def straighten_again(ports: Ports, job: Job) -> None:

@@ -24,7 +24,7 @@ _MOST = 32
 _FEW = 6
 """Jobs that are read at least: more than ever are left out."""
 
-_ALONE = frozenset({OWN_DAILY, SETTLE, DELIVER, TIMER})
+_ALONE = frozenset({OWN_DAILY.kind, SETTLE, DELIVER, TIMER})
 """Work on the whole account: it finds all that was due before it done, and nothing is done beside it."""
 
 
@@ -45,7 +45,7 @@ async def due_in_test_time(
     """
     found = await unit[Job].find(world=account.id, moment=AtMost(until), order="moment", limit=most, quick=True)
     due = [job for job in found if job.id not in but]
-    if not due or due[0].kind != OWN_DAILY or due[0].leased_until is not None:
+    if not due or due[0].kind != OWN_DAILY.kind or due[0].leased_until is not None:
         return due
     if await anything_waits(ports, unit, account):
         return due

@@ -25,7 +25,7 @@ from ..exchanges.progress import look_at_funds, progress
 from ..exchanges.return_progress import carry
 from ..exchanges.returns import return_money
 from ..exchanges.sending import fail_unsigned
-from ..exchanges.steps import RACES, fail, read_exchange, watch_now
+from ..exchanges.steps import RACES, WATCH_EXCHANGE, fail, read_exchange
 from ..units import retrying
 
 _S = ExchangeStatus
@@ -112,7 +112,7 @@ async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exc
 
 async def _seen(ports: Ports, exchange: Exchange) -> Exchange:
     seen = await look_at_funds(ports, exchange)
-    await retrying(ports.storage, lambda unit: watch_now(ports, unit, exchange.id))
+    await retrying(ports.storage, lambda unit: WATCH_EXCHANGE.hurry(unit, exchange.id, ports.clock.now()))
     return seen
 
 

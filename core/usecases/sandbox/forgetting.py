@@ -51,7 +51,7 @@ from ..payments.tallies import remove_payment
 from ..refunds.steps import CARRY_OUT
 from ..refunds.suspense_return import RETURN
 from ..settlement.withdrawal_progress import EXECUTE
-from ..subscriptions import bindings
+from ..subscriptions.bindings import WATCH_BINDING
 from ..subscriptions.charge_progress import WATCH_CHARGE
 from ..subscriptions.mandate_end import REVOKE
 from ..subscriptions.watch import WATCH_SUBSCRIPTION
@@ -59,14 +59,14 @@ from ..subscriptions.watch import WATCH_SUBSCRIPTION
 _K = EntryKind
 
 JOBS: Mapping[type, tuple[str, ...]] = {
-    Payment: (WATCH, WATCH_CHARGE, bindings.WATCH, CHECK, REMIND),
-    Refund: (CARRY_OUT,),
-    Suspense: (RETURN,),
-    Subscription: (WATCH_SUBSCRIPTION, EXHAUST, REVOKE),
-    Withdrawal: (EXECUTE,),
-    Client: (FOLLOW,),
-    Exchange: (WATCH_EXCHANGE,),
-    ExchangeTransfer: (RETURN_EXCHANGE,),
+    Payment: (WATCH.kind, WATCH_CHARGE.kind, WATCH_BINDING.kind, CHECK.kind, REMIND.kind),
+    Refund: (CARRY_OUT.kind,),
+    Suspense: (RETURN.kind,),
+    Subscription: (WATCH_SUBSCRIPTION.kind, EXHAUST.kind, REVOKE.kind),
+    Withdrawal: (EXECUTE.kind,),
+    Client: (FOLLOW.kind,),
+    Exchange: (WATCH_EXCHANGE.kind,),
+    ExchangeTransfer: (RETURN_EXCHANGE.kind,),
 }
 """The kinds of the jobs that follow an object; their ids end in its own."""
 

@@ -14,7 +14,7 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ..refunds.progress import on_notice, send
 from ..refunds.refunds import approve, get_refund, reject_refund
-from ..refunds.steps import RACES, drop_job, payment_of
+from ..refunds.steps import CARRY_OUT, RACES, payment_of
 from ..units import retrying
 
 _S = RefundStatus
@@ -84,7 +84,7 @@ async def _made_to_wait(ports: Ports, refund: Refund) -> Refund:
         present = await unit[Refund].get(refund.id) or refund
         if present.status is not _S.PENDING:
             raise Refusal("INVALID_STATE", f"The refund is {present.status}; it cannot wait for approval any more")
-        await drop_job(unit, present.id)
+        await CARRY_OUT.drop(unit, present.id)
         waits = PendingReason.AWAITING_APPROVAL
         return unit[Refund].save(msgspec.structs.replace(present, pending_reason=waits, approved_at=None))
 

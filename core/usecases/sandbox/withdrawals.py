@@ -11,7 +11,7 @@ from ....ports.payouts import SenderSimulator, TransferState
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..settlement.withdrawal_progress import execute, job_id, sign_only
+from ..settlement.withdrawal_progress import EXECUTE, execute, sign_only
 from ..settlement.withdrawals import cancel_withdrawal, get_withdrawal
 
 _S = WithdrawalStatus
@@ -89,7 +89,7 @@ async def _pretend(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStat
 
 async def _go_on(ports: Ports, caller: Caller, withdrawal: Withdrawal) -> Withdrawal:
     """What the payout's job does, at once."""
-    job = await ports.storage.get(Job, job_id(withdrawal.id))
+    job = await ports.storage.get(Job, EXECUTE.id_of(withdrawal.id))
     if job is not None:
         await execute(ports, job)
     return await get_withdrawal(ports, caller, withdrawal.id)

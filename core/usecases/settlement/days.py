@@ -5,6 +5,8 @@ nothing waits opens no batch, and whoever advances the clock passes over it: a y
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.jobs import Job
@@ -18,29 +20,19 @@ from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
 from ...domain.settlement.withdrawals import payable
 from ..ledger.ledger import purses
-from ..schedule import come_back
+from ..schedule import FollowUp, come_back
 from .settlement import NO_RATE, open_batch
 
-OWN_DAILY = "settlement.own"
+OWN_DAILY = FollowUp("settlement.own")
 
 
 async def first_own_settlement(unit: Unit, account_id: str, now: datetime, ahead: timedelta) -> None:
     """Write the standing job where there is none yet; to be called when the account's clock, which says `now`, is
     about to be moved, and outside of its test clock."""
-    job_id = f"{OWN_DAILY}:{account_id}"
-    if await unit[Job].get(job_id) is None:
+    if await unit[Job].get(OWN_DAILY.id_of(account_id)) is None:
         moment = next_run(now)
-        unit[Job].add(
-            Job(
-                id=job_id,
-                kind=OWN_DAILY,
-                argument=account_id,
-                due=moment - ahead,
-                created_at=now,
-                world=account_id,
-                moment=moment,
-            )
-        )
+        job = OWN_DAILY.first(account_id, moment - ahead, now)
+        unit[Job].add(msgspec.structs.replace(job, world=account_id, moment=moment))
 
 
 async def open_own_daily(ports: Ports, job: Job) -> None:

@@ -33,13 +33,14 @@ from ...domain.settlement.withdrawals import (
 )
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import book
-from ..schedule import is_ours, set_due
+from ..schedule import FollowUp, is_ours, set_due
 from ..sealed import withdrawal_fits
 from ..units import retrying
 from ..webhooks.outbox import announce_of
 from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, look_pause, sign, sign_pause, stored
 
-EXECUTE = "payout.execute"
+EXECUTE = FollowUp("payout.execute")
+"""The one job that executes a payout."""
 
 _S = WithdrawalStatus
 _T = WithdrawalTrigger
@@ -58,17 +59,6 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
     pause: timedelta | None = None
     """Until the next run; None: as `next_look` has it."""
-
-
-def job_of(withdrawal: Withdrawal) -> Job:
-    """The one job that executes a payout."""
-    now = withdrawal.created_at
-    return Job(id=job_id(withdrawal.id), kind=EXECUTE, argument=withdrawal.id, due=now, created_at=now)
-
-
-def job_id(withdrawal_id: str) -> str:
-    """So that the operator who calls a payout off finds its job."""
-    return f"{EXECUTE}:{withdrawal_id}"
 
 
 async def execute(ports: Ports, job: Job) -> None:

@@ -28,7 +28,7 @@ from ..sealed import tag_withdrawal, wallet_fits
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
 from .transfers import sent_before
-from .withdrawal_progress import advance, announce_withdrawal, book_payout, enter_signed, job_id, job_of
+from .withdrawal_progress import EXECUTE, advance, announce_withdrawal, book_payout, enter_signed
 
 LONGEST_REASON = 255
 
@@ -82,7 +82,7 @@ async def pay_out(
             log.error("the payout_wallet of %s is not what the vault tagged: nothing is signed", account_id)
         book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
-        unit[Job].add(job_of(withdrawal))
+        unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
         if settlement_id is not None:
             statement = await unit[Settlement].get(settlement_id)
             if statement is not None and statement.withdrawal_id is None:
@@ -155,9 +155,7 @@ async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Wi
         withdrawal = await _find(unit, withdrawal_id)
         if withdrawal.status is not WithdrawalStatus.PENDING:
             raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}, not pending")
-        job = await unit[Job].get(job_id(withdrawal.id))
-        if job is not None:
-            unit[Job].remove(job)
+        await EXECUTE.drop(unit, withdrawal.id)
         return await advance(ports, unit, withdrawal, WithdrawalTrigger.CALLED_OFF, why)
 
     async with ports.storage.unit() as unit:
@@ -203,9 +201,7 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
             book_payout(
                 ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED, corrected=more
             )
-        job = await unit[Job].get(job_id(withdrawal.id))
-        if job is not None:
-            unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
         after = msgspec.structs.replace(withdrawal, amount=Usdt(sent.units), wallet=sent.address)
         after = tag_withdrawal(ports.vault, after)
         return await enter_signed(ports, unit, after, sent.signed)
@@ -229,10 +225,9 @@ async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
 
     async def work(unit: Unit) -> Withdrawal:
         withdrawal = await _find(unit, withdrawal_id)
-        job = await unit[Job].get(job_id(withdrawal.id))
-        if WITHDRAWAL_MOVES.is_final(withdrawal.status) or job is None:
+        if WITHDRAWAL_MOVES.is_final(withdrawal.status) or await unit[Job].get(EXECUTE.id_of(withdrawal.id)) is None:
             raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}; what it did not pay is available")
-        unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
+        await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
         return withdrawal
 
     return await retrying(ports.storage, work)

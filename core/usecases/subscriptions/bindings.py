@@ -35,18 +35,15 @@ from ..gateways.watch import watched
 from ..payments.opening import routeless
 from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
 from ..payments.tallies import remove_payment
+from ..schedule import FollowUp
 from ..units import retrying
 
-WATCH = "binding.watch"
+WATCH_BINDING = FollowUp("binding.watch")
+"""The one job that follows a binding."""
 FIRST_LOOK = timedelta(seconds=10)
 """When a binding that was recorded and not answered is taken up by the watch."""
 
 WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
-
-
-def watch_id(payment_id: str) -> str:
-    """The one job that follows a binding."""
-    return f"{WATCH}:{payment_id}"
 
 
 def page_of(ports: Ports, subscription_id: str) -> str:
@@ -104,7 +101,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, bank: Mand
         binding=BindingCharge.FIRST if takes_money else BindingCharge.NONE,
         bank=bank.name,
     )
-    unit[Job].add(Job(id=watch_id(payment_id), kind=WATCH, argument=payment_id, due=now + FIRST_LOOK, created_at=now))
+    unit[Job].add(WATCH_BINDING.first(payment_id, now + FIRST_LOOK, now))
     binding = Binding(
         operation=binding_operation(subscription.id, payment_id),
         requested_at=now,
@@ -199,10 +196,8 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
                 await save_subscription(ports, unit, before, after)
             else:
                 unit[Subscription].save(after)
-        wait = made.check_after
-        watch = await unit[Job].get(watch_id(payment.id))
-        if watch is not None and wait is not None and watch.leased_until is None:
-            unit[Job].save(msgspec.structs.replace(watch, due=now + timedelta(seconds=wait)))
+        if made.check_after is not None:
+            await WATCH_BINDING.hurry(unit, payment.id, now + timedelta(seconds=made.check_after))
         bound = msgspec.structs.replace(
             payment,
             opening=Opening.OPEN,
@@ -257,9 +252,7 @@ async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
     was to come from the payment system does not come."""
     remove_payment(unit, payment)
     await follow_outcome(unit, payment, None)
-    watch = await unit[Job].get(watch_id(payment.id))
-    if watch is not None:
-        unit[Job].remove(watch)
+    await WATCH_BINDING.drop(unit, payment.id)
     before = await any_subscription(unit, payment.subscription_id or "")
     if before is None or before.binding is None or before.binding.payment_id != payment.id:
         return

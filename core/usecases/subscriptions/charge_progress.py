@@ -21,11 +21,12 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
-from ..schedule import come_back, next_ask
+from ..schedule import FollowUp, come_back, next_ask
 from ..sealed import open_mandate_token
 from ..units import retrying
 
-WATCH_CHARGE = "charge.watch"
+WATCH_CHARGE = FollowUp("charge.watch")
+"""The one job that follows a charge until its end."""
 FIRST_LOOK = timedelta(seconds=10)
 """When a charge whose request did not come to an end is taken up by the watch."""
 
@@ -37,22 +38,6 @@ _REPORTED = {
 }
 _GONE = "not_found"
 """Refused: the bank knows no such mandate."""
-
-
-def charge_watch_id(payment_id: str) -> str:
-    """The one job that follows a charge until its end."""
-    return f"{WATCH_CHARGE}:{payment_id}"
-
-
-def first_charge_watch(payment: Payment) -> Job:
-    """The watch of a charge that is about to be sent."""
-    return Job(
-        id=charge_watch_id(payment.id),
-        kind=WATCH_CHARGE,
-        argument=payment.id,
-        due=payment.created_at + FIRST_LOOK,
-        created_at=payment.created_at,
-    )
 
 
 def charging_bank(ports: Ports, name: str | None) -> MandateBank:
@@ -113,10 +98,8 @@ async def conclude(ports: Ports, payment: Payment, state: ChargeState) -> Paymen
         present = await unit[Payment].get(payment.id)
         if present is None:
             return payment
-        job = await unit[Job].get(charge_watch_id(payment.id))
-        if job is not None and job.leased_until is None and state.check_after is not None:
-            due = next_look(state, 0, ports.clock.now())
-            unit[Job].save(msgspec.structs.replace(job, due=due))
+        if state.check_after is not None:
+            await WATCH_CHARGE.hurry(unit, payment.id, next_look(state, 0, ports.clock.now()))
         known = msgspec.structs.replace(present, opening=Opening.OPEN, bank_reference=state.reference)
         await follow_outcome(unit, present, known)
         report = Report(

@@ -27,7 +27,13 @@ from ..payments.list import PaymentFilter, list_payments
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
 from ..units import retrying
-from .charge_progress import ask_again, charge_watch_id, charging_bank, first_charge_watch, send
+from .charge_progress import (
+    FIRST_LOOK,
+    WATCH_CHARGE,
+    ask_again,
+    charging_bank,
+    send,
+)
 
 KIND = "charge"
 
@@ -151,7 +157,7 @@ def _record(
         key_id=key.id,
         bank=subscription.mandate_bank,
     )
-    unit[Job].add(first_charge_watch(payment))
+    unit[Job].add(WATCH_CHARGE.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at))
     started = charge_started(
         subscription, verdict, payment_id=payment.id, external_id=payment.external_id, now=case.now
     )
@@ -193,9 +199,7 @@ async def _undo(ports: Ports, payment: Payment) -> bool:
         if present is None or present.opening is not Opening.ASKING:
             return present is None
         remove_payment(unit, present)
-        job = await unit[Job].get(charge_watch_id(payment.id))
-        if job is not None:
-            unit[Job].remove(job)
+        await WATCH_CHARGE.drop(unit, payment.id)
         key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
         if key is not None:
             unit[IdempotencyKey].remove(key)

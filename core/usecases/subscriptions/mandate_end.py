@@ -3,8 +3,6 @@
 
 from datetime import datetime
 
-import msgspec
-
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
@@ -17,10 +15,10 @@ from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStat
 from ..gateways.watch import watched
 from ..payments.moves import move
 from ..payments.recurring import any_subscription, save_subscription
-from ..schedule import pause_after, reschedule
+from ..schedule import FollowUp, pause_after, reschedule
 from .bindings import WAITING, binder, find_at_bank
 
-REVOKE = "mandate.revoke"
+REVOKE = FollowUp("mandate.revoke")
 
 _MOST = 1000
 """Bindings of one subscription: far above what payers open."""
@@ -29,13 +27,7 @@ _MOST = 1000
 async def plan_revoking(ports: Ports, unit: Unit, subscription: Subscription) -> None:
     """Have all that the subscription has no use for ended at its banks; to be called in the unit that says so."""
     now = ports.clock.now()
-    job = Job(id=f"{REVOKE}:{subscription.id}", kind=REVOKE, argument=subscription.id, due=now, created_at=now)
-    waiting = await unit[Job].get(job.id)
-    if waiting is None:
-        unit[Job].add(job)
-    else:
-        # Whoever holds it finds it changed, and leaves it to the next.
-        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))
+    await REVOKE.plan(unit, subscription.id, now, now, anew=True)
 
 
 async def end_open_binding(ports: Ports, unit: Unit, subscription: Subscription, *, but: Payment | None = None) -> None:

@@ -13,14 +13,15 @@ from ...domain.subscriptions.moves import binding_timed_out, pause_timed_out
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at, pause_ends_at
 from ..gateways.watch import watched
 from ..payments.recurring import any_subscription, save_subscription
-from ..schedule import come_back
+from ..schedule import FollowUp, come_back
 from ..simulated import is_advanced_over
 from ..units import retrying
 from .binding_progress import look_or_lapse, read_state
 from .bindings import binder, find_at_bank
 from .mandate_end import end_open_binding, plan_revoking
 
-WATCH_SUBSCRIPTION = "subscription.watch"
+WATCH_SUBSCRIPTION = FollowUp("subscription.watch")
+"""The one job that follows a subscription until its end."""
 
 MANDATE_LOOKS = timedelta(days=1)
 """How often a bank is asked about a mandate by ourselves."""
@@ -29,14 +30,9 @@ ADVANCED_LOOKS = timedelta(days=90)
 
 
 def first_subscription_watch(subscription: Subscription) -> Job:
-    """The one job that follows a new subscription until its end."""
-    return Job(
-        id=f"{WATCH_SUBSCRIPTION}:{subscription.id}",
-        kind=WATCH_SUBSCRIPTION,
-        argument=subscription.id,
-        due=binding_ends_at(subscription) or subscription.created_at + MANDATE_LOOKS,
-        created_at=subscription.created_at,
-    )
+    """The watch of a new subscription."""
+    due = binding_ends_at(subscription) or subscription.created_at + MANDATE_LOOKS
+    return WATCH_SUBSCRIPTION.first(subscription.id, due, subscription.created_at)
 
 
 async def watch_subscription(ports: Ports, job: Job) -> None:

@@ -16,6 +16,7 @@ from ...domain.errors import shape_error
 from ...domain.webhooks.events import Event, EventType
 from ...domain.webhooks.feed import KEPT, Feed, FeedEntry
 from ...domain.webhooks.signing import Signer, headers
+from ..schedule import come_back
 from ..units import retrying
 from .signing import Signers
 
@@ -192,7 +193,4 @@ async def tidy(ports: Ports, job: Job) -> None:
 
     while await retrying(ports.storage, work):
         pass
-    async with ports.storage.unit() as unit:
-        due = ports.clock.now() + _EVERY
-        unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None, attempts=0))
-        await unit.commit()
+    await come_back(ports, job, ports.clock.now() + _EVERY, anew=True)

@@ -15,12 +15,13 @@ from ...domain.payloads import Payload
 from ...domain.webhooks.breaker import endpoint_id
 from ...domain.webhooks.delivery import sent_anew
 from ...domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
+from ..schedule import FollowUp, come_back
 from ..test_clock import living_with
 from ..units import retrying
 from .feed import note_letters
 
 DELIVER = "webhook.deliver"
-RELEASE = "webhook.release"
+RELEASE = FollowUp("webhook.release")
 
 _RELEASE_BATCH = 500
 # A unit that read the account just before its address was set may still commit a held event a moment later, so the
@@ -96,12 +97,7 @@ def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> Non
 async def release(ports: Ports, unit: Unit, account_id: str) -> None:
     """Have the account's held events sent. Call it in the unit that leaves both address and secret set."""
     now = ports.clock.now()
-    job = Job(id=f"{RELEASE}:{account_id}", kind=RELEASE, argument=account_id, due=now, created_at=now)
-    waiting = await unit[Job].get(job.id)
-    if waiting is None:
-        unit[Job].add(job)
-    else:
-        unit[Job].save(msgspec.structs.replace(waiting, due=now, attempts=0, leased_until=None))
+    await RELEASE.plan(unit, account_id, now, now, anew=True)
 
 
 async def release_held(ports: Ports, job: Job) -> None:
@@ -124,11 +120,6 @@ async def release_held(ports: Ports, job: Job) -> None:
         async with living_with(ports, job.argument, mode):
             while await retrying(ports.storage, partial(one_batch, mode=mode)) == _RELEASE_BATCH:
                 pass
-    async with ports.storage.unit() as unit:
-        passed = job.attempts - 1
-        if passed < len(_RELEASE_PAUSES):
-            due = ports.clock.now() + _RELEASE_PAUSES[passed]
-            unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None))
-        else:
-            unit[Job].remove(job)
-        await unit.commit()
+    passed = job.attempts - 1
+    due = ports.clock.now() + _RELEASE_PAUSES[passed] if passed < len(_RELEASE_PAUSES) else None
+    await come_back(ports, job, due)
