@@ -1,80 +1,26 @@
 """Which use case does which durable job, and what happens to a job that fails."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
-from .exchanges.progress import watch_exchange
-from .exchanges.return_progress import RETURN_EXCHANGE, carry_return
-from .exchanges.steps import WATCH_EXCHANGE
-from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
-from .kyc.results import FOLLOW, follow
-from .kyc.uploads import TIDY_UPLOAD, tidy_upload
-from .ledger.ledger import SEAL, seal
-from .payments.charge_effects import EXHAUST, tell_if_exhausted
-from .payments.opening import WATCH
-from .payments.progress import watch
-from .payments.proof_checks import check
-from .payments.proof_reminders import REMIND, remind
-from .payments.proofs import CHECK
-from .refunds.progress import carry_out
-from .refunds.steps import CARRY_OUT
-from .refunds.suspense_return import RETURN, send_suspense
-from .retention import RETAIN, retain
+from .job_kinds import JOB_KINDS, Handler
 from .sandbox.clock import ADVANCE, carry_on
 from .sandbox.clock_dues import STRAIGHTEN, straighten_again
 from .schedule import is_ours, set_due
-from .settlement.days import OWN_DAILY, open_own_daily
-from .settlement.settlement import DAILY, SETTLE, open_daily, settle
-from .settlement.withdrawal_progress import EXECUTE, execute
-from .subscriptions.binding_progress import watch_binding
-from .subscriptions.bindings import WATCH_BINDING
-from .subscriptions.charge_progress import WATCH_CHARGE, watch_charge
-from .subscriptions.mandate_end import REVOKE, revoke
-from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
+from .settlement.settlement import SETTLE
 from .test_clock import leave_to_the_advance, test_clock_of_job
-from .webhooks.dispatcher import deliver
-from .webhooks.feed import TIDY, tidy
-from .webhooks.outbox import DELIVER, RELEASE, release_held
-from .webhooks.resends import RESEND, resend_batch
-from .webhooks.results import TIMER, rest, ring
-
-Handler = Callable[[Ports, Job], Awaitable[None]]
+from .webhooks.outbox import DELIVER
+from .webhooks.results import rest
 
 HANDLERS: Mapping[str, Handler] = {
-    WATCH.kind: watch,
-    DELIVER: deliver,
-    TIMER: ring,
-    RELEASE.kind: release_held,
-    RESEND: resend_batch,
-    RETAIN: retain,
-    CHECK.kind: check,
-    REMIND.kind: remind,
-    TIDY: tidy,
-    HOLD.kind: tell_if_held,
-    TELL: tell_accounts,
-    SEAL: seal,
-    DAILY: open_daily,
-    SETTLE: settle,
-    EXECUTE.kind: execute,
-    RETURN.kind: send_suspense,
-    WATCH_BINDING.kind: watch_binding,
-    REVOKE.kind: revoke,
-    WATCH_SUBSCRIPTION.kind: watch_subscription,
-    CARRY_OUT.kind: carry_out,
-    WATCH_CHARGE.kind: watch_charge,
-    EXHAUST.kind: tell_if_exhausted,
-    FOLLOW.kind: follow,
-    TIDY_UPLOAD: tidy_upload,
-    WATCH_EXCHANGE.kind: watch_exchange,
-    OWN_DAILY.kind: open_own_daily,
+    **{row.kind: row.handler for row in JOB_KINDS},
     ADVANCE: lambda ports, job: carry_on(ports, job, do),
     STRAIGHTEN.kind: straighten_again,
-    RETURN_EXCHANGE.kind: carry_return,
 }
 
 LEASE = 60.0

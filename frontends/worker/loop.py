@@ -16,7 +16,8 @@ from datetime import timedelta
 import msgspec
 
 from ...core.usecases.clock_steps import AGAIN, ClockWatch, SetBack, found_set_back, put_right
-from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, Handler, is_held, run
+from ...core.usecases.job_kinds import Handler
+from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, is_held, run
 from ...core.usecases.operators.unreadable import take_up
 from ...core.usecases.standing import start_standing
 from ...core.usecases.webhooks.dispatcher import WEBHOOKS, Dispatcher

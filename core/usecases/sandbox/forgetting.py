@@ -39,34 +39,16 @@ from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.delivery import attempt_id
 from ...domain.webhooks.events import Attempt, Delivery, Event
-from ..exchanges.return_progress import RETURN_EXCHANGE
-from ..exchanges.steps import WATCH_EXCHANGE
-from ..kyc.results import FOLLOW
+from ..job_kinds import JOB_KINDS
 from ..ledger.ledger import post
-from ..payments.charge_effects import EXHAUST
-from ..payments.opening import WATCH
-from ..payments.proof_reminders import REMIND
-from ..payments.proofs import CHECK
 from ..payments.tallies import remove_payment
-from ..refunds.steps import CARRY_OUT
-from ..refunds.suspense_return import RETURN
-from ..settlement.withdrawal_progress import EXECUTE
-from ..subscriptions.bindings import WATCH_BINDING
-from ..subscriptions.charge_progress import WATCH_CHARGE
-from ..subscriptions.mandate_end import REVOKE
-from ..subscriptions.watch import WATCH_SUBSCRIPTION
 
 _K = EntryKind
 
 JOBS: Mapping[type, tuple[str, ...]] = {
-    Payment: (WATCH.kind, WATCH_CHARGE.kind, WATCH_BINDING.kind, CHECK.kind, REMIND.kind),
-    Refund: (CARRY_OUT.kind,),
-    Suspense: (RETURN.kind,),
-    Subscription: (WATCH_SUBSCRIPTION.kind, EXHAUST.kind, REVOKE.kind),
-    Withdrawal: (EXECUTE.kind,),
-    Client: (FOLLOW.kind,),
-    Exchange: (WATCH_EXCHANGE.kind,),
-    ExchangeTransfer: (RETURN_EXCHANGE.kind,),
+    record: tuple(row.kind for row in JOB_KINDS if row.follows is record)
+    for record in (row.follows for row in JOB_KINDS)
+    if record is not None
 }
 """The kinds of the jobs that follow an object; their ids end in its own."""
 

@@ -1,0 +1,94 @@
+"""The kinds of durable jobs, a row each: who does it, and what it follows. The handlers (jobs.py) and what is forgotten
+with an object (sandbox/forgetting.py) are made of these rows.
+
+What advances a test clock stands in jobs.py, because it does the others.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.jobs import Job
+from ..domain.exchanges.exchanges import Exchange
+from ..domain.exchanges.funds import ExchangeTransfer
+from ..domain.kyc.clients import Client
+from ..domain.payments.payments import Payment, Suspense
+from ..domain.refunds.refunds import Refund
+from ..domain.settlement.withdrawals import Withdrawal
+from ..domain.subscriptions.subscriptions import Subscription
+from .exchanges.progress import watch_exchange
+from .exchanges.return_progress import RETURN_EXCHANGE, carry_return
+from .exchanges.steps import WATCH_EXCHANGE
+from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
+from .kyc.results import FOLLOW, follow
+from .kyc.uploads import TIDY_UPLOAD, tidy_upload
+from .ledger.ledger import SEAL, seal
+from .payments.charge_effects import EXHAUST, tell_if_exhausted
+from .payments.opening import WATCH
+from .payments.progress import watch
+from .payments.proof_checks import check
+from .payments.proof_reminders import REMIND, remind
+from .payments.proofs import CHECK
+from .refunds.progress import carry_out
+from .refunds.steps import CARRY_OUT
+from .refunds.suspense_return import RETURN, send_suspense
+from .retention import RETAIN, retain
+from .settlement.days import OWN_DAILY, open_own_daily
+from .settlement.settlement import DAILY, SETTLE, open_daily, settle
+from .settlement.withdrawal_progress import EXECUTE, execute
+from .subscriptions.binding_progress import watch_binding
+from .subscriptions.bindings import WATCH_BINDING
+from .subscriptions.charge_progress import WATCH_CHARGE, watch_charge
+from .subscriptions.mandate_end import REVOKE, revoke
+from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
+from .webhooks.dispatcher import deliver
+from .webhooks.feed import TIDY, tidy
+from .webhooks.outbox import DELIVER, RELEASE, release_held
+from .webhooks.resends import RESEND, resend_batch
+from .webhooks.results import TIMER, ring
+
+Handler = Callable[[Ports, Job], Awaitable[None]]
+"""Does a claimed job, in its time; ends by giving it a new one, or by removing it."""
+
+
+class JobKind(msgspec.Struct, frozen=True):
+    """A kind of job and who does it. `follows`: the records of which each has one, whose id ends in the record's; it is
+    forgotten with an account's test data. None: it follows no merchant's object, and ends by itself or never."""
+
+    kind: str
+    handler: Handler
+    follows: type[Any] | None = None
+
+
+JOB_KINDS = (
+    JobKind(WATCH.kind, watch, Payment),
+    JobKind(WATCH_CHARGE.kind, watch_charge, Payment),
+    JobKind(WATCH_BINDING.kind, watch_binding, Payment),
+    JobKind(CHECK.kind, check, Payment),
+    JobKind(REMIND.kind, remind, Payment),
+    JobKind(CARRY_OUT.kind, carry_out, Refund),
+    JobKind(RETURN.kind, send_suspense, Suspense),
+    JobKind(WATCH_SUBSCRIPTION.kind, watch_subscription, Subscription),
+    JobKind(EXHAUST.kind, tell_if_exhausted, Subscription),
+    JobKind(REVOKE.kind, revoke, Subscription),
+    JobKind(EXECUTE.kind, execute, Withdrawal),
+    JobKind(FOLLOW.kind, follow, Client),
+    JobKind(WATCH_EXCHANGE.kind, watch_exchange, Exchange),
+    JobKind(RETURN_EXCHANGE.kind, carry_return, ExchangeTransfer),
+    JobKind(DELIVER, deliver),
+    JobKind(TIMER, ring),
+    JobKind(RELEASE.kind, release_held),
+    JobKind(RESEND, resend_batch),
+    JobKind(RETAIN, retain),
+    JobKind(TIDY, tidy),
+    JobKind(HOLD.kind, tell_if_held),
+    JobKind(TELL, tell_accounts),
+    JobKind(SEAL, seal),
+    JobKind(DAILY, open_daily),
+    JobKind(SETTLE, settle),
+    JobKind(OWN_DAILY.kind, open_own_daily),
+    JobKind(TIDY_UPLOAD, tidy_upload),
+)
+"""All kinds; one that is new is a row here."""
