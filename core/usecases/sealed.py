@@ -9,7 +9,9 @@ from ...ports.vault import Vault, VaultError
 from ..domain.accounts.accounts import Account
 from ..domain.chains import Chain, ChainHead
 from ..domain.exchanges.exchanges import Exchange
+from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.kyc.clients import Client
+from ..domain.operators.pending_acts import PendingAct
 from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
@@ -116,6 +118,70 @@ def withdrawal_fits(vault: Vault, withdrawal: Withdrawal) -> bool:
     return _fits(vault, withdrawal.tag, _payout_said(withdrawal), _payout_place(withdrawal))
 
 
+def _exchange_said(exchange: Exchange) -> bytes:
+    whose = (exchange.account_id, exchange.mode, exchange.direction)
+    amounts = (exchange.amount_usdt.units, exchange.amount_rub.kopecks)
+    return msgspec.json.encode((*whose, *amounts, exchange.network, exchange.client_wallet, exchange.client_bank_id))
+
+
+def _exchange_place(exchange: Exchange) -> str:
+    return f"exchanges.client_wallet:{exchange.id}"
+
+
+def tag_exchange(vault: Vault, exchange: Exchange) -> Exchange:
+    """The exchange with a tag over what its client gives and gets, and where that goes to; the phone is sealed."""
+    return msgspec.structs.replace(exchange, tag=vault.tag(_exchange_said(exchange), _exchange_place(exchange)))
+
+
+def exchange_fits(vault: Vault, exchange: Exchange) -> bool:
+    """Whether it gives what it was made to give, the parts of a payout together, too."""
+    planned = sum(part.amount.kopecks for part in exchange.parts)
+    if exchange.tag is None or (exchange.parts and planned != exchange.amount_rub.kopecks):
+        return False
+    return _fits(vault, exchange.tag, _exchange_said(exchange), _exchange_place(exchange))
+
+
+def _return_said(transfer: ExchangeTransfer) -> bytes:
+    back = transfer.sent_back
+    what = None if back is None else (back.operation, back.amount, back.address, back.sender)
+    return msgspec.json.encode((transfer.account_id, transfer.mode, transfer.currency, what))
+
+
+def _return_place(transfer: ExchangeTransfer) -> str:
+    return f"exchange_transfers.sent_back:{transfer.id}"
+
+
+def tag_return(vault: Vault, transfer: ExchangeTransfer) -> ExchangeTransfer:
+    """What is sent back of a transfer with a tag over where it goes to: to be called where that was decided."""
+    return msgspec.structs.replace(transfer, return_tag=vault.tag(_return_said(transfer), _return_place(transfer)))
+
+
+def return_fits(vault: Vault, transfer: ExchangeTransfer) -> bool:
+    """Whether the money goes back as it was decided."""
+    if transfer.return_tag is None:
+        return False
+    return _fits(vault, transfer.return_tag, _return_said(transfer), _return_place(transfer))
+
+
+def _act_said(act: PendingAct) -> bytes:
+    what = (act.use_case, act.act, act.object_id, act.account_id, act.mode, act.arguments, act.shown)
+    return msgspec.json.encode((*what, act.operator, act.reason, act.created_at, act.expires_at), order="deterministic")
+
+
+def _act_place(act: PendingAct) -> str:
+    return f"pending_acts:{act.id}"
+
+
+def tag_act(vault: Vault, act: PendingAct) -> PendingAct:
+    """The act with a tag over who asked for what: to be called where it is written down, and nowhere else."""
+    return msgspec.structs.replace(act, tag=vault.tag(_act_said(act), _act_place(act)))
+
+
+def act_fits(vault: Vault, act: PendingAct) -> bool:
+    """Whether the operator that it names asked for it."""
+    return act.tag is not None and _fits(vault, act.tag, _act_said(act), _act_place(act))
+
+
 def _fits(vault: Vault, tag: bytes, said: bytes, place: str) -> bool:
     try:
         return vault.fits(tag, said, place)
@@ -182,6 +248,9 @@ TAGGED: tuple[TaggedField, ...] = (
     TaggedField(ChainHead, "tag", lambda head: _chain_of(head).head_place(head.number), lambda head: bytes(head.seal)),
     TaggedField(Account, "payout_wallet_tag", _wallet_place, _wallet_said),
     TaggedField(Withdrawal, "tag", _payout_place, _payout_said),
+    TaggedField(Exchange, "tag", _exchange_place, _exchange_said),
+    TaggedField(ExchangeTransfer, "return_tag", _return_place, _return_said),
+    TaggedField(PendingAct, "tag", _act_place, _act_said),
 )
 """Everything that bears a tag which a rotation of the vault's keys has to make anew. The tags of a chain's rows stay
 as they are: that of the head stands for them all."""

@@ -186,6 +186,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """When it came to its end, whichever it was."""
     failure: str | None = None
     """Why it failed, for operators."""
+    tag: bytes | None = None
+    """The vault's, over what the client gives and gets, and where that goes to."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0

@@ -70,6 +70,8 @@ class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
     """The transaction that USDT came by."""
     went_by: str | None = None
     """The last transaction that was signed to send it back, whatever became of it."""
+    return_tag: bytes | None = None
+    """The vault's, over where the last attempt sends how much."""
     version: int = 0
 
 
@@ -231,6 +233,11 @@ def returnable(transfer: ExchangeTransfer) -> int:
         return 0
     step = NETWORK_STEP.units if transfer.currency is Currency.USDT else 1
     return transfer.suspended - transfer.suspended % step
+
+
+def is_under_way(transfer: ExchangeTransfer) -> bool:
+    """Whether it is being sent back."""
+    return transfer.sent_back is not None and transfer.sent_back.status in UNDER_WAY
 
 
 def with_return(

@@ -80,6 +80,8 @@ class PendingAct(msgspec.Struct, frozen=True, kw_only=True):
     decided_at: datetime | None = None
     slot: str | None = None
     """Use case and object, while it waits: no second one waits beside it."""
+    tag: bytes | None = None
+    """The vault's, over who asked for what, when and why."""
     version: int = 0
 
 

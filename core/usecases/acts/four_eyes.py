@@ -11,6 +11,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
+from ....ports.vault import Vault
 from ...domain import ids
 from ...domain.errors import Refusal
 from ...domain.operators.audit import Act
@@ -26,6 +27,7 @@ from ...domain.operators.pending_acts import (
     moved,
     slot_of,
 )
+from ..sealed import act_fits, tag_act
 from ..units import retrying_within
 from .audit import NOBODY, AuditedStorage, add_row, behind, unaudited
 from .decisions import CODE, Decided, Waits, Written, needs_second, read_decisions
@@ -95,7 +97,7 @@ class Asking:
             asked = self._asked(act_id, slot, found, now)
             told = msgspec.structs.replace(self._act, name=ASK, object_id=self._object_id)
             add_row(self._ports, unit, told, account_id=asked.account_id, after=f"act={asked.id} does={asked.act}")
-            return unit[PendingAct].add(asked)
+            return unit[PendingAct].add(tag_act(self._ports.vault, asked))
 
         storage = self._ports.storage
         waits = await retrying_within(storage, make_room)
@@ -141,7 +143,8 @@ class Confirming:
     async def __call__(self, unit: Unit, written: Written) -> None:
         """Raises: Refusal INVALID_STATE."""
         now = self._ports.clock.now()
-        present = require_confirmable(await unit[PendingAct].get(self._asked.id), self._confirming.operator, now)
+        present = await unit[PendingAct].get(self._asked.id)
+        present = require_confirmable(self._ports.vault, present, self._confirming.operator, now)
         found = await read_decisions(unit, written)
         require_as_shown(present, found.lines)
         unit[PendingAct].save(decided(present, ActStatus.CONFIRMED, self._confirming.operator, now))
@@ -156,9 +159,9 @@ def require_as_shown(asked: PendingAct, present: tuple[Line, ...]) -> None:
         raise Refusal("INVALID_STATE", f"It changed since it was asked for: {moved(asked.shown, present)}")
 
 
-def require_confirmable(act: PendingAct | None, operator: str, now: datetime) -> PendingAct:
+def require_confirmable(vault: Vault, act: PendingAct | None, operator: str, now: datetime) -> PendingAct:
     """The act, if this operator may confirm it now. Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no
-    more, or for who asked for it."""
+    more, for who asked for it, and where the database says another act than was asked for."""
     if act is None:
         raise Refusal("ACT_NOT_FOUND", "No act of this id waits or waited")
     if act.status is not ActStatus.WAITING:
@@ -168,4 +171,6 @@ def require_confirmable(act: PendingAct | None, operator: str, now: datetime) ->
         raise Refusal("INVALID_STATE", "The act has expired: ask for it again")
     if is_same_operator(act.operator, operator):
         raise Refusal("INVALID_STATE", f"{act.operator} asked for it, so another operator is to confirm it")
+    if not act_fits(vault, act):
+        raise Refusal("INVALID_STATE", "The act is not what the vault tagged: reject it, and look who altered it")
     return act

@@ -40,7 +40,7 @@ from ..gateways.gateways import first_open
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
 from ..paging import Page, list_newest
-from ..sealed import exchange_phone_place
+from ..sealed import exchange_phone_place, tag_exchange
 from ..settlement.rates import market_rate
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
@@ -184,7 +184,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         if key is not None:
             unit[IdempotencyKey].add(key)
         unit[Job].add(WATCH_EXCHANGE.first(exchange.id, now + LOOK, now))
-        return unit[Exchange].add(exchange)
+        return unit[Exchange].add(tag_exchange(ports.vault, exchange))
 
     # The client's other exchange was first, or this key's: reading again tells which.
     return await retrying(ports.storage, work, again_on=(ACTIVE_RULE,))

@@ -38,7 +38,7 @@ from ..gateways.watch import watched
 from ..ledger.ledger import post
 from ..sealed import open_exchange_phone
 from ..units import retrying
-from .steps import RACES, fail, read_exchange, turn
+from .steps import RACES, fail, is_as_made, read_exchange, turn
 
 _S = ExchangeStatus
 _P = PartStatus
@@ -66,7 +66,7 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
 
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange.id)
-        if present.status is not _S.USDT_RECEIVED:
+        if present.status is not _S.USDT_RECEIVED or not is_as_made(ports, present):
             return present
         post(unit, money_given(present, ports.clock.now()))
         parts = payout_parts(present.id, present.amount_rub, cap)
@@ -114,6 +114,8 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
         was_sent = part.status is _P.SENT
         asked_before = was_sent or may_be_forgotten(ports, exchange.created_at)
         exchange = exchange if was_sent else await _mark_sent(ports, exchange.id, part)
+        if not is_as_made(ports, exchange):
+            return Paying(await hear(ports, exchange))
         state = await _send(ports, bank, exchange, part, asked_before=asked_before)
         if state is None or state.status is RemittanceStatus.PROCESSING:
             return Paying(exchange, None if state is None else state.check_after)
@@ -140,7 +142,7 @@ async def hear(ports: Ports, exchange: Exchange) -> Exchange:
 async def _mark_sent(ports: Ports, exchange_id: str, part: PayoutPart) -> Exchange:
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange_id)
-        if _standing(present, part) is not _P.PLANNED:
+        if _standing(present, part) is not _P.PLANNED or not is_as_made(ports, present):
             return present
         return unit[Exchange].save(
             msgspec.structs.replace(present, parts=part_moved(present.parts, part.operation, PartTrigger.ASKED))

@@ -25,6 +25,7 @@ from ..forgotten import may_be_forgotten
 from ..ledger.ledger import post
 from ..refunds.bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from ..schedule import FollowUp, reschedule
+from ..sealed import return_fits
 from ..settlement.transfers import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .steps import read_exchange, watch_again
@@ -154,6 +155,9 @@ async def _carry_usdt(ports: Ports, transfer: ExchangeTransfer, back: MoneyRetur
     """Raises: NotConfigured when its wallet is not wired any more."""
     sender = ports.senders.named(back.sender or "")
     if back.tx_hash is None:
+        if not return_fits(ports.vault, transfer):
+            log.error("%s is not what the vault tagged: it is not signed, and an operator is to look", back.operation)
+            return Carried(transfer, ports.clock.now() + NOT_WIRED)
         try:
             signed = await sign(sender, NETWORK, back.operation, back.address or "", back.amount)
         except Refused as fault:

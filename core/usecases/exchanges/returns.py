@@ -13,6 +13,7 @@ from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnabl
 from ...domain.tron import is_tron_address
 from ..accounts.accounts import find_account
 from ..acts.four_eyes import gated
+from ..sealed import tag_return
 from ..test_clock import in_test_time
 from ..units import retrying
 from .return_progress import RETURN_EXCHANGE, RETURN_RACES
@@ -93,4 +94,5 @@ async def _planned(
 ) -> ExchangeTransfer:
     now = ports.clock.now()
     await RETURN_EXCHANGE.plan(unit, transfer.id, now, now, anew=True)
-    return unit[ExchangeTransfer].save(with_return(transfer, now, address=address, sender=sender))
+    planned = with_return(transfer, now, address=address, sender=sender)
+    return unit[ExchangeTransfer].save(tag_return(ports.vault, planned))

@@ -16,7 +16,7 @@ from ..ledger.ledger import post
 from ..settlement.transfers import broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .payout import Paying
-from .steps import RACES, fail, read_exchange, turn
+from .steps import RACES, fail, is_as_made, read_exchange, turn
 
 _S = ExchangeStatus
 
@@ -35,6 +35,8 @@ async def begin_sending(ports: Ports, exchange: Exchange) -> Exchange:
         now = ports.clock.now()
         if present.status is not _S.RUB_RECEIVED or present.hold_until is None or now < present.hold_until:
             return present
+        if not is_as_made(ports, present):
+            return present
         post(unit, money_given(present, now))
         return await turn(ports, unit, msgspec.structs.replace(present, sender=sender.name), ExchangeTrigger.HELD)
 
@@ -48,6 +50,8 @@ async def send_usdt(ports: Ports, exchange: Exchange, attempts: int) -> Paying:
     """
     sender = ports.senders.named(exchange.sender or "")
     if exchange.tx_hash is None:
+        if not is_as_made(ports, exchange):
+            return Paying(exchange)
         try:
             transfer = await sign(
                 sender, exchange.network, exchange.id, exchange.client_wallet or "", exchange.amount_usdt.units

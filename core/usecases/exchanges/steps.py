@@ -1,6 +1,7 @@
 """The moves of an exchange, each with its money and, at a final status, its event, to be called in the unit that makes
 them (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events")."""
 
+import logging
 from collections.abc import Sequence
 from typing import Literal
 
@@ -40,7 +41,7 @@ from ...domain.payloads import ExchangePayload
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import post
 from ..schedule import FollowUp
-from ..sealed import open_exchange_phone
+from ..sealed import exchange_fits, open_exchange_phone
 from ..webhooks.outbox import announce_of
 
 WATCH_EXCHANGE = FollowUp("exchange.watch")
@@ -48,6 +49,8 @@ WATCH_EXCHANGE = FollowUp("exchange.watch")
 
 RACES = ("exchange_transfers_id", "journal_id")
 """Unique rules whose Conflict means, in a unit that moves an exchange, that another one moved it first: read again."""
+
+log = logging.getLogger("cambist.exchanges")
 
 _BATCH = 200
 _S = ExchangeStatus
@@ -67,6 +70,15 @@ async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
     if exchange is None:
         raise Stale(f"{exchange_id} is gone")
     return exchange
+
+
+def is_as_made(ports: Ports, exchange: Exchange) -> bool:
+    """Whether it gives what it was made to give, where that goes to; the log says so if not. To be asked before
+    anything is sent."""
+    if exchange_fits(ports.vault, exchange):
+        return True
+    log.error("exchange %s is not what the vault tagged: nothing is sent, and an operator is to look", exchange.id)
+    return False
 
 
 async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:

@@ -8,15 +8,20 @@ is sealed on top of it.
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import Unit
+from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import Account
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
+from ...domain.exchanges.exchanges import FINAL, Exchange, ExchangeStatus
+from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..chains import CHAINS, HEAD_RULE, head_fault, new_head, seal_chain, tagged
-from ..sealed import tag_wallet, tag_withdrawal
+from ..sealed import tag_exchange, tag_return, tag_wallet, tag_withdrawal
 from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
+
+UNFINISHED = OneOf(tuple(status for status in ExchangeStatus if status not in FINAL))
+"""Of exchanges."""
 
 
 class Adopted(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +36,9 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobody) -> Adopted:
-    """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and payout wallets and
-    pending payouts that bear none; and seal what waits. Where no chain is to be taken over, nothing is.
+    """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and payout wallets,
+    pending payouts and exchanges under way that bear none; and seal what waits. Where no chain is to be taken over,
+    nothing is.
 
     Raises: Refusal INVALID_STATE where the books do not hold; where rows or a head show that the vault tagged them
     before, so that this is no upgrade, unless `anyway`: its keys are lost, and what stands is known to be true.
@@ -63,6 +69,14 @@ async def _tag_wallets(ports: Ports, unit: Unit) -> tuple[tuple[str, str], ...]:
             # One that goes elsewhere nobody has looked at: an operator calls it off, and has it made anew.
             if payout.tag is None and found.get(payout.account_id) == payout.wallet:
                 unit[Withdrawal].save(tag_withdrawal(ports.vault, payout))
+    async for exchanges in ports.storage.scan(Exchange, status=UNFINISHED, readable=True):
+        for exchange in exchanges:
+            if exchange.tag is None:
+                unit[Exchange].save(tag_exchange(ports.vault, exchange))
+    async for transfers in ports.storage.scan(ExchangeTransfer, resolved_at=None, readable=True):
+        for transfer in transfers:
+            if is_under_way(transfer) and transfer.return_tag is None:
+                unit[ExchangeTransfer].save(tag_return(ports.vault, transfer))
     return tuple(found.items())
 
 

@@ -1,5 +1,6 @@
-"""Rows beside the journal that say what money is: payments are held against their entries, payouts against theirs and
-their tags, the wallets of accounts against theirs. Whoever alters one alone is found out by the other."""
+"""Rows beside the journal that say what money is, or where it goes: payments are held against their entries, payouts
+against theirs and their tags, wallets, exchanges, what is sent back of them and operators' acts against theirs. Whoever
+alters one alone is found out by the other."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -9,11 +10,14 @@ from ....ports.faults import Unreadable
 from ....ports.storage import AtLeast, Between, R, Snapshot
 from ....ports.vault import Vault
 from ...domain.accounts.accounts import Account, Mode
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..sealed import wallet_fits, withdrawal_fits
+from ..sealed import act_fits, exchange_fits, return_fits, wallet_fits, withdrawal_fits
 
 _BATCH = 1000
 _END = "~"
@@ -60,6 +64,8 @@ async def _every(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
         for withdrawal in withdrawals:
             for field, reason in _faults_of_payout(vault, withdrawal, reserved.get(withdrawal.id)):
                 yield _bad(withdrawal.id, field, reason)
+    async for each in _exchanges(seen, vault):
+        yield each
     low = ""
     async for payments in _batches(seen, Payment):
         high = payments[-1].id
@@ -68,6 +74,25 @@ async def _every(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
         low = f"{high}{_END}"
     async for each in _payments(seen, [], low, _END):
         yield each
+
+
+async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
+    """Of what is over and bears no tag nothing is said: it is of before there were tags."""
+    what = "or what else it says of the money is not what the vault tagged"
+    async for exchanges in _batches(seen, Exchange):
+        for exchange in exchanges:
+            is_judged = exchange.tag is not None or not exchange.is_final
+            if is_judged and not exchange_fits(vault, exchange):
+                yield _bad(exchange.id, "exchanges.client_wallet", what)
+    async for transfers in _batches(seen, ExchangeTransfer):
+        for transfer in transfers:
+            is_judged = transfer.return_tag is not None or is_under_way(transfer)
+            if is_judged and not return_fits(vault, transfer):
+                yield _bad(transfer.id, "exchange_transfers.sent_back", what)
+    async for acts in _batches(seen, PendingAct):
+        for act in acts:
+            if not act_fits(vault, act):
+                yield _bad(act.id, "pending_acts.operator", "or what else it says is not what the vault tagged")
 
 
 def _bad(record_id: str, field: str, reason: str) -> BadValue:

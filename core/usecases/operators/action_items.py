@@ -13,6 +13,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, AtMost, Between, OneOf, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.days import LONG_AGO
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.exchanges.reversals import LOST
 from ...domain.gateways.gateways import GatewayStatus
@@ -29,7 +30,7 @@ from ..gateways.outcomes import told_from
 from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..refunds.contradictions import list_contradicted
-from ..sealed import withdrawal_fits
+from ..sealed import act_fits, exchange_fits, withdrawal_fits
 from ..test_clock import Owned
 from .pending_acts import list_acts
 from .unreadable import list_unreadable
@@ -41,6 +42,14 @@ UNKNOWN_FROM = timedelta(hours=6)
 """From when on nobody asks the bank by itself any more (ARCHITECTURE.md "Three ends")."""
 REFUND_LATE = timedelta(days=1)
 NOT_TAGGED = "not signed: its wallet or amount is not what the vault tagged"
+NOT_AS_MADE = "not sent: where it goes to, or how much, is not what the vault tagged"
+ALTERED = "not what the vault tagged: reject it"
+SENT_FROM = (
+    ExchangeStatus.USDT_RECEIVED,
+    ExchangeStatus.RUB_SENDING,
+    ExchangeStatus.RUB_RECEIVED,
+    ExchangeStatus.USDT_SENDING,
+)
 PAYOUT_LATE = timedelta(hours=1)
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LETTERS_FAILED_FOR = timedelta(days=30)
@@ -214,6 +223,15 @@ async def _payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
     ]
 
 
+async def _exchanges(ports: Ports, unit: Unit) -> list[ActionItem]:
+    """Exchanges whose money is not sent, because they are not what they were made."""
+    found = []
+    for status in SENT_FROM:
+        some = await unit[Exchange].find(status=status, order="created_at", limit=MOST, readable=True)
+        found += [row for row in some if not exchange_fits(ports.vault, row)]
+    return [_item("exchange", "exchange", row, NOT_AS_MADE, row.created_at) for row in found]
+
+
 async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
     """In review for longer than a check takes by itself."""
     found = await unit[DeliveryProof].find(
@@ -289,7 +307,7 @@ async def _acts(ports: Ports, _unit: Unit) -> list[ActionItem]:
             kind="confirm",
             of="act",
             object_id=act.id,
-            text=f"{act.operator} asks for {act.act}",
+            text=f"{act.operator} asks for {act.act}" if act_fits(ports.vault, act) else ALTERED,
             since=act.created_at,
             account_id=act.account_id,
             mode=act.mode,
@@ -318,6 +336,7 @@ FINDERS: tuple[Finder, ...] = (
     _unknown,
     _refunds,
     _payouts,
+    _exchanges,
     _proofs,
     _receivers,
     _gateways,

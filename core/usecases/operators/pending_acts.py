@@ -84,13 +84,13 @@ async def confirm_act(ports: Ports, act_id: str) -> PendingAct:
     """
     confirming = _deciding(ports)
     asked = await get_act(ports, act_id)
-    require_confirmable(asked, confirming.operator, ports.clock.now())
+    require_confirmable(ports.vault, asked, confirming.operator, ports.clock.now())
     first = Act(operator=asked.operator, name=asked.act, object_id=asked.object_id, reason=asked.reason)
     try:
         await CARRIED_OUT[asked.use_case](acting(ports, first, Confirming(ports, asked, confirming)), asked)
     except Refusal:
         # Who confirmed it a moment ago left nothing to do.
-        require_confirmable(await get_act(ports, act_id), confirming.operator, ports.clock.now())
+        require_confirmable(ports.vault, await get_act(ports, act_id), confirming.operator, ports.clock.now())
         raise
     return await get_act(ports, act_id)
 

@@ -1,0 +1,171 @@
+"""Who may write the database, but has no key of the vault, sends no exchange's money elsewhere, nor what goes back of
+one, and has no act confirmed that nobody asked for (SECURITY.md)."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
+from cambist.core.domain.tron import tron_address
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.operators.action_items import ALTERED, NOT_AS_MADE, read_action_items
+from cambist.core.usecases.operators.pending_acts import confirm_act, reject_act
+from cambist.ports.bundle import FourEyes, Ports
+from tests.attacks.kit import OWN, Attacker
+from tests.exchange_house import ExchangeHouse
+from tests.houses import TestHouse
+from tests.invariants import everything
+from tests.usecases.test_exchange_return import BACK, late_usdt
+
+THIEF = tron_address(bytes(range(20, 40)))
+
+
+@pytest.fixture
+async def exchanges(attacked: TestHouse) -> ExchangeHouse:
+    house = ExchangeHouse(attacked)
+    await house.set(exchange="true")
+    return house
+
+
+async def named(ports: Ports) -> list[tuple[str, str]]:
+    report = await verify_ledger(ports)
+    assert report.holds == (not report.bad_values)
+    return [(each.id, each.field) for each in report.bad_values]
+
+
+async def asked_for(ports: Ports, of: str) -> list[tuple[str, str]]:
+    """What operators are told of objects of this kind."""
+    return [(need.object_id, need.text) for need in (await read_action_items(ports)).found if need.of == of]
+
+
+BOUGHT = {
+    "wallet": f"client_wallet = '{THIEF}'",
+    "wallet, and its tag taken away": f"client_wallet = '{THIEF}', tag = NULL",
+    "amount": "amount_usdt = amount_usdt * 2",
+}
+
+
+@pytest.mark.parametrize("case", BOUGHT)
+async def test_an_altered_exchange_sends_no_usdt(exchanges: ExchangeHouse, attacker: Attacker, case: str) -> None:
+    made = await exchanges.bought()
+    await exchanges.pay(made.id)
+    assert await named(exchanges.ports) == []
+    await attacker.run(f"UPDATE exchanges SET {BOUGHT[case]}")
+    assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
+    await exchanges.house.work(3 * 3600)
+    standing = await exchanges.exchange(made.id)
+    assert (standing.status, standing.tx_hash) == ("rub_received", None)
+    assert await exchanges.on_chain() == []
+    assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
+
+
+async def test_an_exchange_that_was_altered_before_it_is_signed_is_not(
+    exchanges: ExchangeHouse, attacker: Attacker
+) -> None:
+    made = await exchanges.bought()
+    await exchanges.pay(made.id)
+    held = await exchanges.exchange(made.id)
+    forged = msgspec.structs.replace(held, status="usdt_sending", sender=exchanges.sender.name, client_wallet=THIEF)
+    await attacker.write(forged)
+    await exchanges.house.work(3 * 3600)
+    assert (await exchanges.exchange(made.id)).tx_hash is None
+    # Put right, it goes on.
+    await attacker.write(msgspec.structs.replace(held, version=(await exchanges.exchange(made.id)).version))
+    await exchanges.house.work(6 * 3600)
+    assert await exchanges.status(made.id) == "completed"
+    assert await named(exchanges.ports) == []
+
+
+SOLD = {
+    "bank": "client_bank_id = 'bank100000000111'",
+    "amount": "amount_rub = amount_rub * 2",
+}
+
+
+@pytest.mark.parametrize("case", SOLD)
+async def test_an_altered_exchange_sends_no_rub(exchanges: ExchangeHouse, attacker: Attacker, case: str) -> None:
+    made = await exchanges.made()
+    await attacker.run(f"UPDATE exchanges SET {SOLD[case]}")
+    await exchanges.send(made.id)
+    await exchanges.house.work(3600)
+    assert await exchanges.status(made.id) == "usdt_received"
+    assert await exchanges.remitted() == {}
+    assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
+
+
+async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: ExchangeHouse, attacker: Attacker) -> None:
+    made = await exchanges.made()
+    await exchanges.send(made.id)
+    await exchanges.look(made.id)
+    [done] = await everything(exchanges.ports, Exchange)
+    doubled = tuple(msgspec.structs.replace(each, amount=each.amount + each.amount) for each in done.parts)
+    await attacker.write(msgspec.structs.replace(done, parts=doubled))
+    assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
+
+
+async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeHouse, attacker: Attacker) -> None:
+    exchange_id = await late_usdt(exchanges)
+    [planned] = await return_money(exchanges.ports, exchange_id, BACK)
+    assert await named(exchanges.ports) == []
+    assert planned.sent_back is not None
+    elsewhere = msgspec.structs.replace(planned.sent_back, address=THIEF)
+    await attacker.write(msgspec.structs.replace(planned, sent_back=elsewhere))
+    assert await named(exchanges.ports) == [(planned.id, "exchange_transfers.sent_back")]
+    await exchanges.house.work(3600)
+    assert await exchanges.on_chain() == []
+    await attacker.write(msgspec.structs.replace(planned, version=(await exchanges.transfers())[0].version))
+    await exchanges.house.work(3600)
+    assert len(await exchanges.on_chain()) == 1
+    [gone] = await exchanges.transfers()
+    assert gone.sent_back is not None
+    assert gone.sent_back.address == BACK
+    assert await named(exchanges.ports) == []
+
+
+async def waits(doing: Awaitable[Any]) -> PendingAct:
+    with pytest.raises(Waits) as waiting:
+        await doing
+    return waiting.value.act
+
+
+FORGED: dict[str, dict[str, Any]] = {
+    "who asked": {"operator": "vera"},
+    "what": {"arguments": {"payout_wallet": THIEF}},
+    "until when": {"expires_at": None},
+    "its tag": {"tag": None},
+    "a tag of his own": {"tag": OWN.tag(b"", "pending_acts")},
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+async def test_an_act_that_nobody_asked_for_so_is_not_confirmed(
+    attacked: TestHouse, attacker: Attacker, case: str
+) -> None:
+    account_id = attacked.account.account_id
+    strict = msgspec.structs.replace(attacked.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
+
+    def by(operator: str) -> Ports:
+        return acting(strict, Act(operator=operator, name="account.set", object_id=account_id, reason="they moved"))
+
+    act = await waits(set_settings(by("oleg"), account_id, {"payout_wallet": BACK}))
+    assert await named(attacked.ports) == []
+    changes = FORGED[case]
+    if "expires_at" in changes:
+        changes = {"expires_at": act.expires_at.replace(year=act.expires_at.year + 1)}
+    await attacker.write(msgspec.structs.replace(act, **changes))
+    assert await named(attacked.ports) == [(act.id, "pending_acts.operator")]
+    assert await asked_for(attacked.ports, "act") == [(act.id, ALTERED)]
+    with pytest.raises(Refusal, match="not what the vault tagged"):
+        await confirm_act(by("nina"), act.id)
+    assert (await reject_act(by("nina"), act.id)).status is ActStatus.REJECTED
+    again = await waits(set_settings(by("oleg"), account_id, {"payout_wallet": BACK}))
+    assert (await confirm_act(by("nina"), again.id)).status is ActStatus.CONFIRMED
