@@ -15,6 +15,10 @@ from .session import answering, in_house, reasoned
 from .views import account_document, key_document
 
 _SECRET_BYTES = 32
+_ON_COMMAND_LINE = (
+    f"warning: the secret stood on the command line, which histories keep and others see: {WEBHOOK_SECRET}=- reads it "
+    "from standard input, and --generate-secret makes one"
+)
 
 
 @click.group()
@@ -77,6 +81,8 @@ def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret:
         raise click.UsageError(f"give {WEBHOOK_SECRET} or --generate-secret, not both")
     if texts.get(WEBHOOK_SECRET) == FROM_STDIN:
         texts[WEBHOOK_SECRET] = read_secret("Webhook secret")
+    elif texts.get(WEBHOOK_SECRET):
+        click.echo(_ON_COMMAND_LINE, err=True)
 
     async def change(ports: Ports) -> Account:
         if generate_secret:

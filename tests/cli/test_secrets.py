@@ -51,6 +51,15 @@ def test_a_secret_from_standard_input_is_in_no_table_of_processes(account: str) 
     assert re.search(r"webhook_secret_set +true", said)
 
 
+def test_a_secret_on_the_command_line_is_taken_with_a_warning(call: Call, account: str) -> None:
+    given = call("account", "set", account, f"webhook_secret={SECRET}", "--json")
+    assert given.document["settings"]["webhook_secret_set"] is True
+    assert given.err.startswith("warning: the secret stood on the command line")
+    assert SECRET not in given.out + given.err
+    for unseen in ("webhook_secret=", "webhook_url=https://shop.example/hooks"):
+        assert call("account", "set", account, unseen).err == ""
+
+
 def test_at_a_terminal_it_is_asked_for_and_not_shown(account: str) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
