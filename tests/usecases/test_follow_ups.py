@@ -2,18 +2,26 @@
 (ARCHITECTURE.md "Units and jobs")."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import iso
 from cambist.core.usecases.jobs import HANDLERS, LEASE, run
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.recurring import any_subscription, binding_operation
 from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.schedule import FollowUp, is_ours
 from cambist.core.usecases.subscriptions.mandate_end import plan_revoking
+from cambist.core.usecases.webhooks.events import EventQuery
+from cambist.core.usecases.webhooks.resends import RESEND, resend_range
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
+from cambist.ports.storage import Unit
 from tests.charge_house import ChargeHouse, due_subscription
 from tests.exchange_house import ExchangeHouse
 from tests.houses import TestHouse, open_test_house
@@ -112,6 +120,81 @@ async def test_who_comes_late_leaves_the_job_to_its_successor(house: TestHouse, 
     [job] = await jobs_of(house, kind)
     assert job.leased_until is None
     assert job.due > house.clock.now()
+
+
+async def test_who_comes_late_sends_no_batch_beside_its_successor(house: TestHouse) -> None:
+    """The next batch is the next run's, and so is the lease."""
+    await RefundHouse(house).paid()
+    await house.work(5)
+    sent = len(house.postman.webhooks)
+    earlier, later = house.clock.now() - timedelta(hours=1), house.clock.now() + timedelta(seconds=1)
+    asked = EventQuery(since=iso(earlier), until=iso(later))
+    assert await resend_range(house.ports, house.account.account_id, Mode.TEST, asked) == 1
+    first = await claimed(house, RESEND)
+    await house.clock.advance(LEASE + 1)
+    second = await claimed(house, RESEND)
+    await run(house.ports, first)
+    [job] = await jobs_of(house, RESEND)
+    assert (job.version, job.leased_until) == (second.version, second.leased_until)
+    await run(house.ports, second)
+    assert await jobs_of(house, RESEND) == []
+    await house.work(5)
+    assert len(house.postman.webhooks) == sent + 1
+
+
+class TestFollowUp:
+    """What units mean by a job, while a run of it is under way and while it waits."""
+
+    kind = FollowUp("payment.watch")
+
+    async def had(self, house: TestHouse, *, leased: bool) -> Job:
+        """The job of a payment: in hand, or waiting after a run."""
+        await house.created()
+        job = await claimed(house, self.kind.kind)
+        if leased:
+            return job
+        await run(house.ports, job)
+        [job] = await jobs_of(house, self.kind.kind)
+        return job
+
+    async def write(self, house: TestHouse, means: Callable[[Unit], Awaitable[None]]) -> Job | None:
+        async with house.ports.storage.unit() as unit:
+            await means(unit)
+            await unit.commit()
+        found = await jobs_of(house, self.kind.kind)
+        return found[0] if found else None
+
+    @pytest.mark.parametrize("leased", [False, True])
+    @pytest.mark.parametrize("anew", [False, True])
+    async def test_plan_counts_whoever_has_it(self, house: TestHouse, leased: bool, anew: bool) -> None:
+        job, now = await self.had(house, leased=leased), house.clock.now()
+        after = await self.write(house, lambda unit: self.kind.plan(unit, job.argument, now, now, anew=anew))
+        assert after is not None
+        assert not is_ours(after, job)
+        assert (after.due, after.leased_until, after.attempts) == (now, None, 0 if anew else 1)
+
+    @pytest.mark.parametrize("leased", [False, True])
+    async def test_keep_leaves_one_that_stands(self, house: TestHouse, leased: bool) -> None:
+        job, now = await self.had(house, leased=leased), house.clock.now()
+        assert await self.write(house, lambda unit: self.kind.keep(unit, job.argument, now, now)) == job
+
+    @pytest.mark.parametrize("leased", [False, True])
+    async def test_hurry_leaves_one_in_hand(self, house: TestHouse, leased: bool) -> None:
+        job, now = await self.had(house, leased=leased), house.clock.now()
+        after = await self.write(house, lambda unit: self.kind.hurry(unit, job.argument, now))
+        assert after is not None
+        assert after == job if leased else after.due == now
+
+    @pytest.mark.parametrize("leased", [False, True])
+    async def test_one_that_was_dropped_and_planned_again_is_other_work(self, house: TestHouse, leased: bool) -> None:
+        """Its version may be the same."""
+        job = await self.had(house, leased=leased)
+        assert await self.write(house, lambda unit: self.kind.drop(unit, job.argument)) is None
+        await house.clock.advance(1)
+        now = house.clock.now()
+        after = await self.write(house, lambda unit: self.kind.keep(unit, job.argument, now, now))
+        assert after is not None
+        assert not is_ours(msgspec.structs.replace(after, version=job.version), job)
 
 
 async def test_a_refunds_first_run_keeps_its_lease(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from ...domain.kyc.kyc import (
     may_use,
     require_kyc,
 )
+from ..schedule import is_ours, set_due
 from ..units import retrying
 
 TIDY_UPLOAD = "kyc.upload"
@@ -183,8 +184,8 @@ async def tidy_upload(ports: Ports, job: Job) -> None:
         present = await unit[Upload].get(job.argument)
         waiting = await unit[Job].get(job.id)
         if needed:
-            if waiting is not None:
-                unit[Job].save(msgspec.structs.replace(waiting, due=until, leased_until=None))
+            if waiting is not None and is_ours(waiting, job):
+                set_due(unit, waiting, until)
             return
         if present is not None:
             unit[Upload].remove(present)

@@ -11,6 +11,7 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
 from ...domain.webhooks.delivery import sent_anew
 from ...domain.webhooks.events import Delivery, Event
+from ..schedule import is_ours
 from ..test_clock import in_test_time_of_account, living_with
 from ..units import retrying
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
@@ -86,7 +87,7 @@ async def resend_batch(ports: Ports, job: Job) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
-        if present is None:
+        if present is None or not is_ours(present, job):
             return
         wanted = msgspec.json.decode(present.argument, type=Wanted)
         events = await unit[Event].find(
