@@ -47,7 +47,8 @@ class NotSupported(Fault):
 
 
 NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
-"""A read that failed, for whatever reason, a refusal among them: it says nothing about what was asked for."""
+"""A read that failed, for whatever reason, a refusal among them, says nothing about what was asked for. Of an operation
+the same holds, once `Refused` was told apart: nobody knows, or it is tried again."""
 
 
 class Unreadable(Fault):

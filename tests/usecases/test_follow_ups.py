@@ -10,8 +10,11 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import iso
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.reports import Report
 from cambist.core.usecases.jobs import HANDLERS, LEASE, run
 from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.payments import moves, progress
 from cambist.core.usecases.payments.recurring import any_subscription, binding_operation
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import FollowUp, is_ours
@@ -20,6 +23,7 @@ from cambist.core.usecases.webhooks.events import EventQuery
 from cambist.core.usecases.webhooks.resends import RESEND, resend_range
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
 from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Unit
 from tests.charge_house import ChargeHouse, due_subscription
@@ -275,3 +279,25 @@ async def test_a_refused_look_leaves_a_binding_to_be_ended_later(house: TestHous
     found = await simulator(house).find_binding(binding_operation(made["id"], payment.id))
     assert found is not None
     assert (await simulator(house).mandate_state(found.reference)).status == "closed"
+
+
+async def test_a_storage_that_fails_for_a_moment_is_no_bank_that_is_away(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its deadline the bank says `paid`; that this cannot be written now lets nothing expire."""
+    payment_id = (await house.created())["id"]
+    reference = (await house.payment(payment_id)).bank_reference
+    await RefundHouse(house).bank().pretend(payment_id, Pretence(status=InvoiceStatus.PAID), reference=reference)
+    inner = moves.apply
+    failed: list[str] = []
+
+    async def failing(ports: Ports, about: str, report: Report) -> Payment | None:
+        if report.status is PaymentStatus.PAID and not failed:
+            failed.append(about)
+            raise Unavailable("the storage gives no answer")
+        return await inner(ports, about, report)
+
+    monkeypatch.setattr(progress, "apply", failing)
+    await house.work(3600)
+    assert failed == [payment_id]
+    assert [event["status"] for event in await house.events(payment_id)] == ["paid"]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Conflict, NotConfigured
+from ....ports.faults import NO_ANSWER, Conflict, NotConfigured
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
@@ -45,7 +45,7 @@ from ..settlement.rates import market_rate
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
 from .opening import open_new
-from .progress import LOOK, NO_ANSWER, progress, seen_funds, take_funds
+from .progress import LOOK, progress, seen_funds, take_funds
 from .steps import WATCH_EXCHANGE, read_exchange, turn
 
 KIND = "exchange"

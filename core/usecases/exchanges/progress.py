@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import Incoming, deposit_source
-from ..gateways.watch import watched
+from ..gateways.watch import at_bank
 from ..schedule import next_ask, reschedule
 from ..simulated import is_advanced_over, is_advanced_over_on_chain
 from ..units import retrying
@@ -33,9 +33,6 @@ _LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(
 """Until so long after `expires_at`, it is looked so often."""
 _AWAY = timedelta(minutes=1)
 """A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
-
-NO_ANSWER = (Unavailable, NotConfigured, NotSupported, OutcomeUnknown, Refused)
-"""It says nothing about the money."""
 
 _S = ExchangeStatus
 
@@ -132,8 +129,8 @@ async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
     Raises: Unavailable, NotConfigured; what a bank's read raises.
     """
     if exchange.invoice_reference is not None:
-        async with watched(ports, exchange.mode, exchange.bank):
-            state = await ports.banks.named(exchange.bank or "").invoice_state(exchange.invoice_reference)
+        async with at_bank(ports, exchange) as bank:
+            state = await bank.invoice_state(exchange.invoice_reference)
         return [
             Incoming(source=each.id, amount=each.amount_kopecks, at=each.at, is_taken_back=each.taken_back)
             for each in state.transfers

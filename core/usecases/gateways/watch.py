@@ -7,9 +7,11 @@ bank that is well costs no row. Test mode is not watched: its faults are what me
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import msgspec
 
+from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.counters import Counter
 from ....ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
@@ -30,6 +32,24 @@ log = logging.getLogger("cambist.gateways")
 def health_id(gateway_id: str) -> str:
     """The note in which a gateway's faults are kept."""
     return f"{gateway_id}:health"
+
+
+class Banked(Protocol):
+    """What came to a bank, or goes by it: a payment, an exchange."""
+
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def bank(self) -> str | None: ...
+
+
+@asynccontextmanager
+async def at_bank(ports: Ports, of: Banked) -> AsyncIterator[Bank]:
+    """The bank of an object, asked inside as `watched` has it. Raises: NotConfigured when it is not wired, which counts
+    as no answer of the bank."""
+    bank = ports.banks.named(of.bank or "")
+    async with watched(ports, of.mode, of.bank):
+        yield bank
 
 
 @asynccontextmanager

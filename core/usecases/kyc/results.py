@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from ....ports.storage import Unit
@@ -35,7 +35,6 @@ _LADDER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900,
 """Pauses between two looks at a check; the last one goes on."""
 FOLLOWED = timedelta(days=30)
 """How long a check is asked for by ourselves after it last moved; from then on only notices count."""
-_NO_ANSWER = (Unavailable, NotConfigured, OutcomeUnknown)
 
 log = logging.getLogger("cambist.kyc")
 
@@ -192,16 +191,21 @@ async def follow(ports: Ports, job: Job) -> None:
 async def _go_on(ports: Ports, client: Client) -> tuple[Client, float | None]:
     try:
         check = await _ask(ports, client)
-        if check is not None:
-            return await apply(ports, client, check), check.check_after
-        if client.kyc is KycStatus.REGISTERING:
-            # It never saw the operation, or the request is still on its way: one operation is one check either way.
-            return await send(ports, client)
+    except NO_ANSWER as fault:
+        log.info("client %s: the verifier does not say: %s", client.id, fault)
+        return client, None
+    if check is not None:
+        return await apply(ports, client, check), check.check_after
+    if client.kyc is not KycStatus.REGISTERING:
+        return client, None
+    try:
+        # It never saw the operation, or the request is still on its way: one operation is one check either way.
+        return await send(ports, client)
     except Refused:
         return await ports.storage.get(Client, client.id) or client, None
-    except _NO_ANSWER as fault:
-        log.info("client %s: the verifier does not say: %s", client.id, fault)
-    return client, None
+    except NO_ANSWER as fault:
+        log.info("client %s: the verifier did not begin: %s", client.id, fault)
+        return client, None
 
 
 async def _reschedule(ports: Ports, job: Job, client: Client | None, check_after: float | None) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from ....ports.bank import InvoiceState, InvoiceStatus
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER
 from ....ports.jobs import Job
 from ...domain.errors import Refusal
 from ...domain.payments.payments import (
@@ -18,7 +18,7 @@ from ...domain.payments.payments import (
     PaymentStatus,
 )
 from ...domain.payments.reports import Report
-from ..gateways.watch import watched
+from ..gateways.watch import at_bank
 from ..schedule import ASK_AGAIN, come_back, next_late_look, pause_after
 from ..simulated import is_advanced_over
 from .moves import apply, read_arrivals, read_failure
@@ -39,8 +39,6 @@ LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 """After creation: when an expired payment is looked at once more, for a late payment whose notice was lost."""
 
 _BANK_AWAY = timedelta(seconds=30)
-_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
-"""A read that failed, for whatever reason: it says nothing about the payment."""
 
 
 def _report(state: InvoiceState) -> Report:
@@ -51,11 +49,15 @@ def _report(state: InvoiceState) -> Report:
 
 async def look(ports: Ports, payment: Payment) -> Payment:
     """Ask the bank how the invoice stands, and let the answer take effect. Raises: what the bank port raises."""
-    if payment.bank is None or payment.bank_reference is None:
+    if payment.bank_reference is None:
         return payment
-    async with watched(ports, payment.mode, payment.bank):
-        state = await ports.banks.named(payment.bank).invoice_state(payment.bank_reference)
-    return await apply(ports, payment.id, _report(state)) or payment
+    return await apply(ports, payment.id, await _ask(ports, payment)) or payment
+
+
+async def _ask(ports: Ports, payment: Payment) -> Report:
+    """Raises: what the bank port raises."""
+    async with at_bank(ports, payment) as bank:
+        return _report(await bank.invoice_state(payment.bank_reference or ""))
 
 
 async def watch(ports: Ports, job: Job) -> None:
@@ -73,10 +75,11 @@ async def watch(ports: Ports, job: Job) -> None:
 
 async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:
     try:
-        return await look(ports, payment)
-    except _NO_ANSWER:
+        report = await _ask(ports, payment)
+    except NO_ANSWER:
         # A bank that is away keeps no payment pending past its deadline: `expired` allows a late success.
-        return await _expire_if_due(ports, payment)
+        report = Report(status=_S.PENDING)
+    return await apply(ports, payment.id, report) or payment
 
 
 async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
@@ -87,7 +90,7 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
     """Finish a creation that a crash or an unknown outcome left open; None when it was undone."""
     try:
         found = await find_at_bank(ports, payment)
-    except _NO_ANSWER:
+    except NO_ANSWER:
         return await _expire_if_due(ports, payment) if payment.opening is Opening.UNKNOWN else payment
     if found is not None:
         return found

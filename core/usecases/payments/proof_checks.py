@@ -7,7 +7,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.chain import Final, InBlock, Network, NotFound, Reverted, Sighting
-from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.money import Usdt
@@ -32,9 +32,6 @@ _NETWORKS: Mapping[ProofNetwork, Network] = {
     ProofNetwork.ERC20: Network.ETHEREUM,
     ProofNetwork.BEP20: Network.BSC,
 }
-
-_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
-"""A read that failed, for whatever reason: it says nothing about the transaction."""
 
 
 async def check(ports: Ports, job: Job) -> None:
@@ -78,7 +75,7 @@ async def _judge(ports: Ports, proof: DeliveryProof, payment: Payment) -> Next:
         return until_settled(proof, payment, ports.clock.now())
     try:
         sighting = await ports.chain.lookup(_NETWORKS[proof.network], tx_hash)
-    except _NO_ANSWER:
+    except NO_ANSWER:
         return without_answer(proof, ports.clock.now())
     return after_look(proof, _look(sighting), payment, ports.clock.now())
 

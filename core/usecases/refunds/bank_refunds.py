@@ -2,29 +2,15 @@
 a refund and for money in suspense."""
 
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from ....ports.bank import RefundRequest, RefundState, RefundStatus
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-from ...domain.accounts.accounts import Mode
-from ..gateways.watch import watched
+from ....ports.faults import NO_ANSWER, NotSupported, Refused
+from ..gateways.watch import Banked, at_bank
 from ..schedule import next_ask, next_late_look
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
 """When we look, after money was sent, whether it came back: the notice of that may have been lost."""
-
-_NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
-"""A read that failed, for whatever reason: it says nothing about the money."""
-
-
-class Banked(Protocol):
-    """Whose money it is: a payment or an exchange, and the bank that it came to."""
-
-    @property
-    def mode(self) -> Mode: ...
-    @property
-    def bank(self) -> str | None: ...
 
 
 async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_before: bool) -> RefundState | None:
@@ -35,19 +21,18 @@ async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_b
     """
     try:
         known = await read_refund(ports, of, request.operation) if asked_before else None
-    except _NO_ANSWER:
+    except NO_ANSWER:
         return None
     if known is not None:
         return known
     try:
-        bank = ports.banks.named(of.bank or "")
-        async with watched(ports, of.mode, of.bank):
+        async with at_bank(ports, of) as bank:
             return await bank.refund(request)
     except Refused as fault:
         return RefundState(status=RefundStatus.FAILED, failure=fault.reason)
     except NotSupported:
         return RefundState(status=RefundStatus.FAILED, failure="not_supported")
-    except (OutcomeUnknown, Unavailable, NotConfigured):
+    except NO_ANSWER:
         return None
 
 
@@ -55,14 +40,13 @@ async def look_up(ports: Ports, of: Banked, operation: str) -> RefundState | Non
     """How the bank sees the operation; None when it has none or gave no answer."""
     try:
         return await read_refund(ports, of, operation)
-    except _NO_ANSWER:
+    except NO_ANSWER:
         return None
 
 
 async def read_refund(ports: Ports, of: Banked, operation: str) -> RefundState | None:
     """How the bank sees the operation; None when it has none. Raises: what the bank port raises."""
-    bank = ports.banks.named(of.bank or "")
-    async with watched(ports, of.mode, of.bank):
+    async with at_bank(ports, of) as bank:
         return await bank.find_refund(operation)
 
 

@@ -79,10 +79,16 @@ async def on_notice(ports: Ports, operation: str) -> None:
 
 async def look(ports: Ports, payment: Payment) -> Payment:
     """Ask the bank how the binding stands, and let the answer take effect. Raises: what the bank port raises."""
-    if payment.bank_reference is None:
-        return payment
+    return payment if payment.bank_reference is None else await _take(ports, payment, await _ask(ports, payment))
+
+
+async def _ask(ports: Ports, payment: Payment) -> MandateState:
+    """Raises: what the bank port raises."""
     async with watched(ports, payment.mode, payment.bank):
-        state = await binder(ports, payment.bank).mandate_state(payment.bank_reference)
+        return await binder(ports, payment.bank).mandate_state(payment.bank_reference or "")
+
+
+async def _take(ports: Ports, payment: Payment, state: MandateState) -> Payment:
     return await conclude(ports, payment, read_state(state), payload=state.payload, token=state.token) or payment
 
 
@@ -171,10 +177,13 @@ async def watch_binding(ports: Ports, job: Job) -> None:
 
 async def look_or_lapse(ports: Ports, payment: Payment) -> Payment:
     """A bank that is away keeps no binding pending past its deadline: `expired` allows a late success."""
+    if payment.bank_reference is None:
+        return payment
     try:
-        return await look(ports, payment)
+        state = await _ask(ports, payment)
     except NO_ANSWER:
         return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN)) or payment
+    return await _take(ports, payment, state)
 
 
 async def _recover(ports: Ports, payment: Payment) -> Payment | None:

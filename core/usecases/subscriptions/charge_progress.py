@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.mandates import MANDATE_REVOKED, ChargeRequest, ChargeState, ChargeStatus, MandateBank
 from ....ports.storage import Unit
@@ -151,17 +151,21 @@ async def ask_again(ports: Ports, payment: Payment) -> Payment:
     """
     try:
         state = await find(ports, payment)
-        if state is not None:
-            return await conclude(ports, payment, state)
-        subscription = await ports.storage.get(Subscription, payment.subscription_id or "")
-        step = Step.WAIT if subscription is None else step_of(payment, subscription, ports.clock.now())
-        if subscription is not None and step is Step.SEND:
-            return await send(ports, await note_unknown(ports, payment), subscription)
-        if subscription is not None and step is Step.GIVE_UP:
-            reason = FailureReason.MANDATE_REVOKED if subscription.is_final else FailureReason.UNKNOWN
-            return await _fail(ports, payment, reason)
-    except Fault:
-        pass
+    except NO_ANSWER:
+        return payment
+    if state is not None:
+        return await conclude(ports, payment, state)
+    subscription = await ports.storage.get(Subscription, payment.subscription_id or "")
+    step = Step.WAIT if subscription is None else step_of(payment, subscription, ports.clock.now())
+    if subscription is not None and step is Step.SEND:
+        payment = await note_unknown(ports, payment)
+        try:
+            return await send(ports, payment, subscription)
+        except (NotConfigured, NotSupported):
+            return payment
+    if subscription is not None and step is Step.GIVE_UP:
+        reason = FailureReason.MANDATE_REVOKED if subscription.is_final else FailureReason.UNKNOWN
+        return await _fail(ports, payment, reason)
     return payment
 
 
@@ -178,7 +182,7 @@ async def watch_charge(ports: Ports, job: Job) -> None:
         else:
             try:
                 state = await find(ports, payment)
-            except Fault:
+            except NO_ANSWER:
                 state = None
             payment = payment if state is None else await conclude(ports, payment, state)
     ended = payment is None or not has_no_outcome(payment)

@@ -4,7 +4,7 @@
 from datetime import datetime
 
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NO_ANSWER, Refused
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.payments.payments import BindingCharge, Opening, Payment, PaymentTrigger
@@ -111,6 +111,6 @@ async def _end(ports: Ports, payment: Payment, attempts: int) -> bool:
             await bank.revoke(payment.bank_reference or "")
     except Refused:
         return True
-    except (OutcomeUnknown, Unavailable, NotConfigured, NotSupported):
+    except NO_ANSWER:
         return False
     return True
