@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 from rich.table import Table
 from rich.text import Text
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Select, Static
 
@@ -21,14 +20,16 @@ from ...core.domain.operators.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.acts.audit import acting, has_written, note
 from ...core.usecases.acts.decisions import Waits
-from .context import NO_ANSWER, ConsoleContext, words
+from ...ports.faults import OutcomeUnknown
+from .asking import NO_ANSWER, AskingDialog, background, note_slip, words
+from .context import ConsoleContext
 from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once
 from .texts import plain
 
 _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
 
 
-class ActDialog(ModalScreen[bool]):
+class ActDialog(AskingDialog[bool]):
     """Answers whether the act was tried: then what is behind it is to be read anew."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -72,14 +73,10 @@ class ActDialog(ModalScreen[bool]):
         if any(entry.accounts for entry in self._entries):
             self._offer_accounts()
 
-    @work
+    @background("accounts")
     async def _offer_accounts(self) -> None:
         """Names to choose from; without an answer there are none, and the act asks for one."""
-        try:
-            found = await list_accounts(self._shared.ports)
-        except NO_ANSWER as fault:
-            self._say(words(fault), bad=True)
-            return
+        found = await self.answer(list_accounts(self._shared.ports))
         pairs = [(f"{plain(each.name)}  {each.id}", each.id) for each in found]
         for entry in self._entries:
             if entry.accounts:
@@ -128,8 +125,23 @@ class ActDialog(ModalScreen[bool]):
         self._say("working…")
         self._do(given)
 
-    @work(exclusive=True)
+    def fail(self, fault: Exception) -> None:
+        """Below what was asked for."""
+        self._say(f"{words(fault)}: close, and try again", bad=True)
+
+    @background("act")
     async def _do(self, given: Mapping[str, str]) -> None:
+        """Do it and say how it ended. The dialog cannot be left before; when the console ends, nobody is told."""
+        outcome, good = await self.answer(self._outcome(given))
+        self._busy, self._tried = False, True
+        self._say(outcome.text if isinstance(outcome, Once) else outcome, good=good, bad=not good)
+        if isinstance(outcome, Once):
+            await self._show(outcome)
+        self.query_one("#confirm", Button).display = False
+        self.query_one("#secrets Button" if self._secrets else "#leave", Button).focus()
+
+    async def _outcome(self, given: Mapping[str, str]) -> tuple[str | Once, bool]:
+        """What became of it, and whether that is what was wanted."""
         act, record = self._act, self._record
         wanted = Act(
             operator=self._shared.operator,
@@ -146,20 +158,17 @@ class ActDialog(ModalScreen[bool]):
             outcome = await act.run(Doing(ports=ports, record=record, given=given, tell=self._say))
         except Waits as waiting:
             until = f"{waiting.act.expires_at:%d %b %H:%M}"
-            self._say(f"Not done yet: it waits until {until} UTC for another operator, on home and in W.", good=True)
+            return f"Not done yet: it waits until {until} UTC for another operator, on home and in W.", True
+        except OutcomeUnknown as fault:
+            return f"It may have been done: look before you try again. {words(fault)}", False
         except (*NO_ANSWER, ValueError) as fault:
-            self._say(f"Not done. {words(fault)}", bad=True)
-        else:
-            if act.guarded and not act.reads and not has_written(ports):
-                outcome = "Nothing was done: it is so already. A colleague was quicker, it seems."
-            self._say(outcome.text if isinstance(outcome, Once) else outcome, good=True)
-            if isinstance(outcome, Once):
-                await self._show(outcome)
-        finally:
-            self._busy, self._tried = False, True
-            confirm = self.query_one("#confirm", Button)
-            confirm.display = False
-            self.query_one("#secrets Button" if self._secrets else "#leave", Button).focus()
+            return f"Not done. {words(fault)}", False
+        except Exception as fault:  # noqa: BLE001 - as above, and who asked must hear that nobody knows
+            note_slip(act.name, fault)
+            return f"It may have been done: look before you try again. {words(fault)}", False
+        if act.guarded and not act.reads and not has_written(ports):
+            return "Nothing was done: it is so already. A colleague was quicker, it seems.", True
+        return outcome, True
 
     async def _show(self, outcome: Once) -> None:
         """The secrets, this one time, instead of what was asked: nothing else is to be read now."""
@@ -192,6 +201,8 @@ class ActDialog(ModalScreen[bool]):
         return given
 
     def _say(self, text: str, *, good: bool = False, bad: bool = False) -> None:
+        if not self.is_running:
+            return
         outcome = self.query_one("#outcome", Static)
         outcome.set_class(good, "good")
         outcome.set_class(bad, "bad")

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from rich.text import Text
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from ...core.usecases.browse.search import Hit
+from .asking import log, whereabouts
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
 from .context import ConsoleContext, ConsoleScreen
@@ -20,6 +22,10 @@ from .search_dialog import SearchDialog
 from .texts import INK, plain
 
 _DARK, _LIGHT = "textual-dark", "textual-light"
+_ENDED = (
+    "The console ended by a fault of its own. The service goes on, and what was being done is done wholly or "
+    "not at all: start it again, look, and report these lines, which hold nothing of what was on the screen."
+)
 _LISTED = tuple(kind for kind in KINDS if kind.key)
 
 
@@ -123,6 +129,13 @@ class Console(App[None]):
 
     def action_shade(self) -> None:
         self.theme = _LIGHT if self.theme == _DARK else _DARK
+
+    def _fatal_error(self) -> None:
+        """Textual's last word, without what was on the screen: it would print the values of every frame."""
+        told = "" if self._exception is None else whereabouts(self._exception)
+        log.error("the console ended: %s", told)
+        self.bell()
+        self.panic(Text(f"{_ENDED}\n\n{told}\n"))
 
     def _has_dialog(self) -> bool:
         return self.screen.is_modal

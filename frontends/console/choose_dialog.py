@@ -8,15 +8,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
+
+from .asking import AskingDialog
 
 _MANY = 24
 """More than all lists there are."""
 
 
-class ChooseDialog(ModalScreen[int | None]):
+class ChooseDialog(AskingDialog[int | None]):
     """Answers which of `choices` was taken; None: none of them. Where there are many one types a part of it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,7 +39,7 @@ class ChooseDialog(ModalScreen[int | None]):
             yield OptionList(*self._options())
 
     def _options(self) -> list[Option]:
-        return [Option(Text(self._choices[place])) for place in self._offered]
+        return [Option(Text(self._choices[place]), id=str(place)) for place in self._offered]
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
@@ -59,10 +60,10 @@ class ChooseDialog(ModalScreen[int | None]):
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._offered[event.option_index])
+        self.dismiss(int(event.option.id or 0))
 
 
-class AskDialog(ModalScreen[str | None]):
+class AskDialog(AskingDialog[str | None]):
     """Answers with the text that was entered; None: nothing was decided."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close")]

@@ -1,20 +1,18 @@
 """What every screen works with, and how it asks the storage without ever standing still or falling over."""
 
-from collections.abc import Awaitable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Button, Label
+from textual.worker import get_current_worker
 
-from ...core.domain.errors import Refusal
 from ...core.usecases.browse.browse import account_names
 from ...ports.bundle import Ports
-from ...ports.faults import Fault
-from ...ports.vault import VaultError
+from .asking import NO_ANSWER, Asking, words
 from .keys_line import KeysLine
 from .kinds.kinds import ConsoleAct
 
@@ -54,18 +52,7 @@ class ConsoleContext(msgspec.Struct, frozen=True, kw_only=True):
     names: Names = msgspec.field(default_factory=Names)
 
 
-def words(fault: Exception) -> str:
-    """What went wrong, for an operator."""
-    if isinstance(fault, Refusal):
-        return f"{fault.code}: {fault.message}"
-    return str(fault) or type(fault).__name__
-
-
-NO_ANSWER = (Refusal, Fault, VaultError, OSError)
-"""What a use case may raise that is no slip of ours."""
-
-
-class ConsoleScreen(Screen[None]):
+class ConsoleScreen(Asking[None]):
     """A screen with a bar at its top: title, what the storage does, the operator's name."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual's own way
@@ -75,7 +62,10 @@ class ConsoleScreen(Screen[None]):
         self.shared = shared
         self._heading = title
         self._asking = 0
-        self._away = ""
+        self._away: dict[str, str] = {}
+        """What went wrong in the last work of a group."""
+        self._again: set[str] = set()
+        """Groups in whose present work something went wrong."""
         self._offered: dict[str, list[tuple[str, str]]] = {}
 
     def frame(self, body: ComposeResult) -> ComposeResult:
@@ -121,25 +111,42 @@ class ConsoleScreen(Screen[None]):
         self.query_one("#heading", Label).update(title)
 
     async def ask(self, question: Awaitable[T]) -> T | None:
-        """The answer; None where there was none, which the bar then says until one comes."""
+        """The answer; None where there was none, which the bar then says until this work is done well. Raises: Left."""
         self._asking += 1
         timer = self.set_timer(_PATIENCE, self._show)
         try:
-            answer = await question
+            return await self.answer(question)
         except NO_ANSWER as fault:
-            self._away = words(fault)
+            self.fail(fault)
             return None
-        else:
-            self._away = ""
-            return answer
         finally:
             timer.stop()
             self._asking -= 1
             self._show()
 
+    async def keep(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work to its end; what went wrong before is over when all of it goes well."""
+        group = get_current_worker().group
+        before = self._away.get(group)
+        self._again.discard(group)
+        await super().keep(work)
+        if before is not None and group not in self._again:
+            self._away.pop(group, None)
+            self._show()
+
+    def fail(self, fault: Exception) -> None:
+        """In the bar, until the same is done well."""
+        group = get_current_worker().group
+        self._again.add(group)
+        self._away[group] = f"r: try again · {words(fault)}"
+        self._show()
+
+    def went_wrong(self) -> bool:
+        """Whether the present work had no answer to something."""
+        return get_current_worker().group in self._again
+
     def _show(self) -> None:
-        if not self.is_mounted:
-            return
-        state = self.query_one("#state", Label)
-        state.set_class(bool(self._away), "away")
-        state.update(self._away or ("working…" if self._asking else ""))
+        away = next(iter(self._away.values()), "")
+        for state in self.query("#state").results(Label):  # there is none when the screen was left
+            state.set_class(bool(away), "away")
+            state.update(away or ("working…" if self._asking else ""))

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
@@ -13,6 +13,7 @@ from textual.widgets.data_table import ColumnKey
 
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
+from .asking import background
 from .context import ConsoleContext, ConsoleScreen
 from .kinds.kinds import Change, ConsoleAct, Doing, Kind
 from .texts import SOURCES, lines, plain, short, styled
@@ -93,7 +94,7 @@ class DetailScreen(ConsoleScreen):
 
     def _refresh(self) -> None:
         """Read what one looks at; what lies under another screen is read when it is in front again."""
-        if self.is_current:
+        if self.is_current and not self.is_asking("read"):
             self.action_reload()
 
     def on_screen_resume(self) -> None:
@@ -101,19 +102,19 @@ class DetailScreen(ConsoleScreen):
         if self.is_mounted and self.record is not None:
             self.action_reload()
 
-    @work(exclusive=True)
+    @background("read", exclusive=True)
     async def action_reload(self) -> None:
         """Read it anew; what stands stays on the screen."""
         record = await self.ask(self._kind.get(self.shared.ports, self._object_id))
         if record is None:
-            if not self._away and self.record is None:
+            if not self.went_wrong() and self.record is None:
                 self.query_one("#fact-lines", Static).update("There is no such object (any more).")
             return
         moments = await self.ask(self._kind.timeline(self.shared.ports, record))
         if moments is None or (self.record, self.moments) == (record, moments):
             return
-        self.record, self.moments = record, moments
         await self.ask(self.shared.names.learn(self.shared.ports, [getattr(record, "account_id", None)]))
+        self.record, self.moments = record, moments
         facts = [(name, self.shared.names.told(value)) for name, value in self._kind.facts(record)]
         self.query_one("#fact-lines", Static).update(lines(facts))
         if self._kind.body is not None:
@@ -125,7 +126,7 @@ class DetailScreen(ConsoleScreen):
 
     def on_resize(self) -> None:
         """The text of a moment takes what its other columns leave."""
-        self.call_after_refresh(self._tell)
+        self.later(self._tell)
 
     def _tell(self) -> None:
         table = self.query_one("#timeline", DataTable)
@@ -227,4 +228,4 @@ class DetailScreen(ConsoleScreen):
         self.notify(f"Copied {plain(self._object_id)}")
 
     def action_back(self) -> None:
-        self.app.pop_screen()
+        self.leave()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
@@ -12,6 +12,7 @@ from textual.widgets import DataTable, Label, Sparkline, Static
 
 from ...core.usecases.operators.action_items import ActionItem, ActionItems, read_action_items
 from ...core.usecases.operators.dashboard import Dashboard, read_dashboard
+from .asking import background
 from .catalogue import KINDS, kind_of
 from .context import ConsoleContext, ConsoleScreen
 from .detail import DetailScreen
@@ -39,6 +40,7 @@ class HomeScreen(ConsoleScreen):
         Binding("slash", "app.search", "Find", key_display="/"),
         Binding("g", "app.go", "Go"),
         Binding("question_mark", "app.help", "Help", key_display="?"),
+        Binding("r", "reload", "Reload", show=False),
         *(Binding(kind.key, f"app.open('{kind.name}')", kind.title) for kind in KINDS if kind.key),
     ]
 
@@ -72,22 +74,25 @@ class HomeScreen(ConsoleScreen):
         self.query_one("#dashboard").border_title = "Today, both modes"
         self._rule()
         self.query_one("#action-items", DataTable).focus()
-        self.look_for_action_items()
-        self.refresh_dashboard()
+        self.action_reload()
         self.set_interval(_ACTION_ITEMS, lambda: self._unless_looking("action items", self.look_for_action_items))
         self.set_interval(_DASHBOARD, lambda: self._unless_looking("dashboard", self.refresh_dashboard))
 
     def _unless_looking(self, group: str, look: Callable[[], object]) -> None:
-        """A storage that is slow is waited for: asked anew each time, it would never have answered."""
-        if all(each.is_finished for each in self.app.workers if each.group == group):
+        if not self.is_asking(group):
             look()
+
+    def action_reload(self) -> None:
+        """Read all of it anew."""
+        self.look_for_action_items()
+        self.refresh_dashboard()
 
     def on_screen_resume(self) -> None:
         """Back from a detail, where something may have been decided."""
         if self.is_mounted:
             self.look_for_action_items()
 
-    @work(exclusive=True, group="action items")
+    @background("action items", exclusive=True)
     async def look_for_action_items(self) -> None:
         """Read what waits; nothing is looked for while another screen is in front."""
         if not self.is_current:
@@ -148,7 +153,7 @@ class HomeScreen(ConsoleScreen):
         else:
             self.app.push_screen(DetailScreen(self.shared, kind, item.object_id))
 
-    @work(exclusive=True, group="dashboard")
+    @background("dashboard", exclusive=True)
     async def refresh_dashboard(self) -> None:
         """Look how the service does."""
         if not self.is_current:

@@ -28,7 +28,7 @@ class KeysLine(Widget, can_focus=False):
         self._look(self.screen)
 
     def _look(self, screen: "Screen[object]") -> None:
-        if screen is not self.screen or not self.is_attached:
+        if not self.is_attached or screen is not self.screen:
             return
         shown: dict[str, Binding] = {}
         for _, binding, _, _ in screen.active_bindings.values():

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -11,6 +11,7 @@ from textual.widgets import DataTable, Label
 
 from ...core.usecases.accounts.accounts import list_accounts
 from .act_dialog import ActDialog
+from .asking import background
 from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
 from .context import ConsoleContext, ConsoleScreen
@@ -65,7 +66,7 @@ class ListScreen(ConsoleScreen):
         self.table.focus()
         self.offer("#acts", [(each.title, each.key) for each in self.acts()])
         self.watch(self.table, "scroll_y", self._look_ahead, init=False)
-        self.set_interval(_REFRESH, self._refresh_top)
+        self.set_interval(_REFRESH, self._refresh)
 
     def on_resize(self, event: events.Resize) -> None:
         """Other columns fit. The first size comes here, too."""
@@ -117,7 +118,7 @@ class ListScreen(ConsoleScreen):
         told = [f"{name} {plain(self.shared.names.of(value))}" for name, value in self.wish.filters.items() if value]
         self.query_one("#wish", Label).update(" · ".join([f"order: {self.wish.order}", *told]))
 
-    @work(exclusive=True, group="read")
+    @background("read", exclusive=True)
     async def _read_first(self) -> None:
         await self.ask(self.shared.names.learn(self.shared.ports, [self.wish.of("account")]))
         self._tell_wish()
@@ -138,13 +139,19 @@ class ListScreen(ConsoleScreen):
         asked = any(self.wish.filters.values())
         empty.update("Nothing fits these filters: f changes them." if asked else "There is nothing yet.")
 
-    @work(exclusive=True, group="refresh")
-    async def _refresh_top(self) -> None:
+    def _refresh(self) -> None:
         """New ones come in at the top while one looks there; who went down is left in peace."""
-        if not self.is_current or self.table.cursor_row > 0 or self.table.scroll_y > 0 or len(self.records) > PAGE:
-            return
+        if self.is_current and self._at_top() and not (self.is_asking("refresh") or self.is_asking("read")):
+            self._refresh_top()
+
+    def _at_top(self) -> bool:
+        return self.table.cursor_row <= 0 and self.table.scroll_y <= 0 and len(self.records) <= PAGE
+
+    @background("refresh", exclusive=True)
+    async def _refresh_top(self) -> None:
+        wish = self.wish
         found = await self._read(None)
-        if found is not None and found != self.records and self.table.cursor_row == 0:
+        if found is not None and found != self.records and wish is self.wish and self._at_top():
             self._begin_with(found)
 
     @on(DataTable.RowHighlighted, "#list")
@@ -153,7 +160,7 @@ class ListScreen(ConsoleScreen):
         if not self.complete and self.records and seen + _AHEAD >= len(self.records):
             self._read_more()
 
-    @work(group="read")
+    @background("read")
     async def _read_more(self) -> None:
         if self.complete or self._reading:
             return
@@ -218,27 +225,31 @@ class ListScreen(ConsoleScreen):
         self.wish = Wish(filters=self.wish.filters, order=orders[(at + 1) % len(orders)])
         self.action_reload()
 
-    @work(exclusive=True, group="filter")
+    @background("filter", exclusive=True)
     async def action_filter(self) -> None:
         """Choose a filter, then its value."""
         filters = self.kind.filters
         if not filters:
             return
         titles = [f"{each.name}: {plain(self.wish.filters.get(each.name) or 'all')}" for each in filters]
-        at = await self.app.push_screen_wait(ChooseDialog("Filter by", titles))
+        at = await self.answer(self.app.push_screen_wait(ChooseDialog("Filter by", titles)))
         if at is None:
             return
         values, shown = list(filters[at].choices), list(filters[at].choices)
         if filters[at].hint:
             present = self.wish.filters.get(filters[at].name, "")
-            text = await self.app.push_screen_wait(AskDialog(filters[at].name, filters[at].hint, present))
+            asked = AskDialog(filters[at].name, filters[at].hint, present)
+            text = await self.answer(self.app.push_screen_wait(asked))
             if text is not None:
                 self.ask_for(filters[at].name, text.strip())
             return
         if not values:
-            accounts = await self.ask(list_accounts(self.shared.ports)) or []
+            accounts = await self.ask(list_accounts(self.shared.ports))
+            if accounts is None or not self.is_current:
+                return
             values, shown = [each.id for each in accounts], [f"{each.name}  {each.id}" for each in accounts]
-        taken = await self.app.push_screen_wait(ChooseDialog(filters[at].name, ["all", *map(plain, shown)]))
+        offered = ChooseDialog(filters[at].name, ["all", *map(plain, shown)])
+        taken = await self.answer(self.app.push_screen_wait(offered))
         if taken is not None:
             self.ask_for(filters[at].name, ["", *values][taken])
 
@@ -250,4 +261,4 @@ class ListScreen(ConsoleScreen):
             self.notify(f"Copied {plain(record.id)}")
 
     def action_back(self) -> None:
-        self.app.pop_screen()
+        self.leave()

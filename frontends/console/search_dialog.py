@@ -3,22 +3,22 @@
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
 from ...core.usecases.browse.search import Hit, search
-from .context import NO_ANSWER, ConsoleContext, words
+from .asking import AskingDialog, background, words
+from .context import ConsoleContext
 from .texts import brief, plain
 
 _ID = 20
 
 
-class SearchDialog(ModalScreen[Hit | None]):
+class SearchDialog(AskingDialog[Hit | None]):
     """Answers what was chosen of what was found."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -29,7 +29,6 @@ class SearchDialog(ModalScreen[Hit | None]):
     def __init__(self, shared: ConsoleContext) -> None:
         super().__init__()
         self._shared = shared
-        self._hits: list[Hit] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
@@ -43,22 +42,22 @@ class SearchDialog(ModalScreen[Hit | None]):
         self.query_one("#outcome", Label).update("looking…")
         self._look(event.value)
 
-    @work(exclusive=True)
+    @background(exclusive=True)
     async def _look(self, text: str) -> None:
-        try:
-            self._hits = await search(self._shared.ports, text)
-        except NO_ANSWER as fault:
-            self.query_one("#outcome", Label).update(words(fault))
+        found = await self.answer(search(self._shared.ports, text))
+        if len(found) == 1 and self.is_current:
+            self.dismiss(found[0])
             return
-        if len(self._hits) == 1:
-            self.dismiss(self._hits[0])
-            return
-        self.query_one("#outcome", Label).update(f"{len(self._hits)} found" if self._hits else "Nothing found")
+        self.query_one("#outcome", Label).update(f"{len(found)} found" if found else "Nothing found")
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
-        hits.add_options([Option(_line(hit)) for hit in self._hits])
-        if self._hits:
+        hits.add_options([_Found(hit) for hit in found])
+        if found:
             hits.focus()
+
+    def fail(self, fault: Exception) -> None:
+        """Below what was looked for."""
+        self.query_one("#outcome", Label).update(f"enter: try again · {words(fault)}")
 
     def action_list(self) -> None:
         """Go down to what was found."""
@@ -66,7 +65,16 @@ class SearchDialog(ModalScreen[Hit | None]):
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._hits[event.option_index])
+        if isinstance(event.option, _Found):
+            self.dismiss(event.option.hit)
+
+
+class _Found(Option):
+    """One line of what was found, which knows what it opens: the lines may be others when the key is heard."""
+
+    def __init__(self, hit: Hit) -> None:
+        super().__init__(_line(hit))
+        self.hit = hit
 
 
 def _line(hit: Hit) -> Text:

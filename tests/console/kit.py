@@ -1,7 +1,8 @@
 """Houses with an operator at the console."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -12,11 +13,13 @@ from textual.widgets import Input, Select, Static
 from textual.worker import WorkerCancelled
 
 from cambist.frontends.console.app import Console
+from cambist.frontends.console.asking import log
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.faults import Unavailable
+from tests.console.storages import Gate, Gated
 from tests.refund_house import RefundHouse, open_refund_house
 
 SIZES = [(80, 24), (160, 48)]
@@ -29,6 +32,8 @@ class Fragile:
     def __init__(self, storage: Any) -> None:
         self._storage = storage
         self.gone = False
+        self.gate: Gate | None = None
+        """What each read and commit of a unit passes first."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
@@ -36,18 +41,43 @@ class Fragile:
     def unit(self) -> Any:
         if self.gone:
             raise Unavailable("the database does not answer")
-        return self._storage.unit()
+        return Gated(self._storage, self.gate).unit() if self.gate else self._storage.unit()
+
+
+class Slips(logging.Handler):
+    """The console's faults of its own, which its bar tells and its log keeps."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.told.append(record.getMessage())
+
+    @contextmanager
+    def listening(self) -> Iterator["Slips"]:
+        """Hear of them inside; at the end there may be none that the test has not taken out."""
+        log.addHandler(self)
+        try:
+            yield self
+        finally:
+            log.removeHandler(self)
+        assert self.told == []
 
 
 class Sitting:
     """A console over a house, and what operators do at it."""
 
-    def __init__(self, refunds: RefundHouse, app: Console, pilot: Pilot[None], storage: Fragile) -> None:
+    def __init__(
+        self, refunds: RefundHouse, app: Console, pilot: Pilot[None], storage: Fragile, slips: list[str]
+    ) -> None:
         self.refunds = refunds
         self.ports = refunds.ports
         self.app = app
         self.pilot = pilot
         self.storage = storage
+        self.slips = slips
+        """Faults of the console itself so far; what is left here at the end fails the test."""
 
     async def press(self, *keys: str) -> None:
         """Press, and wait until all that was asked is answered."""
@@ -128,9 +158,9 @@ async def sitting(
         ports = msgspec.structs.replace(refunds.ports, storage=storage)
         app = Console(ConsoleContext(ports=ports, operator="olga"))
         app.animation_level = "none"
-        with patch.object(Compositor, "render_update", _unpainted):
+        with patch.object(Compositor, "render_update", _unpainted), Slips().listening() as slips:
             async with app.run_test(size=size) as pilot:
-                opened = Sitting(refunds, app, pilot, storage)
+                opened = Sitting(refunds, app, pilot, storage, slips.told)
                 await opened.settle()
                 yield opened
 

@@ -1,0 +1,151 @@
+"""A console does not end: not when a screen is left while it reads, and not by what a storage raises."""
+
+import asyncio
+import re
+from collections import deque
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, Label, Static
+
+from cambist.frontends.console.act_dialog import ActDialog
+from cambist.frontends.console.catalogue import KINDS
+from cambist.frontends.console.detail import DetailScreen
+from cambist.frontends.console.home import HomeScreen
+from tests.console.kit import SIZES, Sitting, mismatch, sitting
+from tests.refund_house import RefundHouse
+
+HOUSE = Path(__file__).parents[2] / "frontends" / "console"
+SECRET = "https://qr.example/a-payers-bank-link"
+
+
+class Door:
+    """A storage's answers, held until they are let out."""
+
+    def __init__(self) -> None:
+        self._held: deque[asyncio.Future[None]] = deque()
+
+    async def __call__(self) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        self._held.append(waiting)
+        await waiting
+
+    async def let(self, shared: Sitting, answers: int) -> None:
+        """Give so many answers, one after the other."""
+        for _ in range(answers):
+            await shared.pilot.pause()
+            while self._held and self._held[0].done():  # whoever waited was cancelled
+                self._held.popleft()
+            if self._held:
+                self._held.popleft().set_result(None)
+        await shared.pilot.pause()
+
+    def open(self) -> None:
+        """Give all answers that are still awaited."""
+        for each in self._held:
+            if not each.done():
+                each.set_result(None)
+
+
+@pytest.mark.parametrize("answers", range(4))
+async def test_each_screen_is_left_while_it_waits_for_an_answer(answers: int) -> None:
+    made: list[str] = []
+
+    async def seed(refunds: RefundHouse) -> None:
+        made.append(await mismatch(refunds))
+
+    async with sitting(SIZES[0], seed) as shared:
+        door = shared.storage.gate = Door()
+        for kind in KINDS:
+            if kind.key:
+                await shared.pilot.press(kind.key)
+                await door.let(shared, answers)
+                await shared.pilot.press("escape")
+                await door.let(shared, 1)
+        await shared.app.push_screen(DetailScreen(shared.app.shared, KINDS[0], made[0]))
+        await door.let(shared, answers)
+        await shared.pilot.press("escape", "slash", *"order-7", "enter")
+        await door.let(shared, answers)
+        await shared.pilot.press("escape", "escape")
+        await door.let(shared, 1)
+        shared.storage.gate = None
+        door.open()
+        await shared.press("0")
+        assert isinstance(shared.front(), HomeScreen)
+        await shared.press("r", "1")
+        assert "100.00" in shared.shown()
+
+
+async def raise_a_slip() -> None:
+    raise RuntimeError(SECRET)
+
+
+async def test_whatever_a_read_or_an_act_raises_is_a_line_with_a_way_to_try_again() -> None:
+    async with sitting(SIZES[0], mismatch) as shared:
+        slip, told = "a fault of the console (RuntimeError)", "r: try again · a fault of the console"
+        for key in ("0", "1", "L"):
+            shared.storage.gate = raise_a_slip
+            await shared.press(key, "r")
+            assert told in shared.shown()
+            shared.storage.gate = None
+            await shared.press("r")
+            assert told not in shared.shown()
+        await shared.press("1", "enter")
+        shared.storage.gate = raise_a_slip
+        await shared.press("r")
+        assert told in shared.shown()
+        await shared.press("slash", *"order-7", "enter")
+        assert f"enter: try again · {slip}" in str(shared.front().query_one("#outcome", Label).content)
+        await shared.press("escape", "b")
+        assert isinstance(shared.front(), ActDialog)
+        shared.front().query_one("#reason", Input).value = "as an example"
+        await shared.press("ctrl+s")
+        assert f"look before you try again. {slip}" in str(shared.front().query_one("#outcome", Static).content)
+        shared.storage.gate = None
+        await shared.press("escape", "r")
+        assert "amount_mismatch" in shared.shown()
+        assert SECRET not in "".join(shared.slips)
+        assert all("RuntimeError" in each and "test_left.py" in each for each in shared.slips)
+        assert len(shared.slips) > 4
+        shared.slips.clear()
+
+
+async def test_the_last_words_of_a_console_hold_nothing_of_what_it_showed(capsys: pytest.CaptureFixture[str]) -> None:
+    def stumble() -> None:
+        secret = SECRET
+        raise ValueError(secret)
+
+    with pytest.raises(ValueError, match=r"qr\.example"):  # noqa: PT012 - the pilot raises it when it ends
+        async with sitting(SIZES[0]) as shared:
+            shared.app.call_later(stumble)
+            await shared.pilot.pause()
+            assert shared.slips.pop().startswith("the console ended: ValueError")
+    said = capsys.readouterr()
+    assert "ended by a fault of its own" in said.err + said.out
+    assert "in stumble" in said.err + said.out
+    assert SECRET not in said.err + said.out
+
+
+async def test_two_keys_on_their_way_close_one_screen_each() -> None:
+    """The second is heard by a screen that is closed already."""
+    async with sitting(SIZES[0], mismatch) as shared:
+        await shared.press("1", "enter")
+        detail = shared.front()
+        assert isinstance(detail, DetailScreen)
+        detail.action_back()
+        detail.action_back()
+        await shared.pilot.pause()
+        assert len(shared.app.screen_stack) == 2
+        await shared.press("slash")
+        dialog = shared.front()
+        dialog.dismiss(None)
+        dialog.dismiss(None)
+        await shared.pilot.pause()
+        assert len(shared.app.screen_stack) == 2
+
+
+def test_work_is_begun_in_one_room_only() -> None:
+    """Textual's own workers end the application by whatever they raise."""
+    for place in HOUSE.rglob("*.py"):
+        begins = re.search(r"run_worker|import .*\bwork\b|pop_screen\(", place.read_text("utf-8"))
+        assert place.name in ("asking.py", "app.py") or begins is None, place
