@@ -198,3 +198,22 @@ async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
             made = await client.post("/api/v1/payments", json={"amount_rub": "100.00"}, headers=keys | key)
             assert made.status_code == 201, "the key is not used up"
             assert msgspec.json.decode(made.content)["id"]
+
+
+async def test_a_head_that_has_begun_behind_a_refused_request_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(rules.Intake, "take", lambda *given: waiting.append(given[:3]))
+    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+        port = int(service.house.settings.base_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n")
+        while not waiting:
+            await asyncio.sleep(0)
+        intake, line, cycle = waiting[0]
+        intake._refuse(line, cycle)
+        writer.write(b"Accept: */*\r\n\r\n")
+        assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 503 ")
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        writer.close()

@@ -108,9 +108,11 @@ class GatedProtocol(BoundedProtocol):
         self.transport.write(b"%s%sx-request-id: %s\r\n\r\n%s" % (_HEAD, lines, request_id, _BODY))
         if b"connection" in ours:
             self.transport.close()
-        self.on_response_complete()
         nothing: Any = None  # thousands may rest: none keeps what it asked for
-        cycle.scope = self.scope = self.headers = nothing
+        if self.scope is cycle.scope:  # else the head of the next request has begun
+            self.cycle = self.scope = self.headers = nothing
+        cycle.scope = nothing
+        self.on_response_complete()
         if not self.transport.is_closing() and not self.pipeline:
             self._rests_since = self._intake.now()
             self.flow.pause_reading()
