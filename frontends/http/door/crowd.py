@@ -4,7 +4,7 @@ opening them (docs/limits.md "Sizes")."""
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ....core.domain.accounts.quota import Network, client_ip, is_trusted
 from ...telemetry.counters import Counters
@@ -39,8 +39,8 @@ class Crowd:
         self._untold: Counter[str] = Counter()
         self._quiet = False
 
-    def enter(self, peer: str | None) -> Callable[[], None] | None:
-        """Let in who comes from this address; what to call, once, when it has left. None: there is no room."""
+    def enter(self, peer: str | None) -> "Stay | None":
+        """Let in who comes from this address; what to call when it has left. None: there is no room."""
         if self.count >= self._most:
             self._refuse("process")
             return None
@@ -53,14 +53,14 @@ class Crowd:
                 return None
         self.count += 1
         self._inside[name] += 1
+        return Stay(self, name)
 
-        def leave() -> None:
-            self.count -= 1
-            self._inside[name] -= 1
-            if not self._inside[name]:
-                del self._inside[name]
-
-        return leave
+    def leave(self, name: str) -> None:
+        """One of this name has left."""
+        self.count -= 1
+        self._inside[name] -= 1
+        if not self._inside[name]:
+            del self._inside[name]
 
     def _refuse(self, bound: str) -> None:
         if self.counters is not None:
@@ -82,3 +82,18 @@ class Crowd:
             self._untold["address"], self._of_an_address, self._untold["process"], self._most,
         )  # fmt: skip
         self._untold.clear()
+
+
+class Stay:
+    """That one connection is inside: to be called when it has left, however often. Thousands are kept: it is small."""
+
+    __slots__ = ("_crowd", "_name")
+
+    def __init__(self, crowd: Crowd, name: str) -> None:
+        self._crowd: Crowd | None = crowd
+        self._name = name
+
+    def __call__(self) -> None:
+        crowd, self._crowd = self._crowd, None
+        if crowd is not None:
+            crowd.leave(self._name)

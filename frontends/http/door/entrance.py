@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from .crowd import REFUSAL, Crowd
+from .crowd import REFUSAL, Crowd, Stay
 
 AT_ONCE = 256
 """Connections let in before the loop goes on with what else is due."""
@@ -80,19 +80,12 @@ class Entrance:
             task.add_done_callback(self._entering.discard)
         return True
 
-    async def _seat(self, connection: socket.socket, leave: Callable[[], None]) -> None:
-        """Have the connection served; whatever comes, `leave` is called once."""
-        left = False
-
-        def end() -> None:
-            nonlocal left
-            if not left:
-                left = True
-                leave()
+    async def _seat(self, connection: socket.socket, leave: Stay) -> None:
+        """Have the connection served; whatever comes, `leave` is called."""
 
         def protocol() -> Any:
             made = self._protocol()
-            made.ended = end
+            made.ended = leave
             return made
 
         try:
@@ -100,9 +93,9 @@ class Entrance:
         except OSError as fault:  # it has gone already
             log.debug("a connection ended before it was served: %s", fault)
             connection.close()
-            end()
+            leave()
         except BaseException:
-            end()
+            leave()
             raise
 
 

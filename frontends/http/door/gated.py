@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
+import httptools
+
 from ....ports.clock import Ids
 from .bounded import BoundedProtocol
 from .edge import request_id_of
@@ -27,13 +29,16 @@ _HEAD = (
 class GatedProtocol(BoundedProtocol):
     """What reads is begun at once; all else when the intake says so."""
 
+    __slots__ = ("_context", "_ids", "_intake", "_refused", "_woken_at", "ended", "rests_since")
+
     def __init__(self, intake: Intake, ids: Ids, **given: Any) -> None:
         super().__init__(**given)
         self._intake = intake
         self._ids = ids
         self._refused: Any = None
         """The request that will be refused once its body is read."""
-        self._rests_since = 0.0
+        self.rests_since = 0.0
+        """When it was last refused something."""
         self._woken_at = 0.0
         self._context = copy_context()
         self.ended: Callable[[], None] | None = None
@@ -44,6 +49,16 @@ class GatedProtocol(BoundedProtocol):
         super().connection_lost(exc)
         if self.ended is not None:
             self.ended()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse it; who then rests, and has begun to say nothing more, needs no parser until it speaks again."""
+        if self.parser is None and not self.transport.is_closing():
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the server's
+        super()._parse(data)
+        if self.scope is None:
+            nothing: Any = None
+            self.parser = nothing
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if cycle.scope["method"] in _READS:
@@ -79,7 +94,7 @@ class GatedProtocol(BoundedProtocol):
 
     def heard_since(self, now: float) -> float:
         """When a request that is read now may have come: while this connection was left unread, or just now."""
-        return self._rests_since if now - self._woken_at < JUST else now
+        return self.rests_since if now - self._woken_at < JUST else now
 
     def on_body(self, body: bytes) -> None:
         """As the server's."""
@@ -109,11 +124,11 @@ class GatedProtocol(BoundedProtocol):
         if b"connection" in ours:
             self.transport.close()
         nothing: Any = None  # thousands may rest: none keeps what it asked for
-        if self.scope is cycle.scope:  # else the head of the next request has begun
+        if self.scope is cycle.scope and not self.transport.is_closing():  # else a head has begun, or a body may come
             self.cycle = self.scope = self.headers = nothing
         cycle.scope = nothing
         self.on_response_complete()
         if not self.transport.is_closing() and not self.pipeline:
-            self._rests_since = self._intake.now()
+            self.rests_since = self._intake.now()
             self.flow.pause_reading()
             self._intake.rest(self)

@@ -64,7 +64,7 @@ def _missing(connection: Any) -> tuple[object, float] | None:
     cycle = connection.cycle
     if cycle is None or cycle.response_complete:
         at_rest = connection.timeout_keep_alive_task is not None
-        return None if at_rest else (("head", cycle), HEAD)
+        return None if at_rest else (("head", cycle, connection.rests_since), HEAD)
     if cycle.more_body and not cycle.scope["path"].startswith(UPLOADS):
         return ("body", cycle), min(GRACE + connection.body_received / LEAST, BODY)
     return None
