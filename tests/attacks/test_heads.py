@@ -134,3 +134,15 @@ async def test_requests_one_after_another_are_counted_each_for_itself(fed: list[
     async with a_service() as port:
         assert (await said(port, one, one, one + one + last)).count(b"HTTP/1.1 200 ") == 5
     assert sum(fed) == 4 * len(one) + len(last)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x16\x03\x01\x02\x00", b"NONSENSE\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"GET / HTTP/9\r\n\r\n"],
+)
+async def test_what_is_no_request_is_told_so_in_the_documented_form(sent: bytes) -> None:
+    async with a_service() as port:
+        head, _, body = (await said(port, sent)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"Content-Type: application/json\r\n" in head
+    assert msgspec.json.decode(body)["error"]["code"] == "VALIDATION_ERROR"

@@ -36,11 +36,21 @@ more than thirty names shares them with no other."""
 
 _END = b"\r\n\r\n"
 
-_REFUSED = envelope("HEADERS_TOO_LARGE", "The head of the request is over 32 KB, or has more than 100 headers")
-_ANSWER = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"Content-Type: %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
-) % (JSON, len(_REFUSED), _REFUSED)
+
+def _answer(status: bytes, code: str, message: str) -> bytes:
+    """The whole answer to what never became a request."""
+    body = envelope(code, message)
+    return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (
+        status, JSON, len(body), body,
+    )  # fmt: skip
+
+
+_TOO_LARGE = _answer(
+    b"431 Request Header Fields Too Large",
+    "HEADERS_TOO_LARGE",
+    "The head of the request is over 32 KB, or has more than 100 headers",
+)
+_NO_HTTP = _answer(b"400 Bad Request", "VALIDATION_ERROR", "This is no request of HTTP/1.1")
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -90,7 +100,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 return
             room = HEAD - self._unproven
             if room == 0 or self._too_many:
-                self._refuse()
+                self._refuse(_TOO_LARGE)
                 return
             found = data.find(_END, start + STEP)
             end = min(size if found < 0 else found + len(_END), start + room)
@@ -98,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().data_received(data if end - start == size else data[start:end])
             start = end
         if self._too_many:
-            self._refuse()
+            self._refuse(_TOO_LARGE)
 
     def _hold(self, data: bytes) -> None:
         """Keep it until somebody takes it, or the next turn."""
@@ -153,13 +163,17 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._too_many:
             super().on_message_complete()
 
-    def _refuse(self) -> None:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the server names it
+        """As the server's, in the documented form."""
+        self._refuse(_NO_HTTP)
+
+    def _refuse(self, answer: bytes) -> None:
         """Close; what is being answered on this connection is not interrupted by another answer."""
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
         if answering is None or answering.response_complete:
-            self.transport.write(_ANSWER)
+            self.transport.write(answer)
         self.transport.close()
 
 
