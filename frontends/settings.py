@@ -334,7 +334,11 @@ def for_many_processes(settings: Settings) -> Settings:
     if settings.redis_url is None:
         need("redis_url", "is needed: with counters in memory every process would grant the whole limit")
     if settings.vault is None:
-        need("vault_key", "and CAMBIST_VAULT_PEPPER are needed: every machine would make a key file of its own")
+        need(
+            "vault_key",
+            "and CAMBIST_VAULT_PEPPER are needed: every machine would make a key file of its own; where one was made "
+            "already (vault.key in data_dir), give its keys and its pepper",
+        )
     if faults:
         raise SettingsError(tuple(faults))
     return settings

@@ -94,10 +94,10 @@ def head() -> Answer:
 def adopt(*, anyway: bool, yes: bool) -> Answer:
     """Once, after the upgrade to a version whose chains bear the vault's tags: take the history over as it stands.
 
-    It is checked first: every link, every balance. Payout wallets and pending payouts are taken over with it, and the
-    wallets listed. Until then nothing new is sealed, and `doctor` says so. Any other
-    time that a chain is found without its tag, somebody took it away: then restore a backup instead. Run it when no
-    process of an older version is left.
+    It is checked first: every link, every balance. Payout wallets, pending payouts and exchanges under way are taken
+    over with it, and the wallets listed. Until then nothing new is sealed, nothing is paid out, and `doctor` says so.
+    Any other time that a chain is found without its tag, somebody took it away: then restore a backup instead. Run it
+    when no process of an older version is left.
     """
     if not yes:
         click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)

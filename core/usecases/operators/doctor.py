@@ -199,7 +199,10 @@ async def check_ledger(ports: Ports) -> Finding:
     """The sums of all balances and the newest entries."""
     faults = await ledger_faults(ports)
     if faults:
-        return failed(f"the books do not hold: {'; '.join(faults)}", "run `cambist ledger verify`, and stop payouts")
+        remedy = (
+            "run `cambist ledger verify`, and stop payouts; right after an upgrade to chains with tags, `ledger adopt`"
+        )
+        return failed(f"the books do not hold: {'; '.join(faults)}", remedy)
     return ok("the balances sum to zero and the newest entries are as they were sealed")
 
 
