@@ -75,7 +75,7 @@ async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS
 async def _as_it_is(ports: Ports, job: Job) -> Job | None:
     """A claimed job as it is by the test clock in force; None when it is in other hands by now."""
     here = await ports.storage.get(Job, job.id)
-    return here if here is not None and here.version == job.version else None
+    return here if is_ours(here, job) else None
 
 
 async def run_here(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:

@@ -20,6 +20,8 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import FollowUp, is_ours
 from cambist.core.usecases.subscriptions.mandate_end import plan_revoking
 from cambist.core.usecases.webhooks.events import EventQuery
+from cambist.core.usecases.webhooks.lease import Lease
+from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.core.usecases.webhooks.resends import RESEND, resend_range
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
 from cambist.ports.bundle import Ports
@@ -144,6 +146,27 @@ async def test_who_comes_late_sends_no_batch_beside_its_successor(house: TestHou
     assert await jobs_of(house, RESEND) == []
     await house.work(5)
     assert len(house.postman.webhooks) == sent + 1
+
+
+async def test_an_endpoint_is_served_by_one_though_its_job_ended_and_came_anew(house: TestHouse) -> None:
+    """The first one's lease ended, another did the work and removed the job; for the next event there is one of the
+    same version."""
+
+    async def ask() -> Job:
+        async with house.ports.storage.unit() as unit:
+            ask_to_deliver(house.ports, unit, house.account.account_id, Mode.TEST)
+            await unit.commit()
+        return await claimed(house, DELIVER)
+
+    first = await ask()
+    await house.clock.advance(LEASE + 1)
+    await run(house.ports, await claimed(house, DELIVER))
+    assert await jobs_of(house, DELIVER) == []
+    second = await ask()
+    assert (second.id, second.version) == (first.id, first.version)
+    assert not await Lease(house.ports, first).read()
+    assert await Lease(house.ports, first).was_asked()
+    assert await Lease(house.ports, second).read()
 
 
 class TestFollowUp:

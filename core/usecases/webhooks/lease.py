@@ -8,6 +8,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.jobs import Job
+from ..schedule import is_ours
 
 
 class Lease:
@@ -28,7 +29,7 @@ class Lease:
 
     def is_ours(self, present: Job | None) -> bool:
         """Take the job as it was just read. False when it is another worker's, or gone."""
-        if present is None or present.version != self.job.version:
+        if present is None or not is_ours(present, self.job):
             self.lost = True
         else:
             self.job = present
@@ -58,4 +59,4 @@ class Lease:
 
 def is_unchanged(present: Job | None, job: Job) -> bool:
     """Whether nobody took the job or asked for it since it was read. That its lease was kept is no change."""
-    return present is not None and (present.version, present.asked) == (job.version, job.asked)
+    return present is not None and is_ours(present, job) and present.asked == job.asked
