@@ -20,6 +20,7 @@ from cambist.core.domain.kyc.kyc import CheckOrder, RegisterOrder
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.clients import ClientSimulation, set_blocked, shown
+from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.kyc.register import register
 from cambist.core.usecases.kyc.results import FOLLOW, apply, on_notice
@@ -31,6 +32,7 @@ from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from cambist.ports.notes import ProviderNote
 from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, code, open_kyc_house
+from tests.refund_house import RefundHouse
 
 DAY = 24 * 3600
 
@@ -117,6 +119,16 @@ async def test_the_redirect_s_link_is_found_again(kyc: KycHouse) -> None:
     found = await kyc.check()
     assert found["status"] == "required"
     assert found["kyc_url"].startswith("https://kyc.example/form/")
+
+
+@pytest.mark.parametrize("ending", [Ending.NOT_SUPPORTED, Ending.NOT_CONFIGURED])
+async def test_a_verifier_that_cannot_say_says_nothing(kyc: KycHouse, ending: Ending) -> None:
+    await kyc.register()
+    before = await kyc.client()
+    kyc.twist("state", ending)
+    assert code(await kyc.post("/kyc/check", {"phone": PHONE})) == (503, "KYC_UNAVAILABLE")
+    kyc.twist("state", ending)
+    assert await present_client(kyc.ports, await RefundHouse(kyc.house).caller(Mode.LIVE), PHONE) == before
 
 
 async def test_a_verifier_that_is_away_for_long_loses_nothing(kyc: KycHouse) -> None:

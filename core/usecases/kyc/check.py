@@ -4,7 +4,7 @@
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, Refused, Unavailable
+from ....ports.faults import NO_ANSWER, Refused
 from ....ports.kyc import NoAnswer
 from ...domain.accounts.accounts import Caller, KycDemand, Mode
 from ...domain.errors import Refusal
@@ -69,7 +69,7 @@ async def _asked(ports: Ports, client: Client) -> Client:
         return await look(ports, client)
     except (NoAnswer, Refused):
         raise silent() from None
-    except (Unavailable, NotConfigured):
+    except NO_ANSWER:
         raise unavailable() from None
 
 

@@ -5,7 +5,7 @@ How clients come to be verified: check.py, register.py, results.py.
 """
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, Refused, Unavailable
+from ....ports.faults import NO_ANSWER
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import KYC_REQUIRED, Caller, Mode
 from ...domain.kyc.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
@@ -47,5 +47,5 @@ async def present_client(ports: Ports, caller: Caller, phone: str) -> Client | N
         return client
     try:
         return await look(ports, client)
-    except (Unavailable, Refused, NotConfigured):
+    except NO_ANSWER:
         return client
