@@ -114,7 +114,7 @@ class SimulatedVerifier:
         decision may be followed by another one: real verifiers do so."""
         now = self._clock.now()
 
-        def turn(file: CheckFile) -> CheckFile:
+        def processing(file: CheckFile) -> CheckFile:
             file = as_of(file, now)
             if verdict.decides_at is None or verdict.decides_at <= now:
                 return decided(file, verdict.status, verdict.passport, verdict.address)
@@ -126,8 +126,8 @@ class SimulatedVerifier:
                 then_address=verdict.address,
             )
 
-        if await self._files.change(operation, turn) is None:
-            await self._files.put(operation, turn(CheckFile(status=CheckStatus.PROCESSING)))
+        if await self._files.change(operation, processing) is None:
+            await self._files.put(operation, processing(CheckFile(status=CheckStatus.PROCESSING)))
         if verdict.silent:
             return ()
         return (CheckNotice(operation=operation),) * (2 if verdict.doubled else 1)

@@ -112,7 +112,7 @@ class SimulatedSender:
         self._check(signed)
         now = self._clock.now()
         try:
-            entry = await self._turn(signed.tx_hash, lambda before: _included(before, signed.expires_at, now), signed)
+            entry = await self._change(signed.tx_hash, lambda before: _included(before, signed.expires_at, now), signed)
         except Unavailable as trouble:
             raise OutcomeUnknown("the chain did not answer") from trouble
         await be_silent(self._clock, twist)
@@ -129,7 +129,7 @@ class SimulatedSender:
         entry = _as_of(written, signed.expires_at, now)
         if entry.state is TransferState.FAILED and entry != written:
             # Written down before it is said, so that a broadcast still under way comes too late.
-            entry = await self._turn(signed.tx_hash, lambda before: _as_of(before, signed.expires_at, now))
+            entry = await self._change(signed.tx_hash, lambda before: _as_of(before, signed.expires_at, now))
         return entry.state
 
     async def find(self, operation: str) -> SentTransfer | None:
@@ -171,22 +171,22 @@ class SimulatedSender:
         ):
             raise Refused("this wallet did not sign that", reason="invalid")
 
-    async def _turn(
-        self, tx_hash: str, turn: Callable[[_Entry | None], _Entry], sent: SignedTransfer | None = None
+    async def _change(
+        self, tx_hash: str, change: Callable[[_Entry | None], _Entry], sent: SignedTransfer | None = None
     ) -> _Entry:
-        """Write what `turn` makes of the entry, whether there is one or not, and what was `sent` with it. Raises:
+        """Write what `change` makes of the entry, whether there is one or not, and what was `sent` with it. Raises:
         Unavailable."""
         key = "" if sent is None else f"{sent.operation}/{tx_hash}"
         page = None if sent is None else _Sent(tx_hash=tx_hash, blob=sent.blob)
         entry, is_new = await self._chain.start(
-            tx_hash, turn(None), *(() if page is None else (self._sent.note(key, page),))
+            tx_hash, change(None), *(() if page is None else (self._sent.note(key, page),))
         )
         if is_new:
             return entry
         if page is not None and await self._sent.read(key) is None:
             # Somebody said how it stands before it was sent.
             await self._sent.start(key, page)
-        changed = await self._chain.change(tx_hash, turn)
+        changed = await self._chain.change(tx_hash, change)
         if changed is None:
             raise Unavailable(f"{self.name}: a transaction was there and is gone")
         return changed

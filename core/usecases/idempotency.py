@@ -99,7 +99,7 @@ async def once_made(ports: Ports, read: Callable[[], Awaitable[R | None]], is_ma
 
     Raises: Refusal PROVIDER_UNAVAILABLE when that takes too long.
     """
-    waited, turn = 0.0, 0
+    waited, tried = 0.0, 0
     while True:
         found = await read()
         if found is None or is_made(found):
@@ -108,6 +108,6 @@ async def once_made(ports: Ports, read: Callable[[], Awaitable[R | None]], is_ma
             raise Refusal(
                 "PROVIDER_UNAVAILABLE", "The first request with this key is still at work; try again", retry_after=5
             )
-        pause = _MAKER_PAUSES[min(turn, len(_MAKER_PAUSES) - 1)]
+        pause = _MAKER_PAUSES[min(tried, len(_MAKER_PAUSES) - 1)]
         await ports.clock.sleep(pause)
-        waited, turn = waited + pause, turn + 1
+        waited, tried = waited + pause, tried + 1

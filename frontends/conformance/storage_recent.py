@@ -50,9 +50,9 @@ async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
 async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(shared_place: Place) -> None:
     ours, theirs = await shared_place.open(), await shared_place.open()
     await put(theirs, account())
-    for turn in range(5):
-        await rename(theirs, f"Merchant {turn}")
-        assert await name_of(ours, within=0.0) == f"Merchant {turn}"
+    for round_ in range(5):
+        await rename(theirs, f"Merchant {round_}")
+        assert await name_of(ours, within=0.0) == f"Merchant {round_}"
 
 
 async def test_what_is_closed_answers_nothing_from_memory(storage: Storage) -> None:

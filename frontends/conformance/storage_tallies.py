@@ -136,10 +136,10 @@ async def test_100_units_that_accrue_the_same_rows_crosswise_lose_nothing(place:
     names = ["t1", "t2", "t3", "t4"]
 
     async def one(n: int) -> None:
-        turned = names[n % 4 :] + names[: n % 4]
+        rotated = names[n % 4 :] + names[: n % 4]
         async with storage.unit() as unit:
             unit[Payment].add(payment(f"pay_{n}"))
-            for name in turned:
+            for name in rotated:
                 unit[Tally].accrue(tally(name, n))
             await unit.commit()
 

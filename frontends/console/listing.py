@@ -210,9 +210,9 @@ class ListScreen(ConsoleScreen):
 
     def action_mode(self) -> None:
         """Both modes, live, test, and round."""
-        self._turn(next((each for each in self.kind.filters if each.name == "mode"), None))
+        self._next_value(next((each for each in self.kind.filters if each.name == "mode"), None))
 
-    def _turn(self, asked: Filter | None) -> None:
+    def _next_value(self, asked: Filter | None) -> None:
         if asked is not None:
             choices = ("", *asked.choices)
             present = self.wish.filters.get(asked.name, "")

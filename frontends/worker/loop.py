@@ -95,7 +95,7 @@ class Worker:
         ]
         try:
             while not self._stopping:
-                await self._turn()
+                await self._look_once()
             if self._lost is not None:
                 raise Unavailable(self._lost)
             while under_way := [*self._running, *self._serving]:
@@ -104,7 +104,7 @@ class Worker:
             for task in (*besides, *self._running, *self._serving):
                 task.cancel()
 
-    async def _turn(self) -> None:
+    async def _look_once(self) -> None:
         """Begin what is due, or rest. Whatever goes wrong on the way ends nothing: it is tried again after a sweep."""
         self._ailing = False
         await self._mind_the_clock()

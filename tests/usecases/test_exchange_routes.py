@@ -24,7 +24,7 @@ async def house() -> AsyncIterator[ExchangeHouse]:
         yield opened
 
 
-async def turn(house: ExchangeHouse, status: GatewayStatus, *names: str) -> None:
+async def set_status(house: ExchangeHouse, status: GatewayStatus, *names: str) -> None:
     for name in names:
         await set_gateway(house.ports, name, status)
 
@@ -36,7 +36,7 @@ async def test_a_payout_goes_by_the_first_bank_that_is_not_down(
     house: ExchangeHouse, down: tuple[str, ...], taken: str
 ) -> None:
     made = await house.made()
-    await turn(house, S.DOWN, *down)
+    await set_status(house, S.DOWN, *down)
     await house.send(made.id)
     await house.house.work(30)
     exchange = await house.exchange(made.id)
@@ -45,12 +45,12 @@ async def test_a_payout_goes_by_the_first_bank_that_is_not_down(
 
 async def test_while_all_are_down_it_waits_and_then_goes(house: ExchangeHouse) -> None:
     made = await house.made()
-    await turn(house, S.DOWN, FIRST, SECOND)
+    await set_status(house, S.DOWN, FIRST, SECOND)
     await house.send(made.id)
     await house.house.work(3600)
     exchange = await house.exchange(made.id)
     assert (exchange.status, exchange.bank, exchange.parts) == ("usdt_received", None, ())
-    await turn(house, S.OPERATIONAL, SECOND)
+    await set_status(house, S.OPERATIONAL, SECOND)
     await house.house.work(3600)
     exchange = await house.exchange(made.id)
     assert (exchange.status, exchange.bank) == ("completed", SECOND)
@@ -60,19 +60,19 @@ async def test_a_payout_that_began_stays_with_its_bank(house: ExchangeHouse) -> 
     made = await house.made()
     await house.send(made.id)
     assert await house.look(made.id) == "rub_sending"
-    await turn(house, S.DOWN, FIRST)
+    await set_status(house, S.DOWN, FIRST)
     await house.at_bank(f"{made.id}/1", RemittanceStatus.DONE)
     exchange = await house.exchange(made.id)
     assert (exchange.status, exchange.bank) == ("completed", FIRST)
 
 
 async def test_rub_come_to_the_first_bank_that_is_not_down(house: ExchangeHouse) -> None:
-    await turn(house, S.DOWN, FIRST)
+    await set_status(house, S.DOWN, FIRST)
     assert (await house.bought()).bank == SECOND
 
 
 async def test_while_all_are_down_no_exchange_of_rub_begins(house: ExchangeHouse) -> None:
-    await turn(house, S.DOWN, FIRST, SECOND)
+    await set_status(house, S.DOWN, FIRST, SECOND)
     with pytest.raises(Refusal) as refused:
         await house.bought()
     assert (refused.value.code, refused.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)

@@ -22,8 +22,8 @@ from .pool import Connections
 
 _TRIES = 20
 """How often a unit is tried that the server breaks off in favour of another (a deadlock). Each lost try means that
-another unit won; one that is in its turn can still lose to many new ones, one after the other."""
-_IN_TURN = "SELECT pg_advisory_xact_lock(7161111)"
+another unit won; one that is queued can still lose to many new ones, one after the other."""
+_QUEUE_LOCK = "SELECT pg_advisory_xact_lock(7161111)"
 """Units that were broken off wait for each other before they touch a row again: writes are made in the order that the
 use case gave them, so two that met once would meet again and again."""
 
@@ -133,7 +133,7 @@ class Commits:
         for tried in range(_TRIES):
             try:
                 async with self.connection() as connection:
-                    await self._transact(connection, writes, in_turn=tried > 0)
+                    await self._transact(connection, writes, queued=tried > 0)
             except _Clash as clash:
                 raise await self._conflict(clash) from None
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
@@ -165,23 +165,23 @@ class Commits:
         finally:
             await (self._pool.give if went_well else self._pool.drop)(connection)
 
-    async def _transact(self, connection: Any, writes: Sequence[Write], *, in_turn: bool) -> None:
+    async def _transact(self, connection: Any, writes: Sequence[Write], *, queued: bool) -> None:
         """Raises: Stale, _Clash; the driver's faults."""
-        if len(writes) > _LONG and not in_turn:
+        if len(writes) > _LONG and not queued:
             # What is refused is found out by one after the other, in the order of the unit.
             with contextlib.suppress(*REFUSED, _Clash, Stale):
                 await self._in_bulk(connection, writes)
                 return
         statements = self._tables.of_unit(writes)
-        one = None if in_turn else joined(statements)
+        one = None if queued else joined(statements)
         if one is not None:
             with contextlib.suppress(*REFUSED):
                 await connection.fetchval(one[0], *one[1])
                 return
         # A lone statement is a transaction already, in one round trip instead of three.
         async with connection.transaction() if len(statements) > 1 else contextlib.nullcontext():
-            if in_turn:
-                await connection.execute(_IN_TURN)
+            if queued:
+                await connection.execute(_QUEUE_LOCK)
             for write, statement in statements:
                 await _write(connection, write, statement)
 

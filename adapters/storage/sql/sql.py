@@ -160,13 +160,13 @@ class SqlStorage(ABC):
         """Reads in one transaction, one after another, on one connection."""
         self._refuse_when_closed()
         async with self._seen_at_once() as ask:
-            turn = asyncio.Lock()
+            lock = asyncio.Lock()
 
-            async def in_turn(text: str, parameters: Sequence[Any]) -> Sequence[Row]:
-                async with turn:
+            async def one_by_one(text: str, parameters: Sequence[Any]) -> Sequence[Row]:
+                async with lock:
                     return await ask(text, parameters)
 
-            yield snapshot_over(self._table_maps, SqlReader(self._tables, in_turn, self._met))
+            yield snapshot_over(self._table_maps, SqlReader(self._tables, one_by_one, self._met))
 
     async def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any

@@ -40,7 +40,7 @@ QUEUE = 10_000
 """Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
 _AGAIN = 0.002
 """Seconds between two tries to begin while another process writes."""
-_TURN = 16
+_UNITS_A_TICK = 16
 """Units after which the loop has a turn: about a millisecond."""
 
 
@@ -239,7 +239,7 @@ class Committer:
             if not waiting.future.done():  # cancelled while it waited: nobody asks for it any more
                 carry_out(waiting)
                 taken.append(waiting)
-            if number % _TURN == 0:
+            if number % _UNITS_A_TICK == 0:
                 await asyncio.sleep(0)
         return taken
 

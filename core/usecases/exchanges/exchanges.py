@@ -46,7 +46,7 @@ from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
 from .opening import open_new
 from .progress import LOOK, progress, seen_funds, take_funds
-from .steps import WATCH_EXCHANGE, read_exchange, turn
+from .steps import WATCH_EXCHANGE, move, read_exchange
 
 KIND = "exchange"
 
@@ -266,7 +266,7 @@ async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[Exchange
         present = await read_exchange(unit, exchange.id)
         _require_cancellable(present, allowed)
         await WATCH_EXCHANGE.hurry(unit, present.id, ports.clock.now())
-        return await turn(ports, unit, present, ExchangeTrigger.CALLED_OFF)
+        return await move(ports, unit, present, ExchangeTrigger.CALLED_OFF)
 
     return await retrying(ports.storage, work)
 

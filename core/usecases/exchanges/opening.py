@@ -15,7 +15,7 @@ from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ..gateways.watch import watched
 from ..units import retrying
-from .steps import WATCH_EXCHANGE, fail, turn
+from .steps import WATCH_EXCHANGE, fail, move
 
 _S = ExchangeStatus
 _RETRY_AFTER = 30
@@ -54,7 +54,7 @@ async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
         present = await unit[Exchange].get(exchange.id)
         if present is None or present.status is not _S.PENDING:
             return present
-        return await turn(
+        return await move(
             ports, unit, msgspec.structs.replace(present, crypto_deposit_address=address), ExchangeTrigger.ADDRESS_GIVEN
         )
 
@@ -86,7 +86,7 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
         if invoice is None:
             return await fail(ports, unit, present, failure)
         opened = msgspec.structs.replace(present, invoice_reference=invoice.reference, invoice_payload=invoice.payload)
-        return await turn(ports, unit, opened, ExchangeTrigger.INVOICE_MADE)
+        return await move(ports, unit, opened, ExchangeTrigger.INVOICE_MADE)
 
     return await retrying(ports.storage, work)
 

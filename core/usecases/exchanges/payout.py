@@ -38,7 +38,7 @@ from ..gateways.watch import watched
 from ..ledger.ledger import post
 from ..sealed import open_exchange_phone
 from ..units import retrying
-from .steps import RACES, fail, is_as_made, read_exchange, turn
+from .steps import RACES, fail, is_as_made, move, read_exchange
 
 _S = ExchangeStatus
 _P = PartStatus
@@ -71,7 +71,7 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
         post(unit, money_given(present, ports.clock.now()))
         parts = payout_parts(present.id, present.amount_rub, cap)
         planned = msgspec.structs.replace(present, bank=bank.name, parts=parts)
-        return await turn(ports, unit, planned, ExchangeTrigger.PAYOUT_STARTED)
+        return await move(ports, unit, planned, ExchangeTrigger.PAYOUT_STARTED)
 
     return await retrying(ports.storage, work, again_on=RACES)
 
@@ -209,7 +209,7 @@ async def _conclude(ports: Ports, exchange_id: str, part: PayoutPart, state: Rem
         if not delivered:
             return await fail(ports, unit, after, state.failure or "unknown")
         post(unit, exchange_completed(after, now))
-        return await turn(ports, unit, after, ExchangeTrigger.DELIVERED)
+        return await move(ports, unit, after, ExchangeTrigger.DELIVERED)
 
     return await retrying(ports.storage, work, again_on=RACES)
 

@@ -16,7 +16,7 @@ from ..ledger.ledger import post
 from ..settlement.transfers import broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .payout import Paying
-from .steps import RACES, fail, is_as_made, read_exchange, turn
+from .steps import RACES, fail, is_as_made, move, read_exchange
 
 _S = ExchangeStatus
 
@@ -38,7 +38,7 @@ async def begin_sending(ports: Ports, exchange: Exchange) -> Exchange:
         if not is_as_made(ports, present):
             return present
         post(unit, money_given(present, now))
-        return await turn(ports, unit, msgspec.structs.replace(present, sender=sender.name), ExchangeTrigger.HELD)
+        return await move(ports, unit, msgspec.structs.replace(present, sender=sender.name), ExchangeTrigger.HELD)
 
     return await retrying(ports.storage, work, again_on=RACES)
 
@@ -113,7 +113,7 @@ async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
         if present.status is not _S.USDT_SENDING or present.tx_hash != exchange.tx_hash:
             return present
         post(unit, exchange_completed(present, ports.clock.now()))
-        return await turn(ports, unit, present, ExchangeTrigger.CONFIRMED)
+        return await move(ports, unit, present, ExchangeTrigger.CONFIRMED)
 
     return await retrying(ports.storage, work, again_on=RACES)
 

@@ -107,7 +107,7 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
             return exchange
         less = msgspec.structs.replace(exchange, amount_rub_received=Rub(gone.received))
         if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):
-            return await turn(ports, unit, less, _T.TAKEN_BACK)
+            return await move(ports, unit, less, _T.TAKEN_BACK)
         return unit[Exchange].save(less)
     judge = judge_deposits if exchange.takes_usdt else judge_payments
     decision = judge(exchange, seen, now, {transfer.id for transfer in known})
@@ -122,10 +122,10 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
         for transfer in released_transfers(known, decision.released, "underpaid"):
             unit[ExchangeTransfer].save(transfer)
         post(unit, entry)
-    return await turn(ports, unit, after, decision.trigger)
+    return await move(ports, unit, after, decision.trigger)
 
 
-async def turn(
+async def move(
     ports: Ports, unit: Unit, exchange: Exchange, trigger: ExchangeTrigger, failure: str | None = None
 ) -> Exchange:
     """Save the exchange one move further, with its event where that is its end. The money is the caller's.
@@ -148,7 +148,7 @@ async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Ex
         for transfer in released_transfers(known, failed_release(exchange), "failed"):
             unit[ExchangeTransfer].save(transfer)
         post(unit, entry)
-    return await turn(ports, unit, exchange, _T.FAILED, failure)
+    return await move(ports, unit, exchange, _T.FAILED, failure)
 
 
 def exchange_payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus) -> ExchangePayload:

@@ -28,7 +28,7 @@ from ..units import retrying
 from .bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from .contradictions import heard_of_failed
 from .money import take
-from .steps import CARRY_OUT, RACES, payment_of, turn
+from .steps import CARRY_OUT, RACES, move, payment_of
 
 _S = RefundStatus
 _T = RefundTrigger
@@ -96,7 +96,7 @@ async def _begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
             return refund, False
         if bank is None or payment.bank_reference is None or not bank.refunds:
             await CARRY_OUT.drop(unit, refund.id)
-            return await turn(ports, unit, refund, (_T.REJECTED,), failure=NOT_SUPPORTED), False
+            return await move(ports, unit, refund, (_T.REJECTED,), failure=NOT_SUPPORTED), False
         taken = await take(ports, unit, payment, refund)
         if taken is None:
             await CARRY_OUT.drop(unit, refund.id)
@@ -149,7 +149,7 @@ async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund |
         steps = () if refund is None else _STEPS.get((refund.status, state.status), ())
         if refund is None or not steps:
             return refund
-        return await turn(ports, unit, refund, steps, failure=state.failure or "unknown")
+        return await move(ports, unit, refund, steps, failure=state.failure or "unknown")
 
     return await retrying(ports.storage, work, again_on=RACES)
 

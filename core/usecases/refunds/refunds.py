@@ -31,7 +31,7 @@ from ..causes import caused_id
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..test_clock import in_test_time
 from ..units import retrying
-from .steps import CARRY_OUT, RACES, refunds_of, turn
+from .steps import CARRY_OUT, RACES, move, refunds_of
 
 KIND = "refund"
 
@@ -187,7 +187,7 @@ async def _end_pending(
     if refund.status is not RefundStatus.PENDING:
         raise _not_pending(refund)
     await CARRY_OUT.drop(unit, refund.id)
-    return await turn(ports, unit, refund, (trigger,), failure=failure)
+    return await move(ports, unit, refund, (trigger,), failure=failure)
 
 
 def _not_pending(refund: Refund) -> Refusal:
@@ -250,6 +250,6 @@ async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
         if refund.status is not RefundStatus.COMPLETED:
             raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
         await CARRY_OUT.drop(unit, refund.id)
-        return await turn(ports, unit, refund, (RefundTrigger.CAME_BACK,))
+        return await move(ports, unit, refund, (RefundTrigger.CAME_BACK,))
 
     return await retrying(ports.storage, work, again_on=RACES)

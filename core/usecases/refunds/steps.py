@@ -48,7 +48,7 @@ async def refunds_of(unit: Unit, payment_id: str) -> list[Refund]:
     return sorted(found, key=lambda refund: (refund.created_at, refund.id))
 
 
-async def turn(
+async def move(
     ports: Ports, unit: Unit, refund: Refund, triggers: Iterable[RefundTrigger], *, failure: str | None = None
 ) -> Refund:
     """Move a refund on by `triggers`, one after the other, each with its event; it and its payment are saved.

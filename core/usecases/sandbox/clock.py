@@ -34,8 +34,8 @@ from ..test_clock import test_clock_of
 from ..units import retrying
 from ..webhooks.outbox import deliver_id
 from ..webhooks.results import TIMER
+from .clock_batches import batch_of, due_in_test_time, moment_of, worth_reading
 from .clock_dues import plan_straightening, straighten
-from .clock_turns import due_in_test_time, moment_of, turn_of, worth_reading
 
 ADVANCE = "sandbox.clock"
 
@@ -152,7 +152,7 @@ class _Next(msgspec.Struct, frozen=True):
     """What a step found: jobs to do at once, each with its test clock; a job that somebody has in hand; neither, and
     the clock is at its end; or nothing of it is ours any more."""
 
-    turn: Sequence[tuple[Job, TestClock | None]] = ()
+    batch: Sequence[tuple[Job, TestClock | None]] = ()
     wait: bool = False
     over: bool = False
     lost: bool = False
@@ -168,7 +168,7 @@ class _Advance:
         self._run = run
         self._vain = 0.0
         self._done: dict[str, int] = {}
-        """The jobs of the last turn, by id, with their versions as they were taken."""
+        """The jobs of the last batch, by id, with their versions as they were taken."""
 
     async def go_on(self, *, until: float | None) -> None:
         """To the end; or until this moment of the monotonic clock, and then a worker goes on."""
@@ -179,8 +179,8 @@ class _Advance:
                 await straighten(self._ports, self._account_id)
             if found.over or found.lost:
                 return
-            if found.turn:
-                await self._do(found.turn)
+            if found.batch:
+                await self._do(found.batch)
             elif found.wait:
                 await clock.sleep(IN_HAND)
         await self._hand_over()
@@ -216,20 +216,20 @@ class _Advance:
             later = moment_of(first) + timedelta(seconds=LEASE)
             unit[Job].save(msgspec.structs.replace(first, moment=later))
             return _Next()
-        return self._take(unit, account, clock, turn_of(due))
+        return self._take(unit, account, clock, batch_of(due))
 
     def _take(self, unit: Unit, account: Account, clock: SandboxClock, jobs: Sequence[Job]) -> _Next:
         """Each job at its own moment; the account's clock at the last of them."""
-        turn, real = [], self._ports.clock.real()
+        batch, real = [], self._ports.clock.real()
         for job in jobs:
             clock = moved(clock, real, moment_of(job))
             there = test_clock_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
             taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
             # As it is seen in its test time.
-            turn.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
-        clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(turn))
+            batch.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
+        clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(batch))
         unit[Account].save(msgspec.structs.replace(account, clock=clock))
-        return _Next(turn=turn)
+        return _Next(batch=batch)
 
     def _is_ours(self, present: Job) -> bool:
         """A lease that is kept is no change; another runner's claim, and another advance, are."""
@@ -241,14 +241,14 @@ class _Advance:
         endpoint = endpoint_id(self._account_id, Mode.TEST)
         return deliver_id(endpoint), f"{TIMER}:{endpoint}"
 
-    async def _do(self, turn: Sequence[tuple[Job, TestClock | None]]) -> None:
-        self._done = {job.id: job.version for job, _ in turn}
-        if len(turn) > 1:
+    async def _do(self, batch: Sequence[tuple[Job, TestClock | None]]) -> None:
+        self._done = {job.id: job.version for job, _ in batch}
+        if len(batch) > 1:
             async with asyncio.TaskGroup() as together:
-                for job, test_clock in turn:
+                for job, test_clock in batch:
                     together.create_task(self._do_in(test_clock, job))
             return
-        [(job, test_clock)] = turn
+        [(job, test_clock)] = batch
         clock = self._ports.clock
         began = clock.monotonic()
         await self._do_in(test_clock, job)

@@ -20,7 +20,7 @@ TOGETHER = timedelta(seconds=1)
 """Jobs so close to one another are done at once. What a job plans for within it is done that much late."""
 
 _MOST = 32
-"""Jobs in a turn: more hardly share their commits better."""
+"""Jobs in a batch: more hardly share their commits better."""
 _FEW = 6
 """Jobs that are read at least: more than ever are left out."""
 
@@ -37,7 +37,7 @@ async def due_in_test_time(
     ports: Ports, unit: Unit, account: Account, until: datetime, *, but: Collection[str], most: int
 ) -> Sequence[Job]:
     """The next jobs of the account's test clock that are due by then, in the order of their times; `most` of them,
-    which is told by the last turn (`worth_reading`).
+    which is told by the last batch (`worth_reading`).
 
     Its daily settlement comes only on days on which anything waits for it: else it is put off, in this unit, to the
     first one after the next other job, before which no job makes anything wait. What a request pays in the moment in
@@ -55,21 +55,22 @@ async def due_in_test_time(
     return others
 
 
-def worth_reading(last_turn: int | None) -> int:
-    """How many jobs to read after a turn of so many: turns beside one another are alike, and few jobs are in most."""
-    return _MOST if last_turn is None else min(max(2 * last_turn, _FEW), _MOST)
+def worth_reading(last_batch: int | None) -> int:
+    """How many jobs to read after a batch of so many: batches beside one another are alike, and few jobs are in
+    most."""
+    return _MOST if last_batch is None else min(max(2 * last_batch, _FEW), _MOST)
 
 
-def turn_of(due: Sequence[Job]) -> Sequence[Job]:
+def batch_of(due: Sequence[Job]) -> Sequence[Job]:
     """The first of them, and what can be done at the same time: what is due within a moment, each of another object."""
     first, *others = due
-    turn, objects = [first], {first.argument}
+    batch, objects = [first], {first.argument}
     if first.kind in _ALONE:
-        return turn
+        return batch
     for job in others:
         is_near = moment_of(job) - moment_of(first) <= TOGETHER
         if not is_near or job.kind in _ALONE or job.argument in objects or job.leased_until is not None:
             break
-        turn.append(job)
+        batch.append(job)
         objects.add(job.argument)
-    return turn
+    return batch

@@ -1,12 +1,12 @@
 """What is due within a second of an advanced clock is done at once, and nothing beside what is of the whole account
-(sandbox/clock_turns.py; docs/sandbox.md "The clock")."""
+(sandbox/clock_batches.py; docs/sandbox.md "The clock")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from cambist.core.usecases.sandbox.clock_turns import turn_of, worth_reading
+from cambist.core.usecases.sandbox.clock_batches import batch_of, worth_reading
 from cambist.ports.jobs import Job
 from tests.clock_kit import advance
 from tests.houses import TestHouse
@@ -31,18 +31,18 @@ def job(moment: float, argument: str = "", kind: str = "payment.watch", **more: 
     ],
     ids=["one", "a second", "later", "one object", "letters", "settlement", "in hand"],
 )
-def test_a_turn(others: list[tuple[float, dict[str, Any]]], taken: int) -> None:
+def test_a_batch(others: list[tuple[float, dict[str, Any]]], taken: int) -> None:
     due = [job(0, "pay_0"), *(job(at, **more) for at, more in others)]
-    assert turn_of(due) == due[:taken]
+    assert batch_of(due) == due[:taken]
 
 
 @pytest.mark.parametrize("kind", ["settlement.own", "settlement.run", "webhook.deliver", "webhook.timer"])
 def test_work_on_the_whole_account_is_done_alone(kind: str) -> None:
-    assert len(turn_of([job(0, kind=kind), job(0.1)])) == 1
+    assert len(batch_of([job(0, kind=kind), job(0.1)])) == 1
 
 
 @pytest.mark.parametrize(("last", "read"), [(None, 32), (1, 6), (3, 6), (4, 8), (16, 32), (32, 32)])
-def test_as_many_are_read_as_the_last_turn_was_large_and_more_than_are_ever_left_out(
+def test_as_many_are_read_as_the_last_batch_was_large_and_more_than_are_ever_left_out(
     last: int | None, read: int
 ) -> None:
     """A receiver's two jobs may be left out, and the daily settlement be put off: what is behind them must be seen."""
